@@ -1,0 +1,50 @@
+# `make help` lists the targets. Each makes .venv first, once; requirements/install.py says how.
+#
+#   PYTHON=python3.12   the interpreter to make .venv with (glibc < 2.39: 3.11 only)
+#   WAY=lock|index      which way to install, where the choice by glibc does not suit
+#   ARGS="..."          handed to pytest (test, test-all) or to the resolver (lock)
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+WAY ?= auto
+ARGS ?=
+VENV := .venv
+STAMP := $(VENV)/regard-install.json
+BIN := $(VENV)/bin
+SHIM := $(wildcard requirements/tfx-bsl-sql-util/*.py)
+
+.PHONY: help install run test test-all lint clean lock
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+install: $(STAMP) ## make .venv with everything in it
+
+run: $(STAMP) ## the quickstart: generate text pairs, train, evaluate, push
+	@$(BIN)/regard data generate quickstart
+	@$(BIN)/regard run configs/quickstart.yaml
+
+test: $(STAMP) ## all tests but the slow ones
+	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-all: $(STAMP) ## all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP) ## ruff check, ruff format --check, mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+clean: ## remove .venv, caches and build files; never the workspace
+	@rm -rf $(VENV) $(VENV).log .venv-lock build dist *.egg-info
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache
+	@find . -name __pycache__ -type d -not -path './workspace/*' -prune -exec rm -rf {} +
+
+lock: ## resolve requirements/requirements.in again, into requirements/lock.txt
+	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv --clear .venv-lock \
+		&& .venv-lock/bin/python -m pip install --quiet --quiet uv; }
+	@.venv-lock/bin/python requirements/relock.py $(ARGS)
+
+$(STAMP): requirements/lock.txt requirements/install.py setup.py $(SHIM)
+	@test -n "$(PYTHON)" || { echo "make install: no python3 found; set PYTHON"; exit 1; }
+	@$(PYTHON) requirements/install.py --way $(WAY) $(VENV)

@@ -1,0 +1,56 @@
+"""CorpusGen's specification: text files in, tf.Examples in splits out."""
+
+from __future__ import annotations
+
+from tfx import types
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.types import standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from components.artifacts import Findings
+from components.corpus_gen.executor import Executor
+
+
+class CorpusGenSpec(ComponentSpec):
+    """What CorpusGen takes and gives."""
+
+    PARAMETERS = {
+        "data": ExecutionParameter(type=str),
+        "fingerprint": ExecutionParameter(type=str),
+        "code": ExecutionParameter(type=str),
+    }
+    INPUTS: dict[str, ChannelParameter] = {}
+    OUTPUTS = {
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "findings": ChannelParameter(type=Findings),
+    }
+
+
+class CorpusGen(base_beam_component.BaseBeamComponent):
+    """Text files become tf.Examples in the splits train, eval and test.
+
+    Not one of TFX's ExampleGens, whose drivers open-source Kubeflow Pipelines never runs: the
+    cache key is the fingerprint, which the caller takes with ``fingerprint(data)``.
+
+    Args:
+        data: the ``data`` section as JSON, with absolute paths.
+        fingerprint: the digest of the files' content.
+        code: the digest of this component's code.
+
+    Outputs: ``examples`` (standard Examples: the text features, ``file`` and ``line``) and
+    ``findings`` (``corpus.json``: rows of each split, what was skipped and repaired, where).
+    """
+
+    SPEC_CLASS = CorpusGenSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+
+    def __init__(self, data: str, fingerprint: str, code: str):
+        super().__init__(
+            spec=CorpusGenSpec(
+                data=data,
+                fingerprint=fingerprint,
+                code=code,
+                examples=types.Channel(type=standard_artifacts.Examples),
+                findings=types.Channel(type=Findings),
+            )
+        )

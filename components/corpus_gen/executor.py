@@ -1,0 +1,228 @@
+"""CorpusGen's work: a Beam pipeline over groups of files, then everything is named at once."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import apache_beam as beam
+from tfx import types
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils
+
+from components import events
+from components.corpus_gen.convert import Report, convert
+from components.corpus_gen.problems import Problems
+from components.corpus_gen.records import os_errors
+from components.corpus_gen.sources import Group, resolve
+from components.corpus_gen.splits import HashedSplit, hashed
+from components.errors import UserError
+
+_WORK = ".writing-"
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Writes the ``examples`` and the ``findings`` of a corpus."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Reads every file once; the splits appear only when the whole corpus is good.
+
+        Raises:
+            UserError: the corpus cannot be used as it is, or the disk is full or read-only.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        data = json.loads(exec_properties["data"])
+        examples = artifact_utils.get_single_instance(output_dict["examples"])
+        findings = artifact_utils.get_single_instance(output_dict["findings"])
+        given = resolve(data)
+        split = hashed(data, given)
+        groups = [group for group_list in given.values() for group in group_list]
+        work = _work_folder(examples.uri)
+        try:
+            with os_errors():
+                _make_folders(work, given, split)
+                reports = self._convert_all(groups, data, split, work)
+                _refuse(reports)
+                rows = _rows(reports, split)
+                _write_findings(findings.uri, rows, reports)
+                _publish(work, examples.uri, list(rows))
+        except OSError as error:
+            raise _disk_error(error, examples.uri, groups) from error
+        finally:
+            if fileio.exists(work):
+                fileio.rmtree(work)
+        examples.split_names = artifact_utils.encode_split_names(list(rows))
+        examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+
+    def _convert_all(
+        self, groups: list[Group], data: Mapping[str, Any], split: HashedSplit | None, work: str
+    ) -> list[Report]:
+        """Runs ``convert`` on every group as a Beam pipeline; reports come back as files."""
+        jobs = [(i, g, split if g.split == "train" else None) for i, g in enumerate(groups)]
+        try:
+            with self._make_beam_pipeline() as pipeline:
+                _ = (
+                    pipeline
+                    | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
+                    | "Convert" >> beam.Map(_convert_one, data=dict(data), work=work)
+                )
+        except Exception as error:
+            # Beam keeps an exception's text only. A disk can be too full for a report, too.
+            if os.strerror(errno.ENOSPC) in str(error):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+            raise
+        reports = []
+        for index, _group, _split in jobs:
+            with fileio.open(_report_path(work, index)) as file:
+                reports.append(Report.from_json(file.read()))
+        return reports
+
+
+def _convert_one(
+    job: tuple[int, Group, HashedSplit | None], data: Mapping[str, Any], work: str
+) -> None:
+    index, group, split = job
+    report = convert(index, group, data, split, work)
+    _write(_report_path(work, index), report.to_json())
+
+
+def _report_path(work: str, index: int) -> str:
+    return os.path.join(work, f"report-{index:05d}.json")
+
+
+def _work_folder(uri: str) -> str:
+    """A folder inside the artifact's, where an unfinished corpus cannot be taken for a whole one.
+
+    What a killed run left there is removed first.
+    """
+    if fileio.isdir(uri):
+        for name in fileio.listdir(uri):
+            if name.startswith(_WORK):
+                fileio.rmtree(os.path.join(uri, name))
+    return os.path.join(uri, _WORK + uuid.uuid4().hex[:8])
+
+
+def _make_folders(work: str, given: Mapping[str, list[Group]], split: HashedSplit | None) -> None:
+    for name in {*given, *(split.names if split else ())}:
+        fileio.makedirs(os.path.join(work, f"Split-{name}"))
+
+
+def _refuse(reports: list[Report]) -> None:
+    """Raises the one error that the reports add up to, if they do."""
+    for report in reports:
+        if report.failed:
+            raise OSError(*report.failed)
+    problems = _all_problems(reports)
+    if problems.fatal:
+        raise problems.error()
+
+
+def _all_problems(reports: list[Report]) -> Problems:
+    problems = Problems()
+    for report in reports:
+        problems.merge(report.problems)
+    return problems
+
+
+def _rows(reports: list[Report], split: HashedSplit | None) -> dict[str, int]:
+    """The number of rows of each split, in the order train, eval, test; none may be empty."""
+    rows: dict[str, int] = {}
+    for report in reports:
+        for name, count in report.rows.items():
+            rows[name] = rows.get(name, 0) + count
+    rows = {name: rows[name] for name in ("train", "eval", "test") if name in rows}
+    empty = [name for name, count in rows.items() if not count]
+    if not empty:
+        return rows
+    skipped = _all_problems(reports).total("skip")
+    told = f" ({skipped:,} rows were skipped)" if skipped else ""
+    if split and any(name in split.names for name in empty):
+        raise UserError(
+            f"{sum(rows.values()):,} rows are too few to split: nothing is left for "
+            f"{' and '.join(empty)}{told}",
+            where="data.split",
+            remedy="Give more rows, larger shares, another seed, or files for `eval` and `test`.",
+        )
+    raise UserError(
+        f"no row is left for {' and '.join(empty)}{told}",
+        where=f"data.{empty[0]}",
+        remedy="Check `data.columns`, `data.bad_rows` and `data.encoding_errors`.",
+    )
+
+
+def _publish(work: str, uri: str, names: list[str]) -> None:
+    """Gives shards the names that TFX gives them, then moves each split into its place."""
+    for name in names:
+        folder = os.path.join(work, f"Split-{name}")
+        parts = sorted(part for part in fileio.listdir(folder) if part.endswith(".gz"))
+        for i, part in enumerate(parts):
+            final = f"data_tfrecord-{i:05d}-of-{len(parts):05d}.gz"
+            fileio.rename(os.path.join(folder, part), os.path.join(folder, final))
+    for name in names:
+        final = os.path.join(uri, f"Split-{name}")
+        if fileio.exists(final):  # the same artifact written again
+            fileio.rmtree(final)
+        fileio.rename(os.path.join(work, f"Split-{name}"), final)
+
+
+def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> None:
+    problems = _all_problems(reports)
+    for note in problems.notes():
+        events.emit("warning", node="CorpusGen", text=note)
+    content = {
+        "rows": rows,
+        "skipped": problems.total("skip"),
+        "repaired": problems.total("replace"),
+        "files": [{"files": r.files, "rows": r.rows} for r in reports],
+        "problems": {
+            key: {"count": count, "examples": problems.to_json()["examples"][key]}
+            for key, count in problems.counts.items()
+        },
+    }
+    fileio.makedirs(uri)
+    _write(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
+
+
+def _write(path: str, text: str) -> None:
+    temporary = f"{path}.tmp"
+    with fileio.open(temporary, "w") as file:
+        file.write(text)
+    fileio.rename(temporary, path, overwrite=True)
+
+
+def _disk_error(error: OSError, uri: str, groups: list[Group]) -> UserError:
+    """What a failed write means to the user."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return UserError(
+            f"the output cannot be written: {error.strerror or error}",
+            where=uri,
+            remedy="Check the folder's rights, or choose another one with REGARD_HOME.",
+        )
+    # Shards are packed text with a few names around it: about what packed files take, and half.
+    needed = sum(
+        os.path.getsize(path) * (3 if path.endswith((".gz", ".parquet")) else 1) // 2
+        for group in groups
+        for path in group.files
+    )
+    folder = uri
+    while folder != os.path.dirname(folder) and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    free = shutil.disk_usage(folder).free
+    return UserError(
+        f"no space left for the corpus: about {needed:,} bytes are needed, {free:,} are free",
+        where=uri,
+        remedy="Free some space, or choose a folder on another disk with REGARD_HOME.",
+    )

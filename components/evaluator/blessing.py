@@ -1,0 +1,137 @@
+"""The rules by which a model is blessed.
+
+A rule is a function that looks at the metrics and returns verdicts; a model is blessed when no
+verdict is against it. Another rule is another function, added where `bless` is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from models.metrics import Metric
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What one rule says.
+
+    Attributes:
+        rule: the rule's name.
+        passed: False keeps the model from being pushed.
+        reason: a clause that goes on after the model, such as ``BLEU 33.1 is …``.
+    """
+
+    rule: str
+    passed: bool
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Blessing:
+    """The decision, one sentence that explains it, and what each rule said."""
+
+    blessed: bool
+    sentence: str
+    reasons: list[Verdict]
+
+    def to_dict(self) -> dict[str, object]:
+        """The blessing as plain JSON values."""
+        return dataclasses.asdict(self)
+
+
+def floors(candidate: Mapping[str, Metric], limits: Mapping[str, float]) -> list[Verdict]:
+    """Each metric reaches its floor; where lower is better, the floor is a ceiling."""
+    verdicts = []
+    for name, limit in limits.items():
+        metric = candidate[name]
+        passed = _at_least(metric, limit)
+        value, bound = tell_apart(metric.value, limit, _decimals(metric))
+        if metric.value == limit:
+            relation = "just reaches"
+        else:
+            relation = "is over" if metric.value > limit else "is under"
+        if math.isnan(metric.value):
+            relation = "cannot be compared with"
+        kind = "floor" if metric.higher_is_better else "ceiling"
+        reason = f"{metric.label} {value} {relation} the {kind} of {bound}"
+        verdicts.append(Verdict("floors", passed, reason))
+    return verdicts
+
+
+def not_worse(
+    candidate: Metric, production: Metric, tolerance: float, version: str
+) -> list[Verdict]:
+    """The candidate is not worse than the model in production by more than ``tolerance``."""
+    sign = 1.0 if candidate.higher_is_better else -1.0
+    bound = production.value - sign * tolerance
+    passed = _at_least(candidate, bound)
+    digits = _decimals(candidate)
+    ours, theirs = tell_apart(candidate.value, production.value, digits)
+    subject = f"{candidate.label} {ours} is"
+    other = f"{_version(version)} ({theirs})"
+    if not passed:
+        allowed = f" by more than the tolerance of {tolerance:g}" if tolerance else ""
+        reason = f"{subject} worse than {other}{allowed}"
+    elif sign * (candidate.value - production.value) >= 0:
+        reason = f"{subject} not worse than {other}"
+    else:
+        reason = f"{subject} within the tolerance of {tolerance:g} of {other}"
+    return [Verdict("production", passed, reason)]
+
+
+def no_comparison(version: str, error: str) -> list[Verdict]:
+    """The model in production could not be decoded: that does not speak against the new one."""
+    line = " ".join(error.split())
+    short = line if len(line) <= 160 else line[:159] + "…"
+    reason = f"{_version(version)} could not be decoded for a comparison ({short})"
+    return [Verdict("production", True, reason)]
+
+
+def bless(verdicts: Sequence[Verdict]) -> Blessing:
+    """Puts the verdicts together; those that decide are the ones in the sentence."""
+    against = [verdict for verdict in verdicts if not verdict.passed]
+    told = against or list(verdicts)
+    head = "Not blessed" if against else "Blessed"
+    if told:
+        text = _join([verdict.reason for verdict in told])
+    else:
+        text = "there is no floor and no model in production to compare with"
+    return Blessing(not against, f"{head}: {text}.", list(verdicts))
+
+
+def tell_apart(first: float, second: float, decimals: int) -> tuple[str, str]:
+    """Writes two numbers with as many decimals as it takes to see that they differ."""
+    for digits in range(decimals, 10):
+        texts = f"{first:.{digits}f}", f"{second:.{digits}f}"
+        if texts[0] != texts[1] or first == second:
+            break
+    return texts
+
+
+def _at_least(metric: Metric, bound: float) -> bool:
+    if metric.higher_is_better:
+        return metric.value >= bound
+    return metric.value <= bound
+
+
+def _decimals(metric: Metric) -> int:
+    return 1 if metric.scale >= 10 else 3
+
+
+def _version(version: str) -> str:
+    return f"version {version}" if version else "the model in production"
+
+
+def _join(reasons: Sequence[str]) -> str:
+    """Joins clauses; one that begins like the one before it does not repeat its subject."""
+    text = reasons[0]
+    for before, reason in itertools.pairwise(reasons):
+        subject, found, rest = reason.partition(" is ")
+        if found and before.startswith(f"{subject} is "):
+            text += f" and {rest}"
+        else:
+            text += f", and {reason}"
+    return text

@@ -1,0 +1,126 @@
+"""The Evaluator's work: score candidate and production on the same rows, and decide."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.components.evaluator import constants
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
+
+from components import events, predictions
+from components.errors import UserError
+from components.evaluator import blessing as rules
+from components.evaluator import scoring
+from components.files import atomic_write
+from models.metrics import Metric
+
+NODE = "Evaluator"
+METRICS = "metrics.json"
+BY_LENGTH = "by_length.json"
+BLESSING = "blessing.json"
+END_OF_SENTENCE = "</s>"
+
+
+class EvaluatorExecutor(BaseExecutor):
+    """Writes the evaluation, and the blessing in TFX's own form with its reasons."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Scores and blesses; a model that is not blessed is no error."""
+        source = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
+        evaluation = Path(artifact_utils.get_single_uri(output_dict["evaluation"]))
+        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        config = json.loads(exec_properties["config"])
+
+        summary = predictions.read_summary(source)
+        tables = {"candidate": _table(source / predictions.CANDIDATE)}
+        if summary["production"]:
+            tables["production"] = _table(source / predictions.PRODUCTION)
+        lengths = [_length(pieces) for pieces in tables["candidate"].pop("source_pieces")]
+        if not lengths:
+            raise UserError(
+                "the test split has no rows, so the model cannot be evaluated",
+                remedy="Give `data.test` more rows, or raise `data.split.test`.",
+            )
+        for table in tables.values():
+            table.pop("source_pieces", None)
+
+        names = scoring.wanted_metrics(config)
+        scores = {model: scoring.score(names, table, config) for model, table in tables.items()}
+        _write_json(evaluation / METRICS, _metrics(summary, scores))
+        buckets = scoring.by_length(names, lengths, tables, config)
+        _write_json(evaluation / BY_LENGTH, {"unit": "source pieces", "buckets": buckets})
+        atomic_write(evaluation / "hypotheses.txt", _lines(tables["candidate"]["hypothesis"]))
+        atomic_write(evaluation / "references.txt", _lines(tables["candidate"]["reference"]))
+
+        decision = _decide(summary, scores, config)
+        _write_json(Path(blessing.uri) / BLESSING, decision.to_dict())
+        _mark(blessing, decision.blessed)
+        events.emit("note", node=NODE, text=decision.sentence)
+
+
+def _table(path: Path) -> dict[str, list]:
+    table = predictions.read(path, ["hypothesis", "reference", "source_pieces"])
+    for column in ("hypothesis", "reference"):
+        table[column] = [scoring.one_line(text) for text in table[column]]
+    return table
+
+
+def _length(pieces: list[str]) -> int:
+    """The pieces of a sentence; the end of sentence is no part of its length."""
+    return len(pieces) - (pieces[-1:] == [END_OF_SENTENCE])
+
+
+def _decide(
+    summary: dict[str, Any], scores: dict[str, dict[str, Metric]], config: dict[str, Any]
+) -> rules.Blessing:
+    candidate = scores["candidate"]
+    version = summary.get("production_version") or ""
+    verdicts = rules.floors(candidate, config.get("floors", {}))
+    comparison = config.get("production")
+    if comparison and "production" in scores:
+        name = comparison["metric"]
+        tolerance = comparison.get("tolerance", 0.0)
+        production = scores["production"][name]
+        verdicts += rules.not_worse(candidate[name], production, tolerance, version)
+    elif comparison and summary.get("production_error"):
+        verdicts += rules.no_comparison(version, summary["production_error"])
+    return rules.bless(verdicts)
+
+
+def _metrics(summary: dict[str, Any], scores: dict[str, dict[str, Metric]]) -> dict[str, Any]:
+    def plain(model: str) -> dict[str, Any]:
+        return {name: metric.to_dict() for name, metric in scores[model].items()}
+
+    production = None
+    if "production" in scores:
+        production = {
+            "version": summary.get("production_version"),
+            "path": summary["production"],
+            "metrics": plain("production"),
+        }
+    return {"rows": summary["rows"], "metrics": plain("candidate"), "production": production}
+
+
+def _mark(blessing: Artifact, blessed: bool) -> None:
+    """TFX's convention, so that TFX's own Pusher would obey the blessing too."""
+    name = constants.BLESSED_FILE_NAME if blessed else constants.NOT_BLESSED_FILE_NAME
+    atomic_write(Path(blessing.uri) / name, "")
+    value = constants.BLESSED_VALUE if blessed else constants.NOT_BLESSED_VALUE
+    blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, value)
+
+
+def _lines(texts: list[str]) -> str:
+    return "".join(f"{text}\n" for text in texts)
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    atomic_write(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

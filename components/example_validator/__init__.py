@@ -1,0 +1,7 @@
+"""TFDV's anomalies, and checks of the text next to them."""
+
+from __future__ import annotations
+
+from components.example_validator.component import ExampleValidator
+
+__all__ = ["ExampleValidator"]

@@ -1,0 +1,71 @@
+"""ExampleValidator's specification: TFX's own, with the examples and a second output."""
+
+from __future__ import annotations
+
+from tfx import types
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.types import standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from components.artifacts import Findings
+from components.example_validator.executor import Executor
+
+
+class ExampleValidatorSpec(ComponentSpec):
+    """What ExampleValidator takes and gives."""
+
+    PARAMETERS = {
+        "checks": ExecutionParameter(type=str),
+        "features": ExecutionParameter(type=str),
+        "code": ExecutionParameter(type=str),
+    }
+    INPUTS = {
+        "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),
+        "schema": ChannelParameter(type=standard_artifacts.Schema),
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+    }
+    OUTPUTS = {
+        "anomalies": ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        "findings": ChannelParameter(type=Findings),
+    }
+
+
+class ExampleValidator(base_beam_component.BaseBeamComponent):
+    """Compares the statistics with the schema as TFX does, and reads the texts themselves.
+
+    Args:
+        statistics: of StatisticsGen.
+        schema: of SchemaGen.
+        examples: the examples that the statistics are of.
+        checks: JSON of ``data.checks``: each check's limit and action; null leaves one out.
+        code: the digest of this component's code.
+        features: JSON list of the two sides' feature names.
+
+    Outputs: ``anomalies`` (as TFX's) and ``findings`` (``checks.json``: count, share and first
+    examples of every check, with file and line).
+    """
+
+    SPEC_CLASS = ExampleValidatorSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+
+    def __init__(
+        self,
+        statistics: types.BaseChannel,
+        schema: types.BaseChannel,
+        examples: types.BaseChannel,
+        checks: str,
+        code: str,
+        features: str = '["source", "target"]',
+    ):
+        super().__init__(
+            spec=ExampleValidatorSpec(
+                statistics=statistics,
+                schema=schema,
+                examples=examples,
+                checks=checks,
+                features=features,
+                code=code,
+                anomalies=types.Channel(type=standard_artifacts.ExampleAnomalies),
+                findings=types.Channel(type=Findings),
+            )
+        )

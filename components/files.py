@@ -1,0 +1,77 @@
+"""Files that are either whole or not there, and digests of content and of code."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Gives a temporary name beside ``path``, renamed to it when the block ends without error."""
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.parent / f".{final.name}.{uuid.uuid4().hex[:8]}.tmp"
+    try:
+        yield temporary
+        os.replace(temporary, final)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+
+
+def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Writes a whole file under a temporary name, then renames it."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def sha256_file(path: str | os.PathLike[str]) -> str:
+    """The hexadecimal SHA-256 of a file's bytes, read in pieces."""
+    with open(path, "rb") as file:
+        return (
+            hashlib.file_digest(file, "sha256").hexdigest()
+            if hasattr(hashlib, "file_digest")
+            else _sha256(file)
+        )
+
+
+def _sha256(file) -> str:  # Python 3.10 has no hashlib.file_digest
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def source_digest(*roots: str) -> str:
+    """A digest of our own code below the given folders, for the keys of TFX's cache.
+
+    Args:
+        roots: folders or files relative to the folder that holds the packages, such as
+            ``"components/trainer"`` or ``"models"``.
+    """
+    base = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for root in sorted(roots):
+        start = base / root
+        if not start.exists():
+            raise FileNotFoundError(f"no source at {root}")
+        for path in [start] if start.is_file() else sorted(start.rglob("*.py")):
+            digest.update(path.relative_to(base).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]) -> None:
+    """Puts a finished folder in the place of another, which goes; both on one file system."""
+    if Path(final).exists():
+        shutil.rmtree(final)
+    os.replace(temporary, final)

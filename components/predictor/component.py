@@ -1,0 +1,72 @@
+"""The Predictor's place in the graph: what goes in and what comes out."""
+
+from __future__ import annotations
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.types import standard_artifacts
+from tfx.types.channel import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from components.artifacts import Predictions
+from components.files import source_digest
+from components.predictor.executor import PredictorExecutor
+
+SOURCES = ("components/predictor", "components/predictions.py")
+
+
+class PredictorSpec(ComponentSpec):
+    """Examples and a model in, predictions out."""
+
+    PARAMETERS = {
+        "task": ExecutionParameter(type=str),
+        "production": ExecutionParameter(type=str),
+        "production_version": ExecutionParameter(type=str),
+        "batch_size": ExecutionParameter(type=int),
+        "code": ExecutionParameter(type=str),
+    }
+    INPUTS = {
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "model": ChannelParameter(type=standard_artifacts.Model),
+    }
+    OUTPUTS = {"predictions": ChannelParameter(type=Predictions)}
+
+
+class Predictor(BaseComponent):
+    """Decodes the test split once with each model, and keeps all that they answered.
+
+    Args:
+        examples: the examples of CorpusGen; the split ``test`` is decoded.
+        model: the exported model of the Trainer.
+        task: the name of the task.
+        production: the folder of the version in production; empty where there is none.
+        production_version: its number, for people.
+        batch_size: sentences decoded together.
+        code: a digest of the code, for the cache; by default that of this component.
+    """
+
+    SPEC_CLASS = PredictorSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(PredictorExecutor)
+
+    def __init__(
+        self,
+        examples: BaseChannel,
+        model: BaseChannel,
+        task: str,
+        production: str = "",
+        production_version: str = "",
+        batch_size: int = 64,
+        code: str | None = None,
+    ):
+        super().__init__(
+            PredictorSpec(
+                examples=examples,
+                model=model,
+                task=task,
+                production=production,
+                production_version=production_version,
+                batch_size=batch_size,
+                code=source_digest(*SOURCES) if code is None else code,
+                predictions=Channel(type=Predictions),
+            )
+        )

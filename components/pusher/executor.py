@@ -1,0 +1,126 @@
+"""The Pusher's work: obey the blessings, push, and say where the model is."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tfx.components.util import model_utils
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
+from tfx.utils import path_utils
+
+from components import events
+from components.errors import UserError
+from components.files import atomic_write
+from components.pusher.push import push
+
+NODE = "Pusher"
+RESULT = "pushed.json"
+STACK = (
+    "tensorflow",
+    "keras",
+    "tensorflow-text",
+    "tensorflow-transform",
+    "tfx",
+    "sentencepiece",
+    "sacrebleu",
+    "numpy",
+)
+
+
+class PusherExecutor(BaseExecutor):
+    """Pushes a blessed model; marks the artifact as TFX's Pusher does, and why."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Pushes or marks not pushed.
+
+        Raises:
+            UserError: if the registry cannot be written.
+        """
+        pushed = artifact_utils.get_single_instance(output_dict["pushed_model"])
+        blessing = artifact_utils.get_single_instance(input_dict["model_blessing"])
+        infra = artifact_utils.get_single_instance(input_dict["infra_blessing"])
+        sentence = _sentence(blessing)
+        if not model_utils.is_model_blessed(blessing):
+            _finish(pushed, None, f"Not pushed. {sentence}")
+            return
+        if not model_utils.is_infra_validated(infra):
+            _finish(pushed, None, "Not pushed. The serving check did not pass.")
+            return
+
+        model = artifact_utils.get_single_instance(input_dict["model"])
+        evaluation = Path(artifact_utils.get_single_uri(input_dict["evaluation"]))
+        registry, name = Path(exec_properties["registry"]), exec_properties["name"]
+        record = {
+            **json.loads(exec_properties["record"]),
+            "metrics": _metrics(evaluation),
+            "blessing": sentence,
+            "stack": stack_versions(),
+        }
+        source = Path(path_utils.serving_model_path(model.uri))
+        try:
+            number, new = push(source, registry, name, record, exec_properties["code"])
+        except OSError as error:
+            raise UserError(
+                f"the model cannot be pushed: {error.strerror or error}",
+                where=str(error.filename or registry),
+                remedy="Make the registry a folder you can write to, with room for the model,"
+                " or set serving.registry; then run again: finished nodes are not repeated.",
+            ) from error
+        destination = registry / name / str(number)
+        text = f"Pushed as {name}@{number}: {destination}"
+        if not new:
+            text = f"{name}@{number} is this same model already: {destination}"
+        _finish(pushed, destination, text)
+
+
+def stack_versions() -> dict[str, str]:
+    """The versions of the packages that a model depends on, as far as they are installed."""
+    versions = {}
+    for package in STACK:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
+    """Marks the artifact with the properties of TFX's Pusher, and tells the user."""
+    pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
+    result: dict[str, Any] = {"pushed": destination is not None, "text": text}
+    if destination is not None:
+        pushed.set_string_custom_property("pushed_destination", str(destination))
+        pushed.set_string_custom_property("pushed_version", destination.name)
+        result.update(path=str(destination), version=int(destination.name))
+    content = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+    atomic_write(Path(pushed.uri) / RESULT, content)
+    events.emit("note", node=NODE, text=text)
+
+
+def _sentence(blessing: Artifact) -> str:
+    path = Path(blessing.uri) / "blessing.json"
+    if not path.exists():
+        return ""
+    return json.loads(path.read_text(encoding="utf-8"))["sentence"]
+
+
+def _metrics(evaluation: Path) -> dict[str, Any]:
+    """Value and signature of each metric, from the Evaluator's ``metrics.json``."""
+    path = evaluation / "metrics.json"
+    if not path.exists():
+        return {}
+    metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
+    return {
+        name: {"value": metric["value"], "signature": metric["signature"]}
+        for name, metric in metrics.items()
+    }

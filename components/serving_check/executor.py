@@ -1,0 +1,115 @@
+"""The ServingCheck's work: choose rows, have them checked, and bless or fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
+from tfx.utils import path_utils
+
+from components import events, predictions
+from components.errors import UserError
+from components.files import atomic_write
+from components.serving_check.process import run_check
+from serving import ops
+
+NODE = "ServingCheck"
+RESULT = "serving_check.json"
+# The names that TFX's InfraValidator uses and its Pusher looks for.
+BLESSED_FILE = "INFRA_BLESSED"
+BLESSED_PROPERTY = "blessed"
+
+TOLERANCES = {"score_absolute": 1e-3, "score_relative": 1e-4, "alignment": 1e-3, "ties": 1 / 16}
+# The check runs on the CPU. An accelerator multiplies matrices in lower precision (TF32 has ten
+# bits of mantissa), so its answers are the same only to about three digits.
+TOLERANCES_ACCELERATOR = {
+    "score_absolute": 5e-2,
+    "score_relative": 1e-2,
+    "alignment": 5e-2,
+    "ties": 1 / 4,
+}
+
+
+class ServingCheckExecutor(BaseExecutor):
+    """Writes ``serving_check.json`` and the blessing in TFX's form, or fails."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Checks the export.
+
+        Raises:
+            UserError: if a server version that the configuration names could not run the model.
+            RuntimeError: if the export is wrong: it names the row and the values that differ.
+        """
+        model = artifact_utils.get_single_instance(input_dict["model"])
+        answers = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
+        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        servers = json.loads(exec_properties["tf_serving"])
+        _check_versions(servers)
+        request = {
+            "model": path_utils.serving_model_path(model.uri),
+            "servers": servers,
+            "rows": _rows(answers / predictions.CANDIDATE, int(exec_properties["rows"])),
+            "tolerances": _tolerances(answers),
+        }
+        result = run_check(request, int(exec_properties["timeout_seconds"]))
+        text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+        atomic_write(Path(blessing.uri) / RESULT, text)
+        _raise_failures(result)
+        for tie in result["ties"]:
+            events.emit("warning", node=NODE, text=f"a near tie was decided by rounding: {tie}")
+        atomic_write(Path(blessing.uri) / BLESSED_FILE, "")
+        blessing.set_int_custom_property(BLESSED_PROPERTY, 1)
+        events.emit("progress", node=NODE, text=_success(result, servers), fraction=1.0)
+
+
+def _check_versions(servers: list[str]) -> None:
+    for server in servers:
+        try:
+            ops.text_ops(server)
+        except ValueError as error:
+            raise UserError(str(error), where="serving.tf_serving") from error
+
+
+def _rows(path: Path, count: int) -> list[dict[str, Any]]:
+    """Rows spread evenly over the lengths, the shortest and the longest among them."""
+    lengths = [len(pieces) for pieces in predictions.read(path, ["source_pieces"])["source_pieces"]]
+    order = sorted(range(len(lengths)), key=lambda row: (lengths[row], row))
+    if len(order) > count:
+        step = (len(order) - 1) / max(1, count - 1)
+        order = [order[round(index * step)] for index in range(count)]
+    return predictions.rows_at(path, order)
+
+
+def _tolerances(answers: Path) -> dict[str, float]:
+    on_cpu = predictions.read_summary(answers).get("device", "CPU") == "CPU"
+    return TOLERANCES if on_cpu else TOLERANCES_ACCELERATOR
+
+
+def _raise_failures(result: dict[str, Any]) -> None:
+    if result["failures"]:
+        failures = "\n  ".join(result["failures"])
+        raise RuntimeError(f"the exported model failed the serving check:\n  {failures}")
+    for server, missing in result["unsupported_ops"].items():
+        if missing:
+            raise UserError(
+                f"TensorFlow Serving {server} cannot run the exported model: it has no operation"
+                f" {', '.join(missing)}",
+                where="serving.tf_serving",
+                remedy=f"Leave {server} out of serving.tf_serving, and serve with a newer one.",
+            )
+
+
+def _success(result: dict[str, Any], servers: list[str]) -> str:
+    return (
+        f"{result['rows']} rows answered alike in a fresh process, loaded in"
+        f" {result['load_seconds']:.1f} s; operations fit TensorFlow Serving {', '.join(servers)}"
+    )

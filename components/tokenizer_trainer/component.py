@@ -1,0 +1,55 @@
+"""TokenizerTrainer's specification: examples in, SentencePiece models out."""
+
+from __future__ import annotations
+
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from components.artifacts import Tokenizer
+from components.tokenizer_trainer.executor import Executor
+
+
+class TokenizerTrainerSpec(ComponentSpec):
+    """What TokenizerTrainer takes and gives."""
+
+    PARAMETERS = {
+        "config": ExecutionParameter(type=str),
+        "features": ExecutionParameter(type=str),
+        "seed": ExecutionParameter(type=int),
+        "code": ExecutionParameter(type=str),
+    }
+    INPUTS = {"examples": ChannelParameter(type=standard_artifacts.Examples)}
+    OUTPUTS = {"tokenizer": ChannelParameter(type=Tokenizer)}
+
+
+class TokenizerTrainer(base_component.BaseComponent):
+    """Trains one SentencePiece model for each text feature, or one for all, on the train split.
+
+    Args:
+        examples: standard Examples with a split ``train``.
+        config: the ``tokenizer`` section as JSON.
+        features: the names of the text features as a JSON list.
+        seed: draws the sample where the corpus is larger than ``sample``.
+        code: the digest of this component's code, for the cache.
+
+    Outputs: ``tokenizer`` (``<feature>.model``, ``<feature>.vocab``, ``tokenizer.json``).
+    """
+
+    SPEC_CLASS = TokenizerTrainerSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(
+        self, examples: types.BaseChannel, config: str, features: str, seed: int, code: str
+    ):
+        super().__init__(
+            spec=TokenizerTrainerSpec(
+                examples=examples,
+                config=config,
+                features=features,
+                seed=seed,
+                code=code,
+                tokenizer=types.Channel(type=Tokenizer),
+            )
+        )

@@ -1,0 +1,90 @@
+"""The call of SentencePiece's trainer, and its errors in the user's words."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sentencepiece
+
+from components.tokenizer_trainer.sentences import LONGEST
+
+PAD, UNK, BOS, EOS = range(4)
+
+# The number of threads changes how sums are rounded, and so the pieces; a fixed one makes the
+# same tokenizer on every machine.
+_THREADS = 4
+
+_ERRORS_ONLY = 2
+
+_TOO_LARGE = re.compile(r"Vocabulary size too high \(\d+\)\. Please set it to a value <= (\d+)")
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+
+class VocabularyTooLarge(Exception):
+    """The corpus does not allow so many pieces; ``most`` is what it does allow."""
+
+    def __init__(self, most: int):
+        super().__init__(most)
+        self.most = most
+
+
+class VocabularyTooSmall(Exception):
+    """Not even the single characters have room; ``least`` is what they need."""
+
+    def __init__(self, least: int):
+        super().__init__(least)
+        self.least = least
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A SentencePiece model: the serialized proto, and its pieces with their scores."""
+
+    proto: bytes
+    pieces: list[tuple[str, float]]
+
+
+def train(sentences: Iterable[bytes], settings: Mapping[str, Any]) -> Trained:
+    """Trains a model with pad 0, unk 1, bos 2, eos 3.
+
+    Args:
+        sentences: UTF-8 text without line ends.
+        settings: the ``tokenizer`` section.
+
+    Raises:
+        VocabularyTooLarge: ``vocab_limit`` is hard and ``vocab_size`` more than possible.
+        VocabularyTooSmall: ``vocab_size`` is less than the characters need.
+    """
+    proto = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=proto,
+            model_type=settings["type"],
+            vocab_size=settings["vocab_size"],
+            character_coverage=settings["character_coverage"],
+            hard_vocab_limit=settings["vocab_limit"] == "hard",
+            normalization_rule_name=settings["normalization"],
+            user_defined_symbols=list(settings["special_pieces"]),
+            byte_fallback=settings["byte_fallback"],
+            max_sentence_length=LONGEST,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            num_threads=_THREADS,
+            minloglevel=_ERRORS_ONLY,
+        )
+    except RuntimeError as error:
+        if match := _TOO_LARGE.search(str(error)):
+            raise VocabularyTooLarge(int(match[1])) from None
+        if match := _TOO_SMALL.search(str(error)):
+            raise VocabularyTooSmall(int(match[1])) from None
+        raise
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto.getvalue())
+    ids = range(model.get_piece_size())
+    return Trained(proto.getvalue(), [(model.id_to_piece(i), model.get_score(i)) for i in ids])

@@ -1,0 +1,68 @@
+"""The sentences a tokenizer is trained on: read as a stream, sampled where there are many."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+_BATCH = 1024
+
+# SentencePiece's work on a line without spaces grows with the square of its length.
+LONGEST = 16384
+
+
+@dataclass
+class Counts:
+    """How many sentences were read, and how many of them are not trained on, and why."""
+
+    read: int = 0
+    empty: int = 0
+    long: int = 0
+    used: int = 0
+
+
+def read(folder: str, features: Sequence[str]) -> Iterator[bytes]:
+    """Yields the UTF-8 text of the features of every tf.Example in a split's folder, in order."""
+    import tensorflow as tf
+
+    files = sorted(tf.io.gfile.glob(os.path.join(folder, "*.gz")))
+    spec = {name: tf.io.FixedLenFeature([], tf.string, default_value="") for name in features}
+    rows = tf.data.TFRecordDataset(files, compression_type="GZIP").batch(_BATCH)
+    for batch in rows.map(lambda records: tf.io.parse_example(records, spec)).as_numpy_iterator():
+        for row in zip(*(batch[name] for name in features), strict=True):
+            yield from row
+
+
+def sample(sentences: Iterable[bytes], limit: int, seed: int, counts: Counts) -> list[bytes]:
+    """At most ``limit`` sentences, in their order: those whose hash is lowest.
+
+    Every sentence has the same chance, wherever it stands, and the same input gives the same
+    sample. No more than ``limit`` sentences are ever held. Empty sentences and those of more than
+    ``LONGEST`` bytes do not count.
+    """
+    key = seed.to_bytes(8, "little")
+    kept: list[tuple[int, int, bytes]] = []  # a heap, the highest hash first
+    for sentence in sentences:
+        counts.read += 1
+        if not sentence.strip():
+            counts.empty += 1
+            continue
+        if len(sentence) > LONGEST:
+            counts.long += 1
+            continue
+        digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=_salt(counts.read))
+        item = (-int.from_bytes(digest.digest(), "little"), counts.read, sentence)
+        if len(kept) < limit:
+            heapq.heappush(kept, item)
+        else:
+            heapq.heappushpop(kept, item)
+    counts.used = len(kept)
+    return [sentence for _, _, sentence in sorted(kept, key=lambda item: item[1])]
+
+
+def _salt(number: int) -> bytes:
+    # The place is hashed too: copies of one sentence are not drawn all or none.
+    return number.to_bytes(16, "little")

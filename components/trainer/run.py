@@ -1,0 +1,90 @@
+"""``run_fn``: what TFX's Trainer calls."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow_transform as tft
+
+from components import events
+from components.errors import UserError
+from components.files import atomic_write
+from components.trainer.checkpoint import Checkpoints
+from components.trainer.data import Batches
+from components.trainer.export import export, read_tokenizers
+from components.trainer.fitting import NODE, compile_model, fit
+from models import tasks
+
+
+def run_fn(fn_args: Any) -> None:
+    """Trains the model and exports it.
+
+    Args:
+        fn_args: TFX's ``FnArgs``. ``custom_config`` holds ``task``, the YAML's sections
+            ``model``, ``training`` and ``search``, and ``checkpoints``, the folder of this
+            training's checkpoints, which outlives a killed run.
+
+    Raises:
+        UserError: the train split has no usable row.
+    """
+    config = fn_args.custom_config
+    training = config["training"]
+    task = tasks.get(config["task"])
+    keras.utils.set_random_seed(training["seed"])
+
+    graph = tft.TFTransformOutput(fn_args.transform_graph_path)
+    tokenizers = read_tokenizers(f"{fn_args.transform_graph_path}/tokenizer", task.text_features)
+    pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
+    train, held_out = (
+        Batches(
+            files,
+            graph.transformed_feature_spec(),
+            task,
+            batch_tokens=training["batch_tokens"],
+            max_length=training["max_length"],
+            seed=training["seed"],
+        )
+        for files in (fn_args.train_files, fn_args.eval_files)
+    )
+    rows = {"train": train.count(), "eval": held_out.count()}
+    for split, counts in rows.items():
+        if not counts["usable"]:
+            raise UserError(
+                f"the {split} split has no row to train on: {counts['incomplete']} with an empty "
+                f"side, {counts['too_long']} longer than {training['max_length']} pieces",
+                where="training.max_length",
+                remedy="Raise training.max_length, or bring more data.",
+            )
+        if counts["incomplete"] or counts["too_long"]:
+            events.emit(
+                "note",
+                node=NODE,
+                text=f"{split}: left out {counts['too_long']} rows longer than "
+                f"{training['max_length']} pieces and {counts['incomplete']} with an empty side",
+            )
+
+    model = task.build(config["model"], training, pieces)
+    compile_model(model, training)
+    checkpoints = Checkpoints(config["checkpoints"])
+    position = fit(model, train, held_out, training, checkpoints, fn_args.model_run_dir)
+
+    export(model, task, config, tokenizers, fn_args.serving_model_dir)
+    model.save(Path(fn_args.model_run_dir) / "model.keras")
+    record = {
+        "parameters": model.count_params(),
+        "pieces": pieces,
+        "rows": rows,
+        "steps": position.step,
+        "epochs": position.epoch,
+        "seconds": round(position.seconds, 1),
+        "target_tokens": position.tokens,
+        "finished": position.finished,
+        "history": position.history,
+    }
+    atomic_write(Path(fn_args.model_run_dir) / "training.json", json.dumps(record, indent=2))
+    events.emit("note", node=NODE, text=f"ended by {position.finished}")
+    shutil.rmtree(checkpoints.folder, ignore_errors=True)

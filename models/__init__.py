@@ -1,0 +1,1 @@
+"""Everything that defines a model: attention, layers, encoders, decoders, search, tasks."""

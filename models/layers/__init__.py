@@ -1,0 +1,1 @@
+"""The building blocks that are not attention: embeddings and recurrent cells."""

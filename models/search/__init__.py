@@ -1,0 +1,9 @@
+"""Searches: from a decoder's steps to hypotheses, in core operations only."""
+
+from models.search.base import Hypotheses, Search
+from models.search.beam import BeamSearch
+from models.search.greedy import GreedySearch
+
+SEARCHES: dict[str, type[Search]] = {"beam": BeamSearch, "greedy": GreedySearch}
+
+__all__ = ["SEARCHES", "BeamSearch", "GreedySearch", "Hypotheses", "Search"]

@@ -1,0 +1,113 @@
+"""Sequence to sequence: an encoder, a decoder, a teacher-forced loss, a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.losses import token_losses
+from models.search import Hypotheses, Search
+from models.serialization import layer_config, layer_from_config, register
+from models.vocabulary import BOS, EOS, PAD
+
+
+@register
+class Seq2Seq(keras.Model):
+    """Maps source ids to target ids.
+
+    Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks", with whatever
+    attention the decoder has.
+
+    Args:
+        encoder: a layer from ids ``[batch, source]`` to a memory (see ``models.decoders.base``).
+        decoder: a ``Decoder``.
+        label_smoothing: the share of probability spread over the vocabulary in the loss.
+
+    ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
+    target]`` (pieces, then EOS, then PAD) and gives the logits ``[batch, target, vocabulary]``
+    of the target's pieces. ``fit`` needs nothing else: the target is its own label.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.layers.Layer,
+        decoder: keras.layers.Layer,
+        label_smoothing: float = 0.0,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.decoder = decoder
+        self.label_smoothing = label_smoothing
+        self.nll = keras.metrics.Mean(name="nll")  # nats a piece, without smoothing
+        self.accuracy = keras.metrics.Mean(name="accuracy")
+
+    def build(self, inputs_shape: Any = None) -> None:
+        for part in (self.encoder, self.decoder):
+            if not part.built:  # from_config builds what it reads
+                part.build()
+        self.built = True
+
+    def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
+        logits, _ = self.force(inputs["source"], inputs["target"], training=training)
+        return logits
+
+    def force(self, source: Any, target: Any, training: bool = False) -> tuple[Any, Any]:
+        """Teacher forcing: logits ``[batch, target, vocabulary]`` and alignments."""
+        memory = self.encoder(source, training=training)
+        return self.decoder.unroll(shift(target), memory, training=training)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """The mean loss of a target piece, in nats; updates ``nll`` and ``accuracy``."""
+        target = x["target"]
+        real = ops.cast(ops.not_equal(target, PAD), "float32")
+        smoothed, plain = token_losses(y_pred, target, self.label_smoothing)
+        count = ops.sum(real)
+        self.nll.update_state(ops.sum(plain * real) / ops.maximum(count, 1.0), count)
+        hit = ops.equal(ops.cast(ops.argmax(y_pred, -1), target.dtype), target)
+        hits = ops.sum(ops.cast(hit, "float32") * real)
+        self.accuracy.update_state(hits / ops.maximum(count, 1.0), count)
+        return ops.sum(smoothed * real) / ops.maximum(count, 1.0)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The running means; ``compute_loss`` has updated them."""
+        return self.get_metrics_result()
+
+    def search(self, source: Any, search: Search, limits: Any) -> Hypotheses:
+        """Decodes ``source`` ``[batch, source]``; ``limits`` ``[batch]`` bound the lengths."""
+        memory = self.encoder(source)
+        return search(self.decoder.step, self.decoder.start(memory), limits)
+
+    def score(self, source: Any, target: Any) -> Any:
+        """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""
+        logits, _ = self.force(source, target)
+        _, plain = token_losses(logits, target)
+        return -ops.sum(plain * ops.cast(ops.not_equal(target, PAD), "float32"), axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": layer_config(self.encoder),
+            "decoder": layer_config(self.decoder),
+            "label_smoothing": self.label_smoothing,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Seq2Seq:
+        nested = {name: layer_from_config(config[name]) for name in ("encoder", "decoder")}
+        return cls(**{**config, **nested})
+
+
+def shift(target: Any) -> Any:
+    """What the decoder reads: BOS, then the target without its last column; EOS becomes PAD."""
+    before = ops.where(ops.equal(target, EOS), PAD, target)[:, :-1]
+    return ops.concatenate([ops.full_like(target[:, :1], BOS), before], axis=1)

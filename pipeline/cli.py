@@ -1,0 +1,68 @@
+"""The command ``regard``. Only what a command needs is imported, and only when it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from components.errors import UserError
+from pipeline.commands import config, data, doctor, predict, run, terminal
+
+app = typer.Typer(
+    name="regard",
+    help="From text pairs and one YAML file to an attention model in production.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: [bold]regard data generate quickstart[/bold], then "
+    "[bold]regard run configs/quickstart.yaml[/bold]",
+)
+
+
+def _version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib import metadata
+
+    try:
+        version = metadata.version("regard")
+    except metadata.PackageNotFoundError:
+        version = "(not installed)"
+    typer.echo(f"regard {version}")
+    raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+_PIPELINES, _MODELS, _HELP = "Pipelines", "Models", "Help with data, configuration, machine"
+app.command("run", rich_help_panel=_PIPELINES)(run.run)
+app.command("validate", rich_help_panel=_PIPELINES)(run.validate)
+app.command("runs", rich_help_panel=_PIPELINES)(run.list_runs)
+app.command("predict", rich_help_panel=_MODELS)(predict.predict)
+app.add_typer(data.app, name="data", rich_help_panel=_HELP)
+app.add_typer(config.app, name="config", rich_help_panel=_HELP)
+app.command("doctor", rich_help_panel=_HELP)(doctor.doctor)
+
+
+def main() -> None:
+    """Runs the command line; a user's error is told without a traceback, with status 2."""
+    try:
+        app(prog_name="regard")
+    except UserError as error:
+        terminal.print_error(error)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

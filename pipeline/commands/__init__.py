@@ -1,0 +1,1 @@
+"""The commands of ``regard``, one module a group."""

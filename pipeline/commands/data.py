@@ -1,0 +1,111 @@
+"""``regard data``: data sets that are generated here or fetched from where they are published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipeline.commands import terminal
+
+if TYPE_CHECKING:
+    from pipeline.datasets import Summary
+
+app = typer.Typer(
+    help="Generate or fetch the data of the examples.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The data set.", show_default=False)
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Where to.", show_default="$REGARD_HOME/data/NAME"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+@app.command()
+def generate(
+    name: NameArgument,
+    out: OutOption = None,
+    rows: Annotated[
+        int | None, typer.Option(help="How many pairs.", show_default="the data set's own")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same data.", show_default="17")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Generate a data set from a seed.
+
+    [bold]Example[/bold]
+
+      regard data generate quickstart
+    """
+    from pipeline import datasets
+
+    options = {"rows": rows, "seed": seed}
+    options = {key: value for key, value in options.items() if value is not None}
+    _make(datasets.generator(name), name, out, as_json, options)
+
+
+@app.command()
+def fetch(name: NameArgument, out: OutOption = None, as_json: JsonOption = False) -> None:
+    """Download a data set; what is already there is checked and kept.
+
+    [bold]Example[/bold]
+
+      regard data fetch multi30k
+    """
+    from pipeline import datasets
+
+    _make(datasets.fetcher(name), name, out, as_json, {})
+
+
+@app.command("list")
+def list_datasets(as_json: JsonOption = False) -> None:
+    """List the data sets that can be generated or fetched."""
+    from pipeline import datasets
+
+    known = [{"name": name, "command": "generate"} for name in sorted(datasets.GENERATORS)]
+    known += [{"name": name, "command": "fetch"} for name in sorted(datasets.FETCHERS)]
+    if as_json:
+        terminal.print_json(known)
+        return
+    for entry in known:
+        terminal.out().print(f"regard data {entry['command']} {entry['name']}", soft_wrap=True)
+
+
+def _make(make: Any, name: str, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from pipeline.workspace import Workspace
+
+    directory = out or Workspace.from_environment().data(name)
+    console = terminal.err()
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=as_json) as bar:
+        task = bar.add_task(name, total=1.0)
+
+        def tell(text: str, fraction: float) -> None:
+            bar.update(task, description=text, completed=fraction)
+
+        made: Summary = make(directory, progress=tell, **options)
+    if as_json:
+        terminal.print_json(
+            {
+                "name": made.name,
+                "directory": str(made.directory),
+                "files": [str(path) for path in made.files],
+                "rows": made.rows,
+                "made": made.made,
+            }
+        )
+        return
+    rows = ", ".join(f"{count:,} {split}" for split, count in made.rows.items())
+    terminal.out().print(f"{made.name}: {rows}", soft_wrap=True)
+    terminal.out().print(f"{made.directory}", soft_wrap=True)

@@ -1,0 +1,23 @@
+"""``regard doctor``: whether this machine has what the pipelines need."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipeline.commands import terminal
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Check versions, compilers, disk, cores and GPU, and say what to mend."""
+    from pipeline import doctor as checks
+
+    found = checks.report()
+    if as_json:
+        terminal.print_json(checks.as_json(found))
+    else:
+        checks.render(found, terminal.out(markup=True))
+    raise typer.Exit(checks.exit_status(found))

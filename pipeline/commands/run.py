@@ -1,0 +1,237 @@
+"""``regard run``, ``regard validate`` and ``regard runs``."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipeline.commands import terminal
+
+if TYPE_CHECKING:
+    from pipeline.config import Config
+    from pipeline.runners.supervise import Ending
+    from pipeline.runs import Run
+    from pipeline.workspace import Workspace
+
+OK, BUG, USER, NOT_BLESSED, INTERRUPTED = 0, 1, 2, 3, 130
+RUNNERS = ("local", "beam")
+
+ConfigArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="The pipeline's YAML file.", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+def run(
+    config: ConfigArgument,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NODE", help="Run again from this node on."),
+    ] = None,
+    last: Annotated[
+        str | None,
+        typer.Option("--to", metavar="NODE", help="Run only this node and what it needs."),
+    ] = None,
+    runner: Annotated[
+        str, typer.Option(metavar="local|beam", help="What runs the graph.")
+    ] = "local",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for another run of this pipeline to end.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a pipeline: from files to a model in the registry.
+
+    What is already done is skipped, so the same command goes on after a failure or Ctrl-C.
+
+    [bold]Examples[/bold]
+
+      regard run configs/quickstart.yaml
+
+      regard run configs/quickstart.yaml --from Trainer
+
+      regard run configs/quickstart.yaml --to ExampleValidator
+
+    [bold]Exit status[/bold]: 0 done; 1 a node failed; 2 something in the input is wrong;
+    3 done, but the model is not good enough to be pushed; 130 interrupted.
+    """
+    raise typer.Exit(run_pipeline(config, first, last, runner, wait, as_json))
+
+
+def validate(config: ConfigArgument, as_json: JsonOption = False) -> None:
+    """Check a pipeline's YAML file, and that its data files are there.
+
+    [bold]Example[/bold]
+
+      regard validate configs/quickstart.yaml
+    """
+    from components.corpus_gen.sources import resolve
+    from pipeline.config import load
+
+    checked = load(config)
+    groups = resolve(json.loads(checked.section_json("data")))
+    files = {split: [f for g in found for f in g.files] for split, found in groups.items()}
+    if as_json:
+        terminal.print_json({"config": str(config), "name": checked.name, "files": files})
+        return
+    count = sum(len(names) for names in files.values())
+    plural = "" if count == 1 else "s"
+    terminal.out().print(f"{config} is right: pipeline {checked.name}, {count} data file{plural}.")
+
+
+def list_runs(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Only this pipeline.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs of all pipelines, the newest first, with their scores.
+
+    [bold]Example[/bold]
+
+      regard runs quickstart
+    """
+    from pipeline import runs
+    from pipeline.workspace import Workspace
+
+    workspace = Workspace.from_environment()
+    if name is not None:
+        terminal.check_name(name, workspace.pipeline_names(), "pipeline", str(workspace.pipelines))
+    records = runs.listing(workspace, name)
+    if as_json:
+        terminal.print_json(records)
+        return
+    if not records:
+        terminal.out().print(f"No runs in {workspace.pipelines} yet.", soft_wrap=True)
+        return
+    terminal.out().print(_runs_table(records))
+
+
+def run_pipeline(
+    config_path: Path, first: str | None, last: str | None, runner: str, wait: bool, as_json: bool
+) -> int:
+    """Runs a pipeline in a worker, shows it, and returns the exit status."""
+    from components.errors import UserError
+    from pipeline import lock, runs
+    from pipeline.config import load
+    from pipeline.nodes import NODES
+    from pipeline.runners import parts
+    from pipeline.workspace import Workspace
+
+    if runner not in RUNNERS:
+        raise UserError(f"there is no runner {runner!r}", "--runner", "Choose local or beam.")
+    first = parts.check_node(first, NODES, "--from") if first else None
+    last = parts.check_node(last, NODES, "--to") if last else None
+    if first and last and NODES.index(first) > NODES.index(last):
+        raise UserError(
+            f"{first} comes after {last}, so nothing would run again",
+            where="--from, --to",
+            remedy=f"The nodes run in this order: {', '.join(NODES)}.",
+        )
+    config = load(config_path)
+    workspace = Workspace.from_environment()
+    paths = workspace.pipeline(config.name)
+    messages = terminal.err()
+
+    def tell(holder: dict[str, Any]) -> None:
+        who = f"run {holder['run']}, process {holder['pid']}" if holder.get("run") else "a run"
+        messages.print(f"Waiting for {who} of {config.name} to end …", soft_wrap=True)
+
+    with lock.acquire(paths.lock, wait, tell) as held:
+        record = runs.create(
+            paths,
+            config=str(config_path.absolute()),
+            digest=config.digest(),
+            runner=runner,
+            first=first,
+            last=last,
+            pid=os.getpid(),
+        )
+        held.describe(record.id)
+        return _run_locked(
+            config, config_path, workspace, record, held.descriptor, runner, first, last, as_json
+        )
+
+
+def _run_locked(
+    config: Config,
+    config_path: Path,
+    workspace: Workspace,
+    run: Run,
+    lock_descriptor: int,
+    runner: str,
+    first: str | None,
+    last: str | None,
+    as_json: bool,
+) -> int:
+    from components.files import atomic_write
+    from pipeline import live, outcome, summary
+    from pipeline.nodes import NODES
+    from pipeline.progress import Progress
+    from pipeline.runners import supervise
+
+    atomic_write(run.config, resolved_yaml(config))
+    started = time.monotonic()
+    state = Progress(NODES)
+    console = terminal.err() if as_json else terminal.out()
+    title = f"{config.name}  run {run.id}"
+    with live.open_view(console, title, str(run.log)) as view:
+        command = supervise.worker_command(run, workspace.home, runner, first, last)
+        environment = supervise.worker_environment(run, workspace.home)
+        ending: Ending = supervise.supervise(
+            command, run, state, view, lock_descriptor, environment
+        )
+    result = outcome.judge(ending, state)
+    run.update(
+        status=result.status,
+        failure=result.failure,
+        ended=time.time(),
+        seconds=round(time.monotonic() - started, 3),
+        nodes={node.name: node.state for node in state.nodes.values()},
+    )
+    told = summary.summarise(run, state, str(config_path))
+    run.update(
+        scores=told.get("scores", []),
+        blessed=told.get("blessing", {}).get("blessed"),
+        pushed_version=told.get("pushed", {}).get("version"),
+    )
+    if as_json:
+        terminal.print_json(told)
+    else:
+        outcome.show(result, told, console, str(config_path))
+    return result.exit_status
+
+
+def resolved_yaml(config: Config) -> str:
+    """The configuration with every default and absolute paths, as YAML."""
+    import yaml
+
+    content = config.model_dump(mode="json")
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def _runs_table(records: list[dict[str, Any]]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from pipeline.live import duration
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("name", "run", "status", "scores", "version", "time"):
+        table.add_column(heading, no_wrap=heading in ("run", "time"), overflow="fold")
+    for record in records:
+        scores = ", ".join(
+            f"{score.get('label', score['name'])} "
+            f"{score['value']:.{2 if score.get('scale', 100.0) >= 10 else 4}f}"
+            for score in record.get("scores") or []
+        )
+        cells = [record["name"], record["id"], record.get("status", "?"), scores]
+        cells += [str(record.get("pushed_version") or ""), duration(record.get("seconds"))]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table

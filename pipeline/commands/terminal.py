@@ -1,0 +1,59 @@
+"""What all commands share: the two consoles, JSON output, and names with a did-you-mean."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from components.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def out(markup: bool = False) -> Console:
+    """Standard output; colours only in a terminal, and none where NO_COLOR is set.
+
+    Args:
+        markup: whether ``[bold]`` in a text is a style; texts from users are not to be read so.
+    """
+    from rich.console import Console
+
+    return Console(highlight=False, markup=markup, emoji=False)
+
+
+def err() -> Console:
+    """Standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output, indented."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_error(error: UserError) -> None:
+    """What was wrong, where, and what to do, in red and without a traceback."""
+    from rich.text import Text
+
+    where = f"{error.where}: " if error.where else ""
+    text = Text("error: ", "bold red").append(Text(f"{where}{error.message}", "red"))
+    err().print(text, soft_wrap=True)
+    if error.remedy:
+        err().print(Text(error.remedy, ""), soft_wrap=True)
+
+
+def check_name(given: str, names: Iterable[str], kind: str, where: str) -> None:
+    """Raises a ``UserError`` with the closest name, unless ``given`` is one of ``names``."""
+    choices = list(names)
+    if given in choices:
+        return
+    close = difflib.get_close_matches(given, choices, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    remedy = f"There is: {', '.join(choices)}." if choices else "There is none yet."
+    raise UserError(f"there is no {kind} {given!r}{hint}", where=where, remedy=remedy)

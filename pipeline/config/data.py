@@ -1,0 +1,239 @@
+"""The section ``data``: which files, in what format, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from pipeline.config.base import Count, Section, Share
+
+Format = Literal["parallel", "tsv", "jsonl", "parquet"]
+
+_SUFFIXES: dict[str, Format] = {
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
+    ".jsonl": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".parquet": "parquet",
+}
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_paths(value: Any) -> bool:
+    return _is_path(value) or (
+        isinstance(value, list | tuple) and bool(value) and all(map(_is_path, value))
+    )
+
+
+def _files(value: Any) -> Any:
+    """Checks that the value names files; the form stays as it was written."""
+    if _is_paths(value) or (
+        isinstance(value, dict) and value and all(map(_is_paths, value.values()))
+    ):
+        return value
+    raise PydanticCustomError(
+        "files",
+        "a path, a list of paths, or a path for each side such as "
+        "{source: train.en, target: train.de} is expected",
+    )
+
+
+_PATHS_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+    ]
+}
+Files = Annotated[
+    str | list[str] | dict[str, str | list[str]],
+    PlainValidator(_files),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_PATHS_SCHEMA["anyOf"],
+                {"type": "object", "additionalProperties": _PATHS_SCHEMA, "minProperties": 1},
+            ]
+        }
+    ),
+]
+
+
+class Split(Section):
+    """How ``eval`` and ``test`` are made from ``train``: hashed by the source sentence."""
+
+    eval: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.05, description="Share of the rows for evaluation while training."
+    )
+    test: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.05, description="Share of the rows for the final test."
+    )
+    seed: Count = Field(default=0, description="Another seed gives another split of the same data.")
+
+
+class Check(Section):
+    """A limit on the share of rows with a fault, and what happens above it."""
+
+    limit: Share = Field(
+        default=0.0, description="Share of rows with the fault that is still fine."
+    )
+    action: Literal["warn", "fail"] = Field(
+        default="warn", description="What a share above it leads to."
+    )
+
+
+class LengthRatioCheck(Check):
+    """Rows of which one side is very much longer than the other."""
+
+    ratio: Annotated[float, Field(ge=1.0)] = Field(
+        default=9.0, description="Characters of the longer side for one of the shorter side."
+    )
+    limit: Share = Field(
+        default=0.05, description="Share of rows above the ratio that is still fine."
+    )
+
+
+class TooLongCheck(Check):
+    """Rows with a very long side."""
+
+    characters: Annotated[int, Field(ge=1)] = Field(
+        default=2000, description="A side with more characters is too long."
+    )
+    limit: Share = Field(default=0.01, description="Share of too long rows that is still fine.")
+
+
+class Checks(Section):
+    """What is looked for in the text besides TensorFlow Data Validation's anomalies."""
+
+    empty_side: Check = Field(
+        default=Check(limit=0.01, action="fail"), description="Rows with an empty side."
+    )
+    length_ratio: LengthRatioCheck = Field(
+        default=LengthRatioCheck(),
+        description="Rows of which one side is much longer than the other.",
+    )
+    too_long: TooLongCheck = Field(
+        default=TooLongCheck(), description="Rows with a very long side."
+    )
+    duplicates: Check = Field(
+        default=Check(limit=0.2),
+        description="Rows of train that were there before, both sides alike.",
+    )
+    overlap: Check = Field(
+        default=Check(limit=0.0), description="Rows of eval and test whose source is in train."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, value: Any) -> Any:
+        # A check given in part keeps its own default for the rest, not that of its class.
+        if not isinstance(value, dict):
+            return value
+        filled = dict(value)
+        for name, field in cls.model_fields.items():
+            given = value.get(name)
+            if isinstance(given, dict):
+                filled[name] = {**field.default.model_dump(), **given}
+        return filled
+
+
+class Data(Section):
+    """The files with the text."""
+
+    root: str = Field(
+        default=".",
+        description="Folder of the files below, relative to this file. ${VAR} and "
+        "${VAR:-default} stand for environment variables, here and everywhere; REGARD_HOME "
+        "is always defined.",
+        examples=["${REGARD_HOME}/data/quickstart"],
+    )
+    format: Format | None = Field(
+        default=None,
+        description="How the files are read: two files with one line a sentence each, columns "
+        "with tabs, a JSON object a line, or Parquet; null: by the file name (.tsv, .jsonl, "
+        ".parquet, also with .gz; one path for each side is parallel).",
+    )
+    train: Files = Field(
+        description="Files to train on: {source: path, target: path} for parallel files (or a "
+        "list of paths for each, in the same order), else a path, a glob or a list of them.",
+        examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
+    )
+    eval: Files | None = Field(
+        default=None, description="Files to evaluate on while training; null: split off train."
+    )
+    test: Files | None = Field(
+        default=None, description="Files for the final test; null: split off train."
+    )
+    split: Split | None = Field(
+        default=Split(),
+        description="How eval and test are made where train is all there is; a source sentence "
+        "is never in two splits. Not to be given together with eval and test.",
+    )
+    columns: dict[str, int | str] | None = Field(
+        default=None,
+        description="Where each side stands: a column number from 1 (tsv), a column name (tsv "
+        "with header, parquet) or a key (jsonl). null: {source: 1, target: 2} for tsv without "
+        "header, else the columns or keys called source and target.",
+    )
+    header: bool = Field(
+        default=False, description="Whether the first line of a tsv file names columns."
+    )
+    encoding_errors: Literal["fail", "replace", "skip"] = Field(
+        default="fail",
+        description="What a line that is not UTF-8 leads to; replaced and skipped lines are "
+        "counted.",
+    )
+    bad_rows: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="What a row with missing or surplus columns, missing keys or broken JSON "
+        "leads to; skipped rows are counted.",
+    )
+    checks: Checks = Field(default=Checks(), description="Limits on faults of the text.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_split_of_explicit_files(cls, value: Any) -> Any:
+        given = isinstance(value, dict) and (value.get("eval") or value.get("test"))
+        return {"split": None, **value} if given else value
+
+    def parts(self) -> dict[str, Any]:
+        """The files of every split that is given: ``train``, ``eval``, ``test``."""
+        named = {"train": self.train, "eval": self.eval, "test": self.test}
+        return {name: files for name, files in named.items() if files is not None}
+
+    def resolved(self, base: Path) -> Data:
+        """A copy with absolute paths: ``root`` below ``base``, the files below ``root``."""
+        root = _absolute(base, self.root)
+        update: dict[str, Any] = {"root": root}
+        for name, files in self.parts().items():
+            update[name] = _map_paths(files, lambda path: _absolute(Path(root), path))
+        return self.model_copy(update=update)
+
+
+def format_of(files: Any) -> Format | None:
+    """The format that the file names tell, or None."""
+    if isinstance(files, dict):
+        return "parallel"
+    formats = set()
+    for path in [files] if isinstance(files, str) else files:
+        name = path.lower()
+        formats.add(next((f for end, f in _SUFFIXES.items() if name.endswith(end)), None))
+    return formats.pop() if len(formats) == 1 else None
+
+
+def _map_paths(files: Any, change: Any) -> Any:
+    if isinstance(files, dict):
+        return {side: _map_paths(paths, change) for side, paths in files.items()}
+    return change(files) if isinstance(files, str) else [change(path) for path in files]
+
+
+def _absolute(base: Path, path: str) -> str:
+    if "://" in path:
+        return path
+    return os.path.normpath(base / os.path.expanduser(path))

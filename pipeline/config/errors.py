@@ -1,0 +1,161 @@
+"""Pydantic's errors in the words of the YAML file: the key, what was given, and the choices."""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.config.annotations import choices_in, models_in, paths_of, type_of
+from pipeline.config.document import Path, Problem
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "a mapping (key: value)",
+    "model_type": "a mapping (key: value)",
+    "model_attributes_type": "a mapping (key: value)",
+    "tuple_type": "a list",
+    "list_type": "a list",
+}
+_LIMITS = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+}
+
+
+def problems(error: ValidationError, model: type[BaseModel], value: Any) -> list[Problem]:
+    """One problem for each of pydantic's errors about ``value``."""
+    found: dict[tuple[Path, str], Problem] = {}
+    for detail in error.errors(include_url=False):
+        path, annotation, owner = _locate(model, value, detail["loc"])
+        message = _message(detail, path, annotation, owner, model)
+        if detail["type"].startswith("union_tag") and isinstance(detail["input"], dict):
+            path = (*path, "type")
+        found.setdefault((path, message), Problem(path, message))
+    return list(found.values())
+
+
+def show(value: Any, limit: int = 60) -> str:
+    """A value as it would stand in YAML, cut where it is long."""
+    words = {None: "null", True: "true", False: "false"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def suggest(word: Any, choices: Iterable[str]) -> str:
+    """``; did you mean X?`` where a choice is near, and all choices."""
+    names = [str(choice) for choice in choices]
+    near = difflib.get_close_matches(str(word).lower(), names, n=1, cutoff=0.6)
+    return f"; {f'did you mean {near[0]}? ' if near else ''}choices: {', '.join(names)}"
+
+
+def _message(detail: Any, path: Path, annotation: Any, owner: Any, root: type[BaseModel]) -> str:
+    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        fields = list(owner.model_fields) if owner else []
+        return "unknown key" + (
+            _elsewhere(path, annotation, root, fields) or suggest(path[-1], fields)
+        )
+    if kind == "missing":
+        field = owner.model_fields.get(path[-1]) if owner else None
+        about = f": {field.description}" if field is not None and field.description else ""
+        return f"is missing{about}"
+    if kind == "literal_error":
+        choices = choices_in(annotation)
+        return f"{show(given)} is not a choice" + suggest(given, choices)
+    if kind.startswith("union_tag"):
+        choices = [tag.strip("'") for tag in context.get("expected_tags", "").split(", ")]
+        if not isinstance(given, dict):
+            return f"a mapping (key: value) is expected, {_given(given)} was given"
+        tag = given.get("type")
+        return f"{show(tag)} is not a choice" + suggest(tag, choices)
+    if kind == "string_pattern_mismatch":
+        field = owner.model_fields.get(path[-1]) if owner else None
+        rule = field.description if field is not None else f"it must match {context['pattern']}"
+        return f"{show(given)} is not possible: {rule}"
+    if kind == "files":
+        return f"{detail['msg']}, {_given(given)} was given"
+    if kind in _LIMITS:
+        return f"{_LIMITS[kind].format(**context)}; {show(given)} was given"
+    if kind in _EXPECTED:
+        null = " or null" if type(None) in typing.get_args(annotation) else ""
+        hint = ""
+        if kind == "string_type" and isinstance(given, int | float | bool):
+            hint = "; put it in quotes"
+        elif isinstance(given, str) and _number(given):
+            hint = "; leave out the quotes"
+        return f"{_EXPECTED[kind]}{null} is expected, {_given(given)} was given{hint}"
+    return detail["msg"][0].lower() + detail["msg"][1:] + f"; {show(given)} was given"
+
+
+def _given(value: Any) -> str:
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return show(value)
+    if isinstance(value, dict):
+        return "a mapping (key: value)" if value else "an empty mapping"
+    if isinstance(value, list):
+        return f"the list {show(value)}" if value else "an empty list"
+    if isinstance(value, str):
+        return f"the text {show(value)}"
+    return f"the number {show(value)}"
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _elsewhere(path: Path, annotation: Any, root: type[BaseModel], own: list[str]) -> str:
+    """Where an unknown key would be known: in another variant, or in another section."""
+    name = str(path[-1])
+    variants = [model for model in models_in(annotation) if name in model.model_fields]
+    if variants:
+        return f" for this type; it goes with type: {type_of(variants[0])}"
+    if difflib.get_close_matches(name.lower(), own, n=1, cutoff=0.6):
+        return ""
+    homes = list(paths_of(name, root))
+    return f" here; did you mean {' or '.join(homes)}?" if homes else ""
+
+
+def _locate(model: type[BaseModel], value: Any, loc: tuple[Any, ...]) -> tuple[Path, Any, Any]:
+    """The path of the YAML keys, the annotation there, and the model that owns the last key.
+
+    Pydantic's own path also names the variants of unions, which no YAML key stands for.
+    """
+    path: Path = ()
+    annotation: Any = model
+    owner: Any = model
+    outer: Any = model
+    for part in loc:
+        if part == "[key]":  # the key itself is wrong, not what stands under it
+            continue
+        models = models_in(annotation)
+        tagged = [m for m in models if len(models) > 1 and type_of(m) == part]
+        if tagged and not (isinstance(value, dict) and part in value):
+            outer, annotation, owner = annotation, tagged[0], tagged[0]
+            continue
+        path = (*path, part)
+        owner = models[0] if models else None
+        if models and part in models[0].model_fields:
+            annotation = outer = models[0].model_fields[part].annotation
+        elif models:
+            annotation = outer
+        value = value.get(part) if isinstance(value, dict) else None
+    return path, annotation, owner

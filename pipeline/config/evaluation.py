@@ -1,0 +1,79 @@
+"""The sections ``evaluation`` and ``serving``: when a model is good enough, and where it goes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config.base import Listed, Positive, Section
+
+Metric = Literal["bleu", "chrf", "exact_match"]
+
+SCALES: dict[str, float] = {"bleu": 100.0, "chrf": 100.0, "exact_match": 1.0}
+
+
+class Production(Section):
+    """The comparison with the model in production."""
+
+    metric: Metric = Field(default="bleu", description="The metric that is compared.")
+    tolerance: Annotated[float, Field(ge=0.0)] = Field(
+        default=0.0, description="By how much the candidate may be worse, in the metric's own unit."
+    )
+
+
+class Evaluation(Section):
+    """What the test split is measured by, and what a model must reach to be pushed."""
+
+    metrics: Listed[Metric] = Field(
+        default=("bleu", "chrf", "exact_match"), description="What is computed on the test split."
+    )
+    tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = Field(
+        default="13a", description="sacreBLEU's tokenization for BLEU; zh for Chinese targets."
+    )
+    lowercase: bool = Field(default=False, description="Whether the metrics ignore case.")
+    length_buckets: Listed[Positive] = Field(
+        default=(10, 20, 30),
+        description="Upper bounds, in words of the source, of the lengths that are scored apart.",
+    )
+    floors: dict[Metric, float] = Field(
+        default_factory=dict,
+        description="The least value of a metric for a model to be pushed. BLEU and chrF go from "
+        "0 to 100, exact_match from 0 to 1.",
+        examples=[{"bleu": 30.0}],
+    )
+    production: Production | None = Field(
+        default=Production(),
+        description="A model must be as good as the one in production, where there is one; "
+        "null: no comparison. Its metric is the first of metrics where it is not given.",
+    )
+    batch_size: Positive = Field(default=64, description="Sentences decoded at once.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compare_by_first_metric(cls, value: Any) -> Any:
+        metrics = value.get("metrics") if isinstance(value, dict) else None
+        production = value.get("production", {}) if isinstance(value, dict) else None
+        if not isinstance(metrics, list | tuple) or not isinstance(production, dict):
+            return value
+        if metrics and metrics[0] in SCALES:
+            return {**value, "production": {"metric": metrics[0], **production}}
+        return value
+
+
+class Serving(Section):
+    """Where a blessed model goes, and what it must run on."""
+
+    registry: str | None = Field(
+        default=None,
+        description="Folder of the served models, <registry>/<name>/<version>; null: "
+        "${REGARD_HOME}/registry.",
+    )
+    tf_serving: Listed[Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")]] = Field(
+        default=("2.19", "2.20"),
+        description="Versions of TensorFlow Serving whose ops alone the model may use.",
+    )
+    check_rows: Positive = Field(
+        default=32,
+        description="Rows of the test split that the exported model is asked for the check.",
+    )

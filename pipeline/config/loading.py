@@ -1,0 +1,102 @@
+"""A YAML file to a configuration, or one error with everything that is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from components.errors import UserError
+from pipeline.config.checks import impossible
+from pipeline.config.document import Document, Problem, parse
+from pipeline.config.errors import problems
+from pipeline.config.sections import Config
+
+_REMEDY = "`regard config reference` prints every key with its meaning and its default."
+
+
+def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = None) -> Config:
+    """Reads a pipeline's YAML file; the paths in the result are absolute.
+
+    Args:
+        path: the YAML file.
+        home: what ``${REGARD_HOME}`` stands for; default: the environment variable, or else
+            ``./workspace``.
+
+    Raises:
+        UserError: names every problem of the file with its line and key.
+    """
+    text = _read(path)
+    root = os.path.abspath(home or os.environ.get("REGARD_HOME") or "workspace")
+    document = parse(text, {**os.environ, "REGARD_HOME": root})
+    if not document.problems:
+        _check_is_mapping(document, path)
+    found = list(document.problems)
+    config = None
+    if isinstance(document.value, dict):
+        try:
+            config = Config.model_validate(document.value)
+            found += [] if found else impossible(config)
+        except ValidationError as error:
+            # What a broken value leads to further on would only confuse.
+            broken = {problem.path for problem in found}
+            more = problems(error, Config, document.value)
+            found += [problem for problem in more if problem.path not in broken]
+    if found or config is None:
+        raise UserError(_lines(found, document, path), remedy=_REMEDY)
+    return _absolute(config, Path(os.path.abspath(path)).parent, root)
+
+
+def _read(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UserError("there is no such file", where=str(path), remedy=_nearby(path)) from None
+    except IsADirectoryError:
+        raise UserError(
+            "this is a folder, not a YAML file", where=str(path), remedy=_nearby(path, inside=True)
+        ) from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            "the file is not UTF-8", where=f"{path}:{line}", remedy="Save it as UTF-8."
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _nearby(path: str | os.PathLike[str], inside: bool = False) -> str:
+    folder = Path(path) if inside else Path(path).parent
+    names = sorted(str(file) for end in ("yaml", "yml") for file in folder.glob(f"*.{end}"))
+    if names:
+        return f"There is: {', '.join(names[:10])}"
+    return "Give the path of a pipeline's YAML file, such as configs/quickstart.yaml."
+
+
+def _check_is_mapping(document: Document, path: str | os.PathLike[str]) -> None:
+    if document.value is None:
+        document.problems.append(Problem((), "the file is empty; it needs name and data"))
+    elif not isinstance(document.value, dict):
+        what = "a list" if isinstance(document.value, list) else f"{document.value!r}"
+        message = f"a mapping (name: ..., data: ...) is expected, the file holds {what}"
+        document.problems.append(Problem((), message))
+
+
+def _lines(found: Iterable[Problem], document: Document, path: Any) -> str:
+    rows = []
+    for problem in found:
+        line = problem.line or document.line(problem.path)
+        key = ".".join(str(part) for part in problem.path)
+        rows.append((line, f"{path}:{line}: {f'{key}: ' if key else ''}{problem.message}"))
+    return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
+
+
+def _absolute(config: Config, base: Path, home: str) -> Config:
+    registry = config.serving.registry or os.path.join(home, "registry")
+    if "://" not in registry:
+        registry = os.path.normpath(base / os.path.expanduser(registry))
+    serving = config.serving.model_copy(update={"registry": registry})
+    return config.model_copy(update={"data": config.data.resolved(base), "serving": serving})

@@ -1,0 +1,54 @@
+"""What a data set's maker reports back, and how trouble with the disk is told to the user."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from components.errors import UserError
+
+Progress = Callable[[str, float], None]
+"""Called with a text and the share done, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A data set that now lies in ``directory``.
+
+    Attributes:
+        name: the data set.
+        directory: where its files are.
+        files: every file of it, in a fixed order.
+        rows: split -> number of pairs.
+        made: how many of the files this call wrote (the others were there and right already).
+    """
+
+    name: str
+    directory: Path
+    files: tuple[Path, ...]
+    rows: dict[str, int] = field(default_factory=dict)
+    made: int = 0
+
+
+@contextlib.contextmanager
+def disk_errors(directory: Path, instead: str = "Name another one with --out.") -> Iterator[None]:
+    """Turns a full disk or a directory that cannot be written into a ``UserError``.
+
+    Args:
+        instead: how the user names another directory.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            message, remedy = "no space left on the disk", "Free some space and run it again."
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            message, remedy = "the directory cannot be written", instead
+        elif error.errno in (errno.ENOTDIR, errno.EEXIST):
+            message, remedy = "there is a file in the way", instead
+        else:
+            raise
+        raise UserError(message, where=str(directory), remedy=remedy) from error

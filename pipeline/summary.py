@@ -1,0 +1,211 @@
+"""The end of a run as data: what went in, what came out, how good it is, and where it lies."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline import runs
+from pipeline.progress import DONE, FAILED, STOPPED, Progress
+from pipeline.runs import Run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXAMPLES = 3
+_EXAMPLE_CHARACTERS = 160  # a longer source would fill the terminal
+
+
+def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[str, Any]:
+    """Reads the artifacts of a run that ended; what is not there is left out.
+
+    Args:
+        run: its record says how it ended.
+        state: knows where the artifacts of each node lie.
+        config_path: the YAML file as the user gave it, for the next commands.
+    """
+    record = run.record()
+    blessing = _json(state, "Evaluator", "blessing", "blessing.json")
+    parts: dict[str, Any] = {
+        "name": record.get("name"),
+        "run": run.id,
+        "status": record.get("status"),
+        "seconds": record.get("seconds"),
+        "nodes": {n.name: {"state": n.state, "seconds": n.seconds} for n in state.nodes.values()},
+        "data": _data(state),
+        "model": _model(state),
+        "scores": _scores(state),
+        "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
+        "pushed": _pushed(state),
+        "examples": _examples(state),
+        "failure": record.get("failure"),
+        "directory": str(run.directory),
+        "log": str(run.log),
+    }
+    parts["next"] = _next(parts, state, config_path)
+    return {key: value for key, value in parts.items() if value not in (None, {}, [])}
+
+
+def _file(state: Progress, node: str, key: str, name: str) -> Path | None:
+    """A file of an output of a node that ended well in this run."""
+    uri = state.outputs(node).get(key)
+    path = Path(uri) / name if uri else None
+    return path if path is not None and path.is_file() else None
+
+
+def _json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
+    path = _file(state, node, key, name)
+    if path is None:
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # the summary must not make a good run fail
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _data(state: Progress) -> dict[str, Any]:
+    corpus = _json(state, "CorpusGen", "findings", "corpus.json")
+    texts = [text for node in state.nodes.values() for text in node.warnings]
+    for key, name in (("CorpusGen", "corpus.json"), ("ExampleValidator", "checks.json")):
+        texts += _sentences(_json(state, key, "findings", name))
+    return {"rows": corpus.get("rows", {}), "findings": list(dict.fromkeys(texts))}
+
+
+def _sentences(findings: dict[str, Any]) -> Iterator[str]:
+    """The sentences of the findings that are over their limit."""
+    for finding in findings.get("findings", []):
+        sentence = finding.get("sentence") if isinstance(finding, dict) else None
+        if sentence:
+            yield str(sentence)
+
+
+def _model(state: Progress) -> dict[str, Any]:
+    """``training.json`` lies with the model or with the logs of its training."""
+    for key in ("model", "model_run"):
+        facts = _json(state, "Trainer", key, "training.json")
+        if facts:
+            return facts
+    return {}
+
+
+def _scores(state: Progress) -> list[dict[str, Any]]:
+    content = _json(state, "Evaluator", "evaluation", "metrics.json")
+    return list(content.get("metrics", {}).values())
+
+
+def _pushed(state: Progress) -> dict[str, Any]:
+    node = state.nodes.get("Pusher")
+    facts = node.properties.get("pushed_model", {}) if node else {}
+    if not facts.get("pushed"):
+        return {}
+    path = str(facts.get("pushed_destination", ""))
+    return {"version": str(facts.get("pushed_version") or Path(path).name), "path": path}
+
+
+def _examples(state: Progress) -> list[dict[str, str]]:
+    """Three rows spread over the test split, the same ones every time."""
+    path = _file(state, "Predictor", "predictions", "candidate.parquet")
+    if path is None:
+        return []
+    from components import predictions
+
+    try:
+        table = predictions.read(path, ["source", "hypothesis", "reference"])
+    except (OSError, ValueError):
+        return []
+    short = [
+        index
+        for index, source in enumerate(table["source"])
+        if 0 < len(source) <= _EXAMPLE_CHARACTERS
+    ]
+    step = max(1, len(short) // EXAMPLES)
+    chosen = short[step // 2 :: step][:EXAMPLES]
+    return [{key: table[key][index] for key in table} for index in chosen]
+
+
+def _next(parts: dict[str, Any], state: Progress, config_path: str) -> list[str]:
+    commands = []
+    if parts["status"] in (runs.FAILED, runs.INTERRUPTED):
+        return [f"regard run {shlex.quote(config_path)}"]
+    if parts["pushed"]:
+        examples = parts["examples"]
+        text = examples[0]["source"] if examples else "..."
+        commands.append(f"regard predict {parts['name']} {_quote(text)}")
+    elif "model" in state.outputs("Trainer"):
+        model = shlex.quote(state.outputs("Trainer")["model"])
+        commands.append(f"regard predict {model} ...")
+    commands.append(f"regard runs {parts['name']}")
+    trained = state.nodes.get("Trainer")
+    if trained is not None and trained.state == DONE and "model_run" in trained.outputs:
+        commands.append(f"tensorboard --logdir {shlex.quote(trained.outputs['model_run'])}")
+    return commands
+
+
+def _quote(text: str) -> str:
+    """A text as one shell word; in double quotes where nothing in it needs more."""
+    return shlex.quote(text) if set(text) & set('"\\$`!') else f'"{text}"'
+
+
+def show(summary: dict[str, Any], console: Console) -> None:
+    """Prints the summary as one table, then the examples and the next commands."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in _rows(summary):
+        table.add_row(name, Text(text))
+    console.print(table)
+    for example in summary.get("examples", []):
+        right = example["hypothesis"] == example["reference"]
+        console.print(Text(f"\n  {example['source']}"), soft_wrap=True)
+        console.print(Text(f"  → {example['hypothesis']}", "green" if right else ""))
+        if not right:
+            console.print(Text(f"    reference: {example['reference']}", "dim"), soft_wrap=True)
+    if summary.get("next"):
+        console.print()
+        for name, command in zip(["next"] + [""] * 9, summary["next"], strict=False):
+            # Unwrapped, so that it can be copied as it is.
+            console.print(Text(f"{name:<6}{command}"), soft_wrap=True)
+
+
+def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    data, model = summary.get("data", {}), summary.get("model", {})
+    if data.get("rows"):
+        yield "data", ", ".join(f"{count:,} {split}" for split, count in data["rows"].items())
+    for index, finding in enumerate(data.get("findings", [])):
+        yield "" if index else "findings", finding
+    if model:
+        yield "model", _model_text(model)
+    for index, score in enumerate(summary.get("scores", [])):
+        digits = 2 if score.get("scale", 100.0) >= 10 else 4
+        label = score.get("label", score["name"])
+        text = f"{label} {score['value']:.{digits}f}  {score.get('signature', '')}".rstrip()
+        yield "" if index else "scores", text
+    if "blessing" in summary:
+        yield "blessing", summary["blessing"].get("sentence", "")
+    if "pushed" in summary:
+        yield "pushed", f"version {summary['pushed']['version']}: {summary['pushed']['path']}"
+    stopped = [n for n, v in summary["nodes"].items() if v["state"] in (FAILED, STOPPED)]
+    if stopped:
+        yield "ended at", ", ".join(stopped)
+
+
+def _model_text(model: dict[str, Any]) -> str:
+    from pipeline.live import duration
+
+    facts = []
+    if "parameters" in model:
+        facts.append(f"{model['parameters']:,} parameters")
+    if "epochs" in model:
+        facts.append(f"{model['epochs']} epochs")
+    if "steps" in model:
+        facts.append(f"{model['steps']:,} steps")
+    if "seconds" in model:
+        facts.append(f"trained in {duration(model['seconds'])}")
+    return ", ".join(facts)

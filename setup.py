@@ -1,0 +1,81 @@
+"""The distribution `regard`: four packages and the command `regard`.
+
+On glibc >= 2.39 `pip install .` resolves everything from the index. On an older one no release
+of TFX resolves by itself: there `make install` takes requirements/lock.txt (see CONTRIBUTING.md).
+"""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+REQUIRES = [
+    # The pipeline and the model
+    "tfx>=1.21,<1.22",
+    "apache-beam>=2.70,<3",
+    "tensorflow>=2.21,<2.22",
+    "tensorflow-text>=2.21,<2.22",
+    "keras>=3.12,<4",
+    "tensorboard>=2.19,<3",
+    "sentencepiece>=0.2,<0.3",
+    "sacrebleu>=2.5,<3",
+    "numpy>=1.26,<3",
+    "pyarrow>=15,<19",
+    # The command, its configuration and its pictures
+    "pydantic>=2.10,<3",
+    "typer>=0.15",
+    "rich>=13.9",
+    "pyyaml>=6,<7",
+    "jinja2>=3.1,<4",
+    "matplotlib>=3.9,<4",
+    # Generated data: locales, and numbers spelled out
+    "babel>=2.16,<3",
+    "num2words>=0.5.13",
+]
+
+EXTRAS = {
+    "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3"],
+    # The peers that benchmarks/ measures beside ours
+    "bench": ["torch>=2.6"],
+    # jax: the layers' tests also run on a second Keras backend
+    "dev": [
+        "jax>=0.6,<0.11",
+        "kfp-pipeline-spec>=2.14,<3",
+        "mypy>=1.15",
+        "pytest>=8.3",
+        "ruff>=0.11",
+        "setuptools>=75",
+        "types-PyYAML",
+        "wheel",
+    ],
+}
+
+if __name__ == "__main__":
+    setup(
+        name="regard",
+        version="0.1.0",
+        description="Attention models for text pairs, from files to production, on TFX and Keras",
+        long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+        long_description_content_type="text/markdown",
+        license="Apache-2.0",
+        license_files=["LICENSE"],
+        packages=find_packages(include=["pipeline*", "components*", "models*", "serving*"]),
+        package_data={
+            "": ["*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg", "templates/*"]
+        },
+        python_requires=">=3.10,<3.14",
+        install_requires=REQUIRES,
+        extras_require=EXTRAS,
+        entry_points={"console_scripts": ["regard = pipeline.cli:main"]},
+        classifiers=[
+            "Development Status :: 4 - Beta",
+            "Environment :: Console",
+            "Intended Audience :: Developers",
+            "Operating System :: POSIX :: Linux",
+            "Programming Language :: Python :: 3.10",
+            "Programming Language :: Python :: 3.11",
+            "Programming Language :: Python :: 3.12",
+            "Programming Language :: Python :: 3.13",
+            "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        ],
+    )

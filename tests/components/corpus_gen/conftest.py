@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+BEAM = [
+    "--runner=FnApiRunner",
+    "--direct_running_mode=in_memory",
+    "--sdk_container_image=unused",  # else TFX packs itself up for remote workers each time: 2 s
+]
+
+
+def rows_in(folder: Path) -> list[tuple[str, str, str, int]]:
+    """The rows of a split's folder: source, target, file and line."""
+    import tensorflow as tf
+
+    rows = []
+    for path in sorted(folder.iterdir()):
+        for record in tf.data.TFRecordDataset(str(path), compression_type="GZIP"):
+            feature = tf.train.Example.FromString(record.numpy()).features.feature
+            texts = [feature[k].bytes_list.value[0].decode() for k in ("source", "target", "file")]
+            rows.append((*texts, feature["line"].int64_list.value[0]))
+    return rows
+
+
+@pytest.fixture
+def generate(tmp_path):
+    """Runs the executor on a ``data`` section, as TFX would, into ``tmp_path / name``."""
+
+    def run(name: str = "out", **section) -> SimpleNamespace:
+        from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+        from tfx.types import standard_artifacts
+
+        from components.artifacts import Findings
+        from components.corpus_gen.executor import Executor
+
+        out = tmp_path / name
+        examples, findings = standard_artifacts.Examples(), Findings()
+        examples.uri, findings.uri = str(out / "examples"), str(out / "findings")
+        context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
+        section.setdefault("root", str(tmp_path))
+        Executor(context).Do(
+            {}, {"examples": [examples], "findings": [findings]}, {"data": json.dumps(section)}
+        )
+        return SimpleNamespace(
+            artifact=examples,
+            folder=out / "examples",
+            rows=lambda split: rows_in(out / "examples" / f"Split-{split}"),
+            findings=json.loads((out / "findings" / "corpus.json").read_text()),
+        )
+
+    return run

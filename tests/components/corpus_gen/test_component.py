@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tfx.orchestration import pipeline
+from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+from tfx.orchestration.metadata import sqlite_metadata_connection_config
+
+from components.corpus_gen import CorpusGen, fingerprint
+
+
+def test_files_can_be_checked_without_tensorflow():
+    code = "import sys, components.corpus_gen as c; c.resolve; c.fingerprint; "
+    code += "sys.exit('tensorflow' in sys.modules or 'tfx' in sys.modules)"
+    root = Path(__file__).parents[3]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+
+
+def test_tfx_runs_it_once_for_the_same_content(tmp_path):
+    (tmp_path / "a.tsv").write_text("one\teins\n")
+    data = {"root": str(tmp_path), "train": "a.tsv", "eval": "a.tsv", "test": "a.tsv"}
+
+    def run():
+        node = CorpusGen(data=json.dumps(data), fingerprint=fingerprint(data), code="1")
+        assert node.id == "CorpusGen"
+        LocalDagRunner().run(
+            pipeline.Pipeline(
+                "tiny",
+                str(tmp_path / "root"),
+                components=[node],
+                enable_cache=True,
+                metadata_connection_config=sqlite_metadata_connection_config(
+                    str(tmp_path / "metadata.sqlite")
+                ),
+                beam_pipeline_args=[
+                    "--runner=FnApiRunner",
+                    "--direct_running_mode=in_memory",
+                    "--sdk_container_image=unused",
+                ],
+            )
+        )
+        made = (tmp_path / "root" / "CorpusGen" / "examples").glob("*/Split-train/*")
+        return sorted(path.name for path in made)
+
+    assert run() == ["data_tfrecord-00000-of-00001.gz"]
+    assert len(run()) == 1
+    (tmp_path / "a.tsv").write_text("one\tuno\n")
+    assert len(run()) == 2

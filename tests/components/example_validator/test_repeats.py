@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import random
+
+from components.example_validator.repeats import Packer, compare
+from components.example_validator.tally import Tally, reference
+
+
+def tally(train, rest, limit=1 << 18):
+    """What all buckets give for the rows of two shards, met in any order."""
+    buckets = {}
+    for shard, rows in enumerate((train, rest)):
+        packer = Packer(train=shard == 0, limit=limit)
+        packed = [p for i, row in enumerate(rows) for p in packer.add(reference(shard, i), row)]
+        for bucket, part in [*packed, *packer.flush()]:
+            buckets.setdefault(bucket, []).append(part)
+    for parts in buckets.values():
+        random.Random(1).shuffle(parts)
+    return Tally.total(compare(parts) for parts in buckets.values())
+
+
+def test_a_pair_that_comes_again_is_a_duplicate():
+    train = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "other"), ("a", "x")]
+    found = tally(train, [])
+    assert found.counts == {"duplicates": {0: 2}}
+    assert found.examples["duplicates"] == [(2, 0), (4, 0)]
+
+
+def test_the_sides_are_not_run_together():
+    assert tally([("ab", "c"), ("a", "bc")], []).counts == {}
+
+
+def test_a_source_that_is_in_train_overlaps():
+    found = tally([("a", "x"), ("b", "y")], [("c", "x"), ("b", "z"), (" b ", "z"), ("b", "y")])
+    assert found.counts == {"overlap": {1: 3}}
+    assert found.examples["overlap"][0] == (reference(1, 1), 1)
+
+
+def test_repeats_inside_the_test_split_are_no_finding():
+    assert tally([("a", "x")], [("b", "y"), ("b", "y")]).counts == {}
+
+
+def test_many_small_packets_give_the_same():
+    draw = random.Random(7)
+    train = [(str(draw.randrange(300)), "x") for _ in range(1000)]
+    rest = [(str(draw.randrange(400)), "x") for _ in range(100)]
+    whole = tally(train, rest)
+    assert tally(train, rest, limit=37) == whole
+    assert whole.counts["duplicates"][0] == 1000 - len(set(train))
+    assert whole.counts["overlap"][1] == sum(row in set(train) for row in rest)

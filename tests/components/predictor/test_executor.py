@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tfx.types import standard_artifacts
+
+from components import events, predictions
+from components.artifacts import Predictions
+from components.errors import UserError
+from components.predictor.executor import PredictorExecutor
+from tests import fake_models
+from tests.fake_models import Reverser, artifact
+
+TEXTS = ["abc", "", "a longer sentence than the others", "été", "xy"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("models")
+    fake_models.save(Reverser(), root / "good" / "Format-Serving")
+    fake_models.save(Reverser(), root / "no_align" / "Format-Serving", align=False)
+    return root
+
+
+def row(line: int, text: str, file: str = "test.en") -> dict:
+    return {"source": text, "target": text.upper(), "file": file, "line": line}
+
+
+def run(tmp_path: Path, model: Path, shards=None, production: Path | str = "", task="translation"):
+    if shards is None:
+        # Beam's order is any order: lines 2, 4 in one file, 5, 1, 3 in the other.
+        lines = [row(number, text) for number, text in enumerate(TEXTS, start=1)]
+        shards = [[lines[1], lines[3]], [lines[4], lines[0], lines[2]]]
+    out = artifact(Predictions, tmp_path / "predictions")
+    PredictorExecutor().Do(
+        {
+            "examples": [fake_models.examples(tmp_path / "examples", shards)],
+            "model": [artifact(standard_artifacts.Model, model)],
+        },
+        {"predictions": [out]},
+        {
+            "task": task,
+            "production": str(production),
+            "production_version": "3" if production else "",
+            "batch_size": 2,
+            "code": "",
+        },
+    )
+    return Path(out.uri)
+
+
+def test_answers_stand_in_the_order_of_the_corpus(models, tmp_path, monkeypatch):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    folder = run(tmp_path, models / "good")
+
+    table = predictions.read(folder / predictions.CANDIDATE)
+    assert table["row"] == [0, 1, 2, 3, 4]
+    assert table["line"] == [1, 2, 3, 4, 5]
+    assert table["source"] == TEXTS
+    assert table["reference"] == [text.upper() for text in TEXTS]
+    assert table["hypothesis"] == [text.upper()[::-1] for text in TEXTS]
+    assert table["score"] == [-0.5 * len(text) for text in TEXTS]
+    # Trimmed to the lengths, whatever else was in the batch.
+    assert table["source_pieces"][0] == ["a", "b", "c", "</s>"]
+    assert table["target_pieces"][3] == ["É", "T", "É", "</s>"]
+    mirror = np.zeros((4, 4))
+    mirror[[0, 1, 2, 3], [2, 1, 0, 3]] = 1
+    np.testing.assert_array_equal(table["alignment"][0], mirror)
+    assert table["alignment"][1] == [[1.0]]
+    assert pq.read_schema(folder / predictions.CANDIDATE).equals(predictions.schema())
+
+    summary = predictions.read_summary(folder)
+    assert summary["rows"] == 5
+    assert summary["sentences_per_second"] > 0
+    assert summary["production"] is None
+    assert not (folder / predictions.PRODUCTION).exists()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "candidate.parquet",
+        "predictions.json",
+    ]
+    last = [event for event, _ in events.read(log)][-1]
+    assert (last["kind"], last["node"], last["fraction"]) == ("progress", "Predictor", 1.0)
+    assert "5 of 5 sentences" in last["text"]
+
+
+def test_production_is_decoded_beside_it(models, tmp_path):
+    production = models / "good" / "Format-Serving"
+    folder = run(tmp_path, models / "good", production=production)
+    ours = predictions.read(folder / predictions.CANDIDATE)
+    assert predictions.read(folder / predictions.PRODUCTION) == ours
+    summary = predictions.read_summary(folder)
+    assert summary["production"] == str(production)
+    assert summary["production_version"] == "3"
+    assert set(summary["models"]) == {"candidate", "production"}
+
+
+@pytest.mark.parametrize("which", ["missing", "no_align/Format-Serving"])
+def test_a_production_model_that_fails_is_left_out(models, tmp_path, monkeypatch, which):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    folder = run(tmp_path, models / "good", production=models / which)
+    summary = predictions.read_summary(folder)
+    assert summary["production"] is None
+    assert summary["production_error"]
+    assert len(predictions.read(folder / predictions.CANDIDATE)["row"]) == 5
+    assert not (folder / predictions.PRODUCTION).exists()
+    warnings = [event for event, _ in events.read(log) if event["kind"] == "warning"]
+    assert len(warnings) == 1
+    assert "version 3" in warnings[0]["text"]
+
+
+def test_a_new_model_without_its_signature_is_a_bug(models, tmp_path):
+    with pytest.raises(RuntimeError, match="no signature 'align'"):
+        run(tmp_path, models / "no_align")
+
+
+def test_no_rows_give_an_empty_table(models, tmp_path):
+    folder = run(tmp_path, models / "good", shards=[[]])
+    assert predictions.read(folder / predictions.CANDIDATE)["row"] == []
+    assert json.loads((folder / "predictions.json").read_text())["rows"] == 0
+
+
+def test_examples_of_another_task_are_refused(models, tmp_path):
+    with pytest.raises(UserError, match=r"no feature 'source' \(they have: caption, target\)"):
+        run(tmp_path, models / "good", shards=[[{"caption": "a", "target": "b"}]])
+
+
+def test_a_missing_test_split_is_said(models, tmp_path):
+    given = fake_models.examples(tmp_path / "examples", [[row(1, "a")]])
+    given.split_names = '["train", "eval"]'
+    with pytest.raises(UserError, match="no 'test' split"):
+        PredictorExecutor().Do(
+            {"examples": [given], "model": [artifact(standard_artifacts.Model, models / "good")]},
+            {"predictions": [artifact(Predictions, tmp_path / "out")]},
+            {"task": "translation", "production": "", "production_version": "", "batch_size": 2},
+        )
+
+
+def test_rows_without_a_line_keep_their_order(tmp_path):
+    from components.predictor.rows import read_rows
+
+    texts = ["b", "a", "c"]
+    rows = [{"source": text, "target": "t"} for text in texts]
+    uri = fake_models.examples(tmp_path, [rows]).uri
+    plain = Path(uri, "Split-test", "zz-plain")
+    packed = next(Path(uri, "Split-test").glob("*.gz"))
+    plain.write_bytes(gzip.decompress(packed.read_bytes()))
+    found = read_rows(str(plain.parent), "source", "target")
+    assert [entry.source for entry in found] == texts * 2

@@ -1,0 +1,193 @@
+"""Preprocess from examples, schema and tokenizer on disk to ids and a graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+import tensorflow_transform as tft
+from tfx.proto import transform_pb2
+from tfx.types import channel_utils, standard_artifacts
+from tfx.utils import io_utils, json_utils, proto_utils
+
+from components.artifacts import Tokenizer
+from components.preprocess import Preprocess
+from components.preprocess.executor import Executor
+from components.tokenizer_trainer.sentencepiece_model import train
+
+SPLITS = {
+    "train": [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(50)],
+    "eval": [("one two", "eins zwei"), ("", "nichts")],
+    "test": [("unknown Ω", "unbekannt")],
+}
+SHAPE = "presence { min_fraction: 1 min_count: 1 } shape { dim { size: 1 } }"
+SCHEMA = "".join(
+    f'feature {{ name: "{name}" type: {kind} {SHAPE} }}\n'
+    for name, kind in (("file", "BYTES"), ("line", "INT"), ("source", "BYTES"), ("target", "BYTES"))
+)
+BEAM = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
+
+
+def bytes_feature(text: str) -> tf.train.Feature:
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+
+
+def write_examples(folder: Path) -> Any:
+    for split, rows in SPLITS.items():
+        path = folder / f"Split-{split}" / "part-00000.gz"
+        path.parent.mkdir(parents=True)
+        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+            for number, (source, target) in enumerate(rows, 1):
+                feature = {
+                    "source": bytes_feature(source),
+                    "target": bytes_feature(target),
+                    "file": bytes_feature("x.tsv"),
+                    "line": tf.train.Feature(int64_list=tf.train.Int64List(value=[number])),
+                }
+                example = tf.train.Example(features=tf.train.Features(feature=feature))
+                writer.write(example.SerializeToString())
+    return artifact(standard_artifacts.Examples, folder, split_names=json.dumps(list(SPLITS)))
+
+
+def write_tokenizer(folder: Path) -> None:
+    folder.mkdir()
+    settings = {
+        "type": "unigram",
+        "vocab_size": 40,
+        "character_coverage": 1.0,
+        "vocab_limit": "soft",
+        "normalization": "nmt_nfkc",
+        "special_pieces": [],
+        "byte_fallback": False,
+    }
+    features = {}
+    for index, side in enumerate(("source", "target")):
+        model = train((row[index].encode() for row in SPLITS["train"]), settings)
+        (folder / f"{side}.model").write_bytes(model.proto)
+        features[side] = {"file": f"{side}.model", "pieces": len(model.pieces)}
+    (folder / "tokenizer.json").write_text(json.dumps({"features": features}))
+
+
+def artifact(kind: Any, folder: Path, split_names: str | None = None) -> Any:
+    made = kind()
+    made.uri = str(folder)
+    if split_names is not None:
+        made.split_names = split_names
+    return made
+
+
+@pytest.fixture(scope="module")
+def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("preprocess")
+    examples = write_examples(root / "examples")
+    write_tokenizer(root / "tokenizer")
+    io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), SCHEMA.encode())
+    component = wired()
+    properties = dict(component.exec_properties)
+    context = Executor.Context(beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"), unique_id="1")
+    Executor(context).Do(
+        {
+            "examples": [examples],
+            "schema": [artifact(standard_artifacts.Schema, root / "schema")],
+            "tokenizer": [artifact(Tokenizer, root / "tokenizer")],
+        },
+        {
+            "transform_graph": [artifact(standard_artifacts.TransformGraph, root / "graph")],
+            "transformed_examples": [artifact(standard_artifacts.Examples, root / "transformed")],
+        },
+        properties,
+    )
+    return root
+
+
+def wired() -> Preprocess:
+    return Preprocess(
+        examples=channel_utils.as_channel([standard_artifacts.Examples()]),
+        schema=channel_utils.as_channel([standard_artifacts.Schema()]),
+        tokenizer=channel_utils.as_channel([Tokenizer()]),
+        custom_config={"task": "translation", "code": "abc"},
+    )
+
+
+def rows_of(root: Path, split: str) -> list[dict[str, list[int]]]:
+    spec = tft.TFTransformOutput(str(root / "graph")).transformed_feature_spec()
+    files = tf.io.gfile.glob(str(root / "transformed" / f"Split-{split}" / "*.gz"))
+    rows = []
+    for record in tf.data.TFRecordDataset(files, compression_type="GZIP"):
+        parsed = tf.io.parse_single_example(record, spec)
+        rows.append(
+            {name: tf.reshape(_dense(v), [-1]).numpy().tolist() for name, v in parsed.items()}
+        )
+    return rows
+
+
+def _dense(value: Any) -> tf.Tensor:
+    return tf.sparse.to_dense(value) if isinstance(value, tf.SparseTensor) else value
+
+
+@pytest.mark.parametrize("split", list(SPLITS))
+def test_ids_are_the_tokenizers(transformed: Path, split: str) -> None:
+    models = {
+        side: sentencepiece.SentencePieceProcessor(
+            model_proto=(transformed / "tokenizer" / f"{side}.model").read_bytes()
+        )
+        for side in ("source", "target")
+    }
+    expected = []
+    for source, target in SPLITS[split]:
+        ids = models["source"].encode(source), models["target"].encode(target)
+        expected.append((*ids, [len(ids[0])], [len(ids[1])]))
+    found = [
+        (row["source_ids"], row["target_ids"], row["source_length"], row["target_length"])
+        for row in rows_of(transformed, split)
+    ]
+    assert sorted(found) == sorted(expected)
+
+
+def test_no_padding_and_no_text_on_disk(transformed: Path) -> None:
+    spec = tft.TFTransformOutput(str(transformed / "graph")).transformed_feature_spec()
+    assert set(spec) == {"source_ids", "target_ids", "source_length", "target_length"}
+    assert not any(0 in row["source_ids"] for row in rows_of(transformed, "train"))
+
+
+def test_the_saved_graph_gives_the_same_ids(transformed: Path) -> None:
+    output = tft.TFTransformOutput(str(transformed / "graph"))
+    layer = output.transform_features_layer()
+    source, target = SPLITS["eval"][0]
+    raw = {"source": tf.constant([[source]]), "target": tf.constant([[target]])}
+    raw |= {"file": tf.constant([["x"]]), "line": tf.constant([[1]], tf.int64)}
+    result = layer(raw)
+    for side, text in (("source", source), ("target", target)):
+        proto = (transformed / "tokenizer" / f"{side}.model").read_bytes()
+        model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        assert result[f"{side}_ids"].to_list() == [model.encode(text)]
+
+
+def test_the_graph_has_the_tokenizer_beside_it(transformed: Path) -> None:
+    copied = transformed / "graph" / "tokenizer"
+    assert {path.name for path in copied.iterdir()} == {
+        "source.model",
+        "target.model",
+        "tokenizer.json",
+    }
+    original = transformed / "tokenizer" / "source.model"
+    assert (copied / "source.model").read_bytes() == original.read_bytes()
+    assert not list((transformed / "graph").glob(".*"))
+
+
+def test_wiring() -> None:
+    component = wired()
+    assert component.id == "Preprocess"
+    assert set(component.inputs) == {"examples", "schema", "tokenizer"}
+    assert set(component.outputs) == {"transform_graph", "transformed_examples"}
+    properties = component.exec_properties
+    assert json_utils.loads(properties["custom_config"]) == {"task": "translation", "code": "abc"}
+    assert properties["disable_statistics"] == 1
+    config = transform_pb2.SplitsConfig()
+    proto_utils.json_to_proto(properties["splits_config"], config)
+    assert list(config.analyze) == ["train"]
+    assert list(config.transform) == ["train", "eval", "test"]

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+from tfx.types import standard_artifacts
+
+from components import events
+from components.errors import UserError
+from components.pusher import executor
+from components.pusher.executor import PusherExecutor
+from components.registry import Registry
+
+SENTENCE = "Blessed: BLEU 33.1 is over the floor of 30.0."
+METRICS = {"bleu": {"name": "bleu", "value": 33.1, "signature": "nrefs:1", "scale": 100.0}}
+
+
+class Case:
+    """A model with its blessings, and a registry to push it to."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.registry = root / "registry"
+        self.model = self.artifact(standard_artifacts.Model)
+        self.blessing = self.artifact(standard_artifacts.ModelBlessing)
+        self.infra = self.artifact(standard_artifacts.InfraBlessing)
+        self.evaluation = self.artifact(standard_artifacts.ModelEvaluation)
+        self.pushed = self.artifact(standard_artifacts.PushedModel)
+        export = Path(self.model.uri, "Format-Serving")
+        (export / "variables").mkdir(parents=True)
+        (export / "saved_model.pb").write_bytes(b"graph")
+        (export / "variables" / "variables.index").write_bytes(b"index")
+        blessing = json.dumps({"blessed": True, "sentence": SENTENCE, "reasons": []})
+        Path(self.blessing.uri, "blessing.json").write_text(blessing, encoding="utf-8")
+        metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": None})
+        Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
+        self.bless(1, 1)
+
+    def artifact(self, kind):
+        made = kind()
+        made.uri = str(self.root / kind.TYPE_NAME)
+        Path(made.uri).mkdir()
+        return made
+
+    def bless(self, model: int, infra: int) -> None:
+        self.blessing.set_int_custom_property("blessed", model)
+        self.infra.set_int_custom_property("blessed", infra)
+
+    def push(self) -> dict:
+        inputs = {
+            "model": [self.model],
+            "model_blessing": [self.blessing],
+            "infra_blessing": [self.infra],
+            "evaluation": [self.evaluation],
+        }
+        record = {"run": "20261120-101643", "data_fingerprint": "abc", "config": {"name": "m"}}
+        properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
+        PusherExecutor().Do(
+            inputs, {"pushed_model": [self.pushed]}, {**properties, "record": json.dumps(record)}
+        )
+        return json.loads(Path(self.pushed.uri, "pushed.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    result = case.push()
+    folder = case.registry / "m" / "1"
+    assert result["path"] == str(folder)
+    assert case.pushed.get_int_custom_property("pushed") == 1
+    assert case.pushed.get_string_custom_property("pushed_version") == "1"
+    assert case.pushed.get_string_custom_property("pushed_destination") == str(folder)
+    record = Registry(case.registry).record("m", 1)
+    assert record["run"] == "20261120-101643"
+    assert record["data_fingerprint"] == "abc"
+    assert record["config"] == {"name": "m"}
+    assert record["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
+    assert record["blessing"] == SENTENCE
+    assert {"tensorflow", "keras", "tfx"} <= set(record["stack"])
+    assert record["code"] == "c0de"
+    (note,) = (event for event, _ in events.read(log))
+    assert (note["kind"], note["node"]) == ("note", "Pusher")
+    assert note["text"] == f"Pushed as m@1: {folder}"
+
+
+def test_the_same_model_again_is_marked_with_its_version(case):
+    case.push()
+    result = case.push()
+    assert result["version"] == 1
+    assert "already" in result["text"]
+    assert case.pushed.get_int_custom_property("pushed") == 1
+    assert Registry(case.registry).versions("m") == [1]
+
+
+@pytest.mark.parametrize(
+    ("model", "infra", "words"), [(0, 1, SENTENCE), (1, 0, "serving check did not pass")]
+)
+def test_nothing_is_pushed_without_both_blessings(case, model, infra, words):
+    case.bless(model, infra)
+    result = case.push()
+    assert result["pushed"] is False
+    assert words in result["text"]
+    assert case.pushed.get_int_custom_property("pushed") == 0
+    assert not case.registry.exists()
+
+
+def test_a_registry_that_is_a_file_is_the_users_to_mend(case):
+    case.registry.write_text("")
+    with pytest.raises(UserError, match="cannot be pushed"):
+        case.push()
+
+
+def test_a_read_only_registry_is_the_users_to_mend(case, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EROFS, "Read-only file system", str(case.registry))
+
+    # Permissions do not bind the superuser, who may be the one to run this.
+    monkeypatch.setattr(executor, "push", refuse)
+    with pytest.raises(UserError, match="Read-only file system") as caught:
+        case.push()
+    assert caught.value.where == str(case.registry)
+    assert "serving.registry" in caught.value.remedy

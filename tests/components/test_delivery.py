@@ -1,0 +1,61 @@
+"""The nodes from Predictor to Pusher, wired as in the graph and compiled, but not run."""
+
+from __future__ import annotations
+
+import json
+
+from tfx.dsl.compiler.compiler import Compiler
+from tfx.dsl.components.common.importer import Importer
+from tfx.orchestration.metadata import sqlite_metadata_connection_config
+from tfx.orchestration.pipeline import Pipeline
+from tfx.types import standard_artifacts
+
+from components.artifacts import Predictions
+from components.evaluator import Evaluator
+from components.predictor import Predictor
+from components.pusher import Pusher
+from components.serving_check import ServingCheck
+
+
+def source(kind, name: str) -> Importer:
+    return Importer(source_uri=f"/{name}", artifact_type=kind).with_id(name)
+
+
+def test_the_nodes_fit_together(tmp_path):
+    examples = source(standard_artifacts.Examples, "examples")
+    model = source(standard_artifacts.Model, "model")
+    exported = model.outputs["result"]
+    predictor = Predictor(
+        examples=examples.outputs["result"], model=exported, task="translation", batch_size=64
+    )
+    predictions = predictor.outputs["predictions"]
+    evaluator = Evaluator(
+        predictions=predictions, task="translation", config=json.dumps({"metrics": ["bleu"]})
+    )
+    serving = ServingCheck(model=exported, predictions=predictions, tf_serving='["2.20"]')
+    pusher = Pusher(
+        model=exported,
+        model_blessing=evaluator.outputs["blessing"],
+        infra_blessing=serving.outputs["blessing"],
+        evaluation=evaluator.outputs["evaluation"],
+        registry=str(tmp_path / "registry"),
+        name="m",
+        record="{}",
+    )
+    assert predictions.type is Predictions
+    assert evaluator.outputs["blessing"].type is standard_artifacts.ModelBlessing
+    assert serving.outputs["blessing"].type is standard_artifacts.InfraBlessing
+    assert pusher.outputs["pushed_model"].type is standard_artifacts.PushedModel
+    pipeline = Pipeline(
+        pipeline_name="m",
+        pipeline_root=str(tmp_path / "root"),
+        components=[examples, model, predictor, evaluator, serving, pusher],
+        metadata_connection_config=sqlite_metadata_connection_config(str(tmp_path / "m.sqlite")),
+    )
+    compiled = Compiler().compile(pipeline)
+    nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in compiled.nodes}
+    assert set(nodes) >= {"Predictor", "Evaluator", "ServingCheck", "Pusher"}
+    assert set(nodes["Pusher"].upstream_nodes) == {"Evaluator", "ServingCheck", "model"}
+    for name in ("Predictor", "Evaluator", "ServingCheck", "Pusher"):
+        code = nodes[name].parameters.parameters["code"].field_value.string_value
+        assert len(code) == 16, name

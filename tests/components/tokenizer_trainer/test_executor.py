@@ -1,0 +1,159 @@
+"""TokenizerTrainer from examples on disk to an artifact."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+from tfx.types import channel_utils, standard_artifacts
+
+from components import events
+from components.artifacts import Tokenizer
+from components.errors import UserError
+from components.tokenizer_trainer import TokenizerTrainer
+from components.tokenizer_trainer.executor import Executor
+from components.tokenizer_trainer.sentences import LONGEST
+
+SETTINGS: dict[str, Any] = {
+    "type": "unigram",
+    "vocab_size": 60,
+    "shared": False,
+    "character_coverage": 1.0,
+    "vocab_limit": "soft",
+    "sample": 1000,
+    "normalization": "nmt_nfkc",
+    "special_pieces": [],
+    "byte_fallback": False,
+}
+ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
+
+
+def examples_of(folder: Path, splits: dict[str, list[tuple[str, str]]]) -> Any:
+    for split, rows in splits.items():
+        path = folder / f"Split-{split}" / "part-00000.gz"
+        path.parent.mkdir(parents=True)
+        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+            for row in rows:
+                features = {
+                    name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
+                    for name, value in zip(("source", "target"), row, strict=True)
+                }
+                example = tf.train.Example(features=tf.train.Features(feature=features))
+                writer.write(example.SerializeToString())
+    examples = standard_artifacts.Examples()
+    examples.uri = str(folder)
+    examples.split_names = json.dumps(list(splits))
+    return examples
+
+
+def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Path, Tokenizer]:
+    examples = examples_of(folder / "examples", {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]})
+    tokenizer = Tokenizer()
+    tokenizer.uri = str(folder / "tokenizer")
+    Executor().Do(
+        {"examples": [examples]},
+        {"tokenizer": [tokenizer]},
+        {
+            "config": json.dumps({**SETTINGS, **settings}),
+            "features": '["source", "target"]',
+            "seed": 0,
+            "code": "x",
+        },
+    )
+    return Path(tokenizer.uri), tokenizer
+
+
+def pieces_of(path: Path) -> list[str]:
+    model = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    return [model.id_to_piece(i) for i in range(model.get_piece_size())]
+
+
+def test_one_model_a_side_from_train_only(tmp_path: Path) -> None:
+    folder, artifact = run(tmp_path, ROWS)
+    source, target = pieces_of(folder / "source.model"), pieces_of(folder / "target.model")
+    assert "Z" in "".join(target)
+    assert "Z" not in "".join(source)
+    assert not set("ÖÜ") & set("".join(source + target))
+    described = json.loads((folder / "tokenizer.json").read_text())
+    assert described["ids"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
+    assert described["features"]["source"] == {
+        "file": "source.model",
+        "type": "unigram",
+        "pieces": len(source),
+        "sentences": 200,
+        "too_long": 0,
+    }
+    assert artifact.get_int_custom_property("target_pieces") == len(target)
+    vocabulary = (folder / "source.vocab").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in vocabulary] == source
+    assert not list(folder.glob(".*"))
+
+
+def test_shared(tmp_path: Path) -> None:
+    folder, _ = run(tmp_path, ROWS, shared=True)
+    assert (folder / "source.model").read_bytes() == (folder / "target.model").read_bytes()
+    described = json.loads((folder / "tokenizer.json").read_text())
+    assert described["shared"] is True
+    assert described["features"]["source"]["sentences"] == 400
+    assert {"Z", "n"} <= set("".join(pieces_of(folder / "source.model")))
+
+
+def test_the_sample_is_the_same_again(tmp_path: Path) -> None:
+    one, _ = run(tmp_path / "1", ROWS, sample=50)
+    two, _ = run(tmp_path / "2", ROWS, sample=50)
+    assert (one / "source.model").read_bytes() == (two / "source.model").read_bytes()
+    assert json.loads((one / "tokenizer.json").read_text())["features"]["source"]["sentences"] == 50
+
+
+def test_hard_limit_names_both_sides_and_the_key(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tokenizer\.vocab_size: 8000 is more than") as caught:
+        run(tmp_path, ROWS, vocab_size=8000, vocab_limit="hard")
+    assert "source at most " in caught.value.message
+    assert "target at most " in caught.value.message
+    assert "tokenizer.vocab_limit: soft" in (caught.value.remedy or "")
+    assert not (tmp_path / "tokenizer" / "source.model").exists()
+
+
+def test_too_small_a_vocabulary(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tokenizer\.vocab_size: 8 is less than the characters"):
+        run(tmp_path, ROWS, vocab_size=8)
+
+
+def test_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"target: the train split has no text \(2 rows"):
+        run(tmp_path, [("a b", ""), ("c", " ")], vocab_size=20)
+
+
+def test_three_lines_and_a_very_long_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    rows = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("word " * LONGEST, "Wort")]
+    folder, _ = run(tmp_path, rows, vocab_size=8000)
+    described = json.loads((folder / "tokenizer.json").read_text())["features"]["source"]
+    assert (described["sentences"], described["too_long"]) == (2, 1)
+    texts = {kind: [] for kind in ("note", "warning", "progress")}
+    for event, _ in events.read(log):
+        assert event["node"] == "TokenizerTrainer"
+        texts[event["kind"]].append(event["text"])
+    assert texts["note"][0].startswith(f"source: {described['pieces']} pieces from 2 sentences (8,")
+    assert texts["warning"] == ["source: 1 lines of more than 16,384 bytes were left out"]
+    assert "reading source" in texts["progress"]
+
+
+def test_wiring() -> None:
+    examples = channel_utils.as_channel([standard_artifacts.Examples()])
+    component = TokenizerTrainer(
+        examples=examples, config="{}", features='["source"]', seed=3, code="x"
+    )
+    assert component.id == "TokenizerTrainer"
+    assert component.outputs["tokenizer"].type is Tokenizer
+    assert component.exec_properties == {
+        "config": "{}",
+        "features": '["source"]',
+        "seed": 3,
+        "code": "x",
+    }

@@ -1,0 +1,109 @@
+"""The settings reach SentencePiece, and its refusals come back with their numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sentencepiece
+
+from components.tokenizer_trainer.sentencepiece_model import (
+    Trained,
+    VocabularyTooLarge,
+    VocabularyTooSmall,
+    train,
+)
+
+NAMES = ["anna", "bela", "carla", "dora", "emil", "falk", "gero", "hanna"]
+ENDINGS = ["bach", "berg", "burg", "dorf", "feld", "hausen", "heim", "ingen", "stadt", "tal"]
+CORPUS = [
+    f"{name} goes from {start}{one} to {end}{two} on day {number}".encode()
+    for number, name in enumerate(NAMES)
+    for start, one in zip(NAMES, ENDINGS, strict=False)
+    for end in NAMES
+    for two in ENDINGS
+]
+SETTINGS: dict[str, Any] = {
+    "type": "unigram",
+    "vocab_size": 60,
+    "character_coverage": 1.0,
+    "vocab_limit": "hard",
+    "normalization": "nmt_nfkc",
+    "special_pieces": [],
+    "byte_fallback": False,
+}
+
+
+def processor(model: Trained) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_proto=model.proto)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
+def test_special_ids_and_round_trip(kind: str) -> None:
+    model = processor(
+        train(CORPUS, {**SETTINGS, "type": kind, "vocab_size": 150, "vocab_limit": "soft"})
+    )
+    assert [model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id()] == [0, 1, 2, 3]
+    text = "anna goes from annabach to emilberg on day 3"
+    assert model.decode(model.encode(text)) == text
+
+
+def test_pieces_are_listed_by_id() -> None:
+    model = train(CORPUS, SETTINGS)
+    assert len(model.pieces) == 60
+    assert [piece for piece, _ in model.pieces[:4]] == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    assert train(CORPUS, SETTINGS).proto == train(iter(CORPUS), SETTINGS).proto
+
+
+def test_hard_limit_names_a_number_that_then_works() -> None:
+    with pytest.raises(VocabularyTooLarge) as caught:
+        train(CORPUS, {**SETTINGS, "vocab_size": 5000})
+    most = caught.value.most
+    assert len(train(CORPUS, {**SETTINGS, "vocab_size": most}).pieces) == most
+
+
+def test_soft_limit_gives_fewer() -> None:
+    assert len(train(CORPUS, {**SETTINGS, "vocab_size": 5000, "vocab_limit": "soft"}).pieces) < 5000
+
+
+def test_too_small_names_what_is_needed() -> None:
+    with pytest.raises(VocabularyTooSmall) as caught:
+        train(CORPUS, {**SETTINGS, "vocab_size": 10})
+    least = caught.value.least
+    assert len(train(CORPUS, {**SETTINGS, "vocab_size": least + 1}).pieces) == least + 1
+
+
+def test_special_pieces_stay_whole() -> None:
+    model = processor(train(CORPUS, {**SETTINGS, "special_pieces": ["<date>"]}))
+    assert "<date>" in model.encode("on <date> anna", out_type=str)
+
+
+def test_normalization() -> None:
+    folding = processor(train(CORPUS, {**SETTINGS, "normalization": "nfkc_cf"}))
+    assert folding.encode("ANNA") == folding.encode("anna")
+    exact = processor(train(CORPUS, {**SETTINGS, "normalization": "identity"}))
+    assert exact.encode("ANNA") != exact.encode("anna")
+
+
+def test_byte_fallback_keeps_unknown_characters() -> None:
+    settings = {**SETTINGS, "vocab_size": 340, "byte_fallback": True, "vocab_limit": "soft"}
+    model = processor(train(CORPUS, settings))
+    assert model.decode(model.encode("anna 東")) == "anna 東"
+    without = processor(train(CORPUS, SETTINGS))
+    assert without.decode(without.encode("anna 東")) != "anna 東"
+
+
+def test_a_corpus_of_three_lines() -> None:
+    lines = [b"a small dog", b"a cat", b"the house"]
+    model = train(lines, {**SETTINGS, "vocab_size": 8000, "vocab_limit": "soft"})
+    assert 4 < len(model.pieces) < 50
+
+
+def test_says_nothing_on_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    train(CORPUS, SETTINGS)
+    with pytest.raises(VocabularyTooLarge):
+        train(CORPUS, {**SETTINGS, "vocab_size": 5000})
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,151 @@
+"""SavedModels with the signatures of ours but next to nothing inside, and examples to decode."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tfx.types import standard_artifacts
+from tfx.types.artifact import Artifact
+
+MOST_LETTERS = 100
+_TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
+
+
+class Reverser(tf.Module):
+    """Spells a text backwards in capitals; each letter looks at the letter it came from.
+
+    ``bug`` breaks it in one way: ``batch`` makes the score depend on the padding, ``flat`` gives
+    an output without the batch's dimension, ``empty`` fails on an empty source, ``nan`` gives
+    it no number, ``weights`` gives `align` other weights than it gave before.
+    """
+
+    def __init__(self, bug: str = ""):
+        super().__init__()
+        self.bug = bug
+        self.per_letter = tf.Variable(-0.5, name="per_letter")
+
+    def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        # Cut, as ours cut what is too long: an alignment grows with the square of the length.
+        letters = tf.strings.unicode_split(source, "UTF-8")[:, :MOST_LETTERS]
+        lengths = tf.cast(letters.row_lengths(), tf.int32)
+        score = self.per_letter * tf.cast(lengths, tf.float32)
+        capitals = tf.strings.upper(letters[:, ::-1], encoding="utf-8")
+        if self.bug == "batch":
+            score -= tf.cast(letters.bounding_shape(1), tf.float32)
+        if self.bug == "nan":
+            score = tf.where(lengths == 0, float("nan"), score)
+        if self.bug == "empty":
+            with tf.control_dependencies([tf.debugging.assert_positive(lengths)]):
+                score = tf.identity(score)
+        # As a real model: an end of sentence on both sides.
+        end = tf.fill([tf.shape(source)[0], 1], "</s>")
+        sides = [tf.concat([side, end], 1).to_tensor("<pad>") for side in (letters, capitals)]
+        columns = tf.range(tf.shape(sides[0])[1])[None, None, :]
+        rows = tf.range(tf.shape(sides[1])[1])[None, :, None]
+        looked_at = tf.where(rows < lengths[:, None, None], lengths[:, None, None] - 1 - rows, rows)
+        alignment = tf.cast(columns == looked_at, tf.float32)
+        return {
+            "translation": tf.strings.reduce_join(capitals, axis=1),
+            "score": score,
+            "source_pieces": sides[0],
+            "source_length": lengths + 1,
+            "target_pieces": sides[1],
+            "target_length": lengths + 1,
+            "alignment": alignment * 0.5 if self.bug == "weights" else alignment,
+        }
+
+    @tf.function(input_signature=_TEXTS)
+    def translate(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        out = self.answer(source)
+        score = tf.reduce_sum(out["score"]) if self.bug == "flat" else out["score"]
+        return {"translation": out["translation"], "score": score}
+
+    @tf.function(input_signature=_TEXTS)
+    def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self.answer(source)
+
+
+class TokenizingReverser(Reverser):
+    """Takes its texts through a tokenizer of TensorFlow Text and back before it reverses them."""
+
+    def __init__(self, tokenizer: Any, back: Callable[[Any], Any]):
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.back = back
+
+    def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        return super().answer(self.back(self.tokenizer.tokenize(source)))
+
+
+def save(model: Reverser, path: Path, align: bool = True) -> Path:
+    """Exports a fake model with both signatures, or without ``align``."""
+    signatures = {"serving_default": model.translate}
+    if align:
+        signatures["align"] = model.align
+    tf.saved_model.save(model, str(path), signatures=signatures)
+    return path
+
+
+def sentencepiece_model() -> Reverser:
+    """A fake model with a SentencePiece tokenizer in its graph, as ours have."""
+    import sentencepiece
+    import tensorflow_text
+
+    proto = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["abc def", "the cat sat", "on a mat"]),
+        model_writer=proto,
+        model_type="char",
+        vocab_size=20,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    tokenizer = tensorflow_text.SentencepieceTokenizer(proto.getvalue())
+    return TokenizingReverser(tokenizer, tokenizer.detokenize)
+
+
+def whitespace_model() -> Reverser:
+    """A fake model with an operation that old model servers do not have."""
+    import tensorflow_text
+
+    tokenizer = tensorflow_text.WhitespaceTokenizer()
+    return TokenizingReverser(
+        tokenizer, lambda words: tf.strings.reduce_join(words, axis=1, separator=" ")
+    )
+
+
+def artifact(kind: type[Artifact], path: Path) -> Artifact:
+    """An artifact of TFX at a folder, which is made."""
+    path.mkdir(parents=True, exist_ok=True)
+    made = kind()
+    made.uri = str(path)
+    return made
+
+
+def examples(path: Path, shards: Sequence[Sequence[dict[str, Any]]]) -> Artifact:
+    """An Examples artifact whose test split has the given rows in the given files."""
+    folder = path / "Split-test"
+    folder.mkdir(parents=True)
+    options = tf.io.TFRecordOptions(compression_type="GZIP")
+    for index, rows in enumerate(shards):
+        name = f"data_tfrecord-{index:05d}-of-{len(shards):05d}.gz"
+        with tf.io.TFRecordWriter(str(folder / name), options) as writer:
+            for row in rows:
+                writer.write(_example(row).SerializeToString())
+    made = artifact(standard_artifacts.Examples, path)
+    made.split_names = '["train", "eval", "test"]'
+    return made
+
+
+def _example(row: dict[str, Any]) -> tf.train.Example:
+    features = tf.train.Features()
+    for name, value in row.items():
+        if isinstance(value, int):
+            features.feature[name].int64_list.value.append(value)
+        else:
+            features.feature[name].bytes_list.value.append(value.encode())
+    return tf.train.Example(features=features)

@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+
+from models.losses import token_losses
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_equals_the_formula(smoothing):
+    random = np.random.default_rng(1)
+    logits = random.normal(size=(2, 3, 5)) * 3
+    targets = random.integers(0, 5, size=(2, 3))
+    logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    wanted = np.full(logits.shape, smoothing / 5)
+    for b, t in np.ndindex(2, 3):
+        wanted[b, t, targets[b, t]] += 1 - smoothing
+    smoothed, plain = token_losses(logits.astype("float32"), targets, smoothing)
+    np.testing.assert_allclose(smoothed, -(wanted * logp).sum(-1), atol=1e-5)
+    chosen = np.take_along_axis(logp, targets[..., None], -1)[..., 0]
+    np.testing.assert_allclose(plain, -chosen, atol=1e-5)
+
+
+def test_low_precision_logits_are_summed_in_float32():
+    logits = np.zeros((1, 1, 5000), "float16")
+    _, plain = token_losses(logits, np.zeros((1, 1), "int32"))
+    assert float(plain[0, 0]) == pytest.approx(np.log(5000), abs=1e-4)

@@ -1,0 +1,196 @@
+"""Settings that are right one by one and impossible together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from components.errors import UserError
+from pipeline.config import load
+
+PAIR = "{source: a.en, target: a.de}"
+
+DATA_CASES = {
+    "eval without test": (
+        f"train: {PAIR}\n  eval: {PAIR}",
+        ["4: data.eval: data.eval needs data.test too"],
+    ),
+    "test without eval": (
+        f"train: {PAIR}\n  test: {PAIR}",
+        ["4: data.test: data.test needs data.eval too"],
+    ),
+    "split and explicit files": (
+        f"train: {PAIR}\n  eval: {PAIR}\n  test: {PAIR}\n  split: {{eval: 0.1}}",
+        ["6: data.split: cannot be given together with data.eval and data.test"],
+    ),
+    "no split at all": (
+        f"train: {PAIR}\n  split: null",
+        ["4: data.split: null needs data.eval and data.test"],
+    ),
+    "nothing left to train on": (
+        f"train: {PAIR}\n  split: {{eval: 0.5, test: 0.5}}",
+        ["4: data.split: eval and test take 1 of the rows"],
+    ),
+    "unknown format": ("train: a.txt", ["3: data.train: the file names do not tell the format"]),
+    "mixed formats": ("train: [a.tsv, b.jsonl]", ["3: data.train: the file names do not tell"]),
+    "parallel with one file": (
+        "train: a.txt\n  format: parallel",
+        ["3: data.train: parallel files need one path for each side: {source: path, target: path}"],
+    ),
+    "tsv with two sides": (
+        f"train: {PAIR}\n  format: tsv",
+        ["3: data.train: tsv files hold all sides; give a path, a glob or a list"],
+    ),
+    "unknown side": (
+        "train:\n    sorce: a\n    target: b",
+        [
+            "3: data.train: the side source is missing",
+            "4: data.train.sorce: unknown side; did you mean source? choices: source, target",
+        ],
+    ),
+    "different numbers of files": (
+        "train:\n    source: [a, b]\n    target: c",
+        ["3: data.train: the sides have different numbers of files: source 2, target 1"],
+    ),
+    "files that are a number": (
+        "train: 3",
+        ["3: data.train: a path, a list of paths, or a path for each side such as {source: tr"],
+    ),
+    "no files": ("train: []", ["3: data.train: a path, a list of paths, or a path for each side"]),
+    "column names without header": (
+        "train: a.tsv\n  columns: {source: en, target: 2}",
+        ["4: data.columns.source: without data.header a column is a number from 1; 'en' was"],
+    ),
+    "column zero": (
+        "train: a.tsv\n  columns: {source: 0, target: 1}",
+        ["4: data.columns.source: columns count from 1; 0 was given"],
+    ),
+    "numbered key": (
+        "train: a.jsonl\n  columns: {source: 1, target: de}",
+        ["4: data.columns.source: a name is expected, the number 1 was given"],
+    ),
+    "one column for both": (
+        "train: a.tsv\n  columns: {source: 1, target: 1}",
+        ["4: data.columns: two sides are read from the same column"],
+    ),
+    "unknown column": (
+        "train: a.tsv\n  columns: {source: 1, target: 2, taget: 3}",
+        ["4: data.columns.taget: unknown side; did you mean target?"],
+    ),
+    "missing column": (
+        "train: a.tsv\n  columns: {source: 1}",
+        ["4: data.columns: the side target is missing"],
+    ),
+    "unknown key of a check": (
+        f"train: {PAIR}\n  checks:\n    too_long: {{chars: 3}}",
+        ["5: data.checks.too_long.chars: unknown key; did you mean characters?"],
+    ),
+}
+
+# What follows these begins in line 4.
+CASES = {
+    "dot of different widths": (
+        "model:\n  attention: {score: dot}",
+        [
+            "5: model.attention.score: dot needs decoder and encoder of the same width, but the "
+            "decoder has 256 units and the encoder gives 2 x 256 = 512; set "
+            "model.decoder.units: 512, or use score: general"
+        ],
+    ),
+    "beam larger than the vocabulary": (
+        "tokenizer: {vocab_size: 50}\nsearch: {beam_size: 51}",
+        ["5: search.beam_size: 51 is more than the 50 pieces of tokenizer.vocab_size"],
+    ),
+    "batch smaller than a row": (
+        "training: {batch_tokens: 199}",
+        [
+            "4: training.batch_tokens: 199 does not hold one row of max_length: 100 on both sides; "
+            "use at least 200"
+        ],
+    ),
+    "endless": (
+        "training: {max_epochs: null, early_stop: null}",
+        ["4: training.max_epochs: training would never end"],
+    ),
+    "empty hypotheses": (
+        "search: {max_length_factor: 0, max_length_offset: 0}",
+        ["4: search.max_length_offset: with max_length_factor: 0 every hypothesis"],
+    ),
+    "floor that is not computed": (
+        "evaluation:\n  metrics: [chrf]\n  floors: {bleu: 30}",
+        ["6: evaluation.floors.bleu: bleu is not computed; add it to evaluation.metrics"],
+    ),
+    "floor out of range": (
+        "evaluation:\n  floors: {exact_match: 97}",
+        ["5: evaluation.floors.exact_match: exact_match goes from 0 to 1; 97 was given"],
+    ),
+    "comparison that is not computed": (
+        "evaluation:\n  metrics: [chrf]\n  production: {metric: bleu}",
+        ["6: evaluation.production.metric: bleu is not computed"],
+    ),
+    "metric twice": (
+        "evaluation: {metrics: [bleu, bleu]}",
+        ["4: evaluation.metrics: a metric is given twice"],
+    ),
+    "falling buckets": (
+        "evaluation: {length_buckets: [10, 5]}",
+        ["4: evaluation.length_buckets: the bounds must rise; [10, 5] was given"],
+    ),
+    "no room for text": (
+        "tokenizer: {vocab_size: 260, byte_fallback: true}",
+        ["4: tokenizer.vocab_size: 260 leaves no room for text: 4 special, 0 given and 256 byte"],
+    ),
+    "special piece twice": (
+        "tokenizer: {special_pieces: [<a>, <a>]}",
+        ["4: tokenizer.special_pieces: a piece is given twice"],
+    ),
+    "special piece that is there": (
+        "tokenizer: {special_pieces: [</s>]}",
+        ["4: tokenizer.special_pieces: </s> is always there"],
+    ),
+}
+
+
+def problems_of(folder: Path, text: str) -> list[str]:
+    path = folder / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    return [line.removeprefix(f"{path}:") for line in caught.value.message.splitlines()]
+
+
+def compare(lines: list[str], expected: list[str]) -> None:
+    assert len(lines) == len(expected), lines
+    for line, start in zip(lines, expected, strict=True):
+        assert line.startswith(start), line
+
+
+@pytest.mark.parametrize("name", DATA_CASES)
+def test_data(name: str, tmp_path: Path) -> None:
+    text, expected = DATA_CASES[name]
+    compare(problems_of(tmp_path, f"name: x\ndata:\n  {text}\n"), expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_other_sections(name: str, tmp_path: Path) -> None:
+    text, expected = CASES[name]
+    compare(problems_of(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n"), expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: {attention: {score: dot}, decoder: {units: 512}}",
+        "model: {attention: {score: dot}, encoder: {bidirectional: false}}",
+        "training: {batch_tokens: 200}",
+        "evaluation: {metrics: [exact_match], floors: {exact_match: 0.97}}",
+        "evaluation: {production: null}",
+        "search: {type: greedy}",
+        "training: {max_epochs: null, max_minutes: 5}",
+    ],
+)
+def test_possible(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"name: x\ndata:\n  train: {PAIR}\n{text}\n")
+    load(path)

@@ -1,0 +1,23 @@
+"""Every configuration that comes with Regard is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import load
+
+CONFIGS = sorted((Path(__file__).resolve().parents[3] / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_it_loads_and_is_called_like_its_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    assert load(path, home=tmp_path).name == path.stem
+
+
+def test_there_are_some() -> None:
+    assert {"quickstart", "multi30k-en-de"} <= {path.stem for path in CONFIGS}

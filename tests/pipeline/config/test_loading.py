@@ -1,0 +1,160 @@
+"""A good file: defaults, variables, absolute paths, canonical JSON, digests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from pipeline.config import Config, load
+from pipeline.config.model import BeamSearch, GreedySearch
+from pipeline.config.training import ExponentialSchedule
+
+MINIMAL = "name: tiny\ndata:\n  train: {source: a.en, target: a.de}\n"
+
+
+def config_of(folder: Path, text: str, home: Path | None = None) -> Config:
+    path = folder / "x.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load(path, home=home)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = config_of(tmp_path, MINIMAL)
+    assert config.task == "translation"
+    assert config.features == ("source", "target")
+    assert config.training.schedule.type == "constant"
+    assert isinstance(config.search, BeamSearch)
+    assert config.data.split is not None
+    assert config.data.checks.empty_side.action == "fail"
+    assert config.evaluation.production is not None
+    assert config.evaluation.production.metric == "bleu"
+
+
+def test_paths_are_absolute(tmp_path: Path) -> None:
+    text = "name: a\ndata:\n  root: ../d\n  train: [a.tsv, /b.tsv]\n  eval: e*.tsv\n  test: t.tsv\n"
+    config = config_of(tmp_path, text)
+    root = str(tmp_path.parent / "d")
+    assert config.data.root == root
+    assert config.data.train == [f"{root}/a.tsv", "/b.tsv"]
+    assert config.data.eval == f"{root}/e*.tsv"
+    assert config.data.split is None
+
+
+def test_the_files_of_each_side_are_absolute(tmp_path: Path) -> None:
+    text = "name: a\ndata:\n  train: {source: [a, b], target: [c, d]}\n"
+    files = config_of(tmp_path, text).data.train
+    assert files == {
+        "source": [str(tmp_path / "a"), str(tmp_path / "b")],
+        "target": [str(tmp_path / "c"), str(tmp_path / "d")],
+    }
+
+
+def test_relative_yaml_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.yaml").write_text(MINIMAL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REGARD_HOME", raising=False)
+    config = load("x.yaml")
+    assert config.data.root == str(tmp_path)
+    assert config.serving.registry == str(tmp_path / "workspace" / "registry")
+
+
+def test_home_is_always_defined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "name: a\ndata:\n  root: ${REGARD_HOME}/d\n  train: a.tsv\n"
+    monkeypatch.setenv("REGARD_HOME", "/elsewhere")
+    assert config_of(tmp_path, text).data.root == "/elsewhere/d"
+    config = config_of(tmp_path, text, home=tmp_path / "home")
+    assert config.data.root == str(tmp_path / "home" / "d")
+    assert config.serving.registry == str(tmp_path / "home" / "registry")
+
+
+def test_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPS", "12")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("UNSET", raising=False)
+    text = MINIMAL + (
+        "training:\n  max_steps: ${STEPS}\n"
+        "tokenizer:\n  special_pieces: [\"${STEPS}\", '$${STEPS}', '${UNSET:-a}-${EMPTY:-b}']\n"
+    )
+    config = config_of(tmp_path, text)
+    assert config.training.max_steps == 12
+    assert config.tokenizer.special_pieces == ("12", "${STEPS}", "a-b")
+
+
+def test_numbers_of_yaml_1_2(tmp_path: Path) -> None:
+    config = config_of(tmp_path, MINIMAL + "training: {learning_rate: 1e-3, clip_norm: 5}\n")
+    assert config.training.learning_rate == 0.001
+    assert config.training.clip_norm == 5.0
+
+
+def test_anchors_and_merge_keys(tmp_path: Path) -> None:
+    text = MINIMAL + (
+        "model:\n  encoder: &shape {units: 64, layers: 2}\n"
+        "  decoder:\n    <<: *shape\n    layers: 1\n"
+    )
+    model = config_of(tmp_path, text).model
+    assert (model.encoder.units, model.encoder.layers) == (64, 2)
+    assert (model.decoder.units, model.decoder.layers) == (64, 1)
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    assert config_of(tmp_path, "\ufeff" + MINIMAL).name == "tiny"
+
+
+def test_variants(tmp_path: Path) -> None:
+    text = (
+        MINIMAL + "search: {type: greedy}\ntraining: {schedule: {type: exponential, rate: 0.9}}\n"
+    )
+    config = config_of(tmp_path, text)
+    assert isinstance(config.search, GreedySearch)
+    assert isinstance(config.training.schedule, ExponentialSchedule)
+    assert config.training.schedule.rate == 0.9
+
+
+def test_a_check_given_in_part_keeps_its_own_defaults(tmp_path: Path) -> None:
+    text = MINIMAL + "  checks: {empty_side: {limit: 0.5}, length_ratio: {action: fail}}\n"
+    checks = config_of(tmp_path, text).data.checks
+    assert (checks.empty_side.limit, checks.empty_side.action) == (0.5, "fail")
+    assert (checks.length_ratio.ratio, checks.length_ratio.limit) == (9.0, 0.05)
+
+
+def test_the_comparison_is_by_the_first_metric(tmp_path: Path) -> None:
+    text = MINIMAL + "evaluation: {metrics: [exact_match], production: {tolerance: 0.1}}\n"
+    production = config_of(tmp_path, text).evaluation.production
+    assert production is not None
+    assert (production.metric, production.tolerance) == ("exact_match", 0.1)
+
+
+def test_frozen(tmp_path: Path) -> None:
+    config = config_of(tmp_path, MINIMAL)
+    with pytest.raises(ValidationError, match="frozen"):
+        config.training.seed = 3  # type: ignore[misc]
+
+
+def test_section_json_is_canonical(tmp_path: Path) -> None:
+    one = config_of(tmp_path, MINIMAL + "training: {seed: 1, max_steps: 2}\n")
+    two = config_of(tmp_path, MINIMAL + "training:\n  max_steps: 2\n  seed: 1\n")
+    assert one.section_json("training") == two.section_json("training")
+    assert json.loads(one.section_json("training"))["max_steps"] == 2
+    assert json.loads(one.section_json("name")) == "tiny"
+
+
+def test_digest_is_of_the_named_sections(tmp_path: Path) -> None:
+    one = config_of(tmp_path, MINIMAL)
+    two = config_of(tmp_path, MINIMAL + "search: {beam_size: 4}\n")
+    assert one.digest("training", "model") == two.digest("training", "model")
+    assert one.digest("search") != two.digest("search")
+    assert one.digest() != two.digest()
+
+
+def test_needs_no_heavy_library() -> None:
+    code = (
+        "import sys, pipeline.config\n"
+        "print([m for m in ('tensorflow', 'keras', 'tfx', 'numpy', 'typer') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,56 @@
+"""The documented YAML and the JSON schema come from the models, and agree with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pipeline.config import Config, load, reference, schema
+from pipeline.config.annotations import models_in
+
+
+def test_reference_loads_to_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "reference.yaml"
+    path.write_text(reference(), encoding="utf-8")
+    minimal = tmp_path / "minimal.yaml"
+    minimal.write_text(
+        "name: quickstart\ndata:\n  train: {source: train.en.gz, target: train.de.gz}\n"
+    )
+    assert load(path, home=tmp_path) == load(minimal, home=tmp_path)
+
+
+def test_reference_shows_and_explains_every_key() -> None:
+    lines = reference().splitlines()
+    assert max(map(len, lines)) <= 100
+    for model in _all_models(Config):
+        for name, field in model.model_fields.items():
+            assert field.description, f"{model.__name__}.{name}"
+            assert field.description.rstrip().endswith("."), f"{model.__name__}.{name}"
+            keys = [i for i, line in enumerate(lines) if line.lstrip("# ").startswith(f"{name}:")]
+            assert keys, name
+
+
+def test_other_variants_are_shown_as_comments() -> None:
+    text = reference()
+    assert "    #   type: exponential\n" in text
+    assert "  #   type: greedy\n" in text
+    assert "    #   decay_steps: 1000\n" in text
+
+
+def test_schema_has_descriptions_choices_and_strictness() -> None:
+    content = json.loads(json.dumps(schema()))
+    assert content["$schema"].startswith("https://json-schema.org/")
+    assert content["required"] == ["name", "data"]
+    tokenizer = content["$defs"]["Tokenizer"]
+    assert tokenizer["additionalProperties"] is False
+    assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
+    assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
+    assert len(content["properties"]["search"]["oneOf"]) == 2
+
+
+def _all_models(model: type) -> list[type]:
+    found = [model]
+    for field in model.model_fields.values():  # type: ignore[attr-defined]
+        for part in models_in(field.annotation):
+            found += _all_models(part)
+    return found

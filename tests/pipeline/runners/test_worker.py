@@ -1,0 +1,160 @@
+"""The worker on a tiny TFX pipeline: events, cache, parts of the graph, failures, both runners."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from components import events
+from pipeline.runners import worker
+
+BOTH = pytest.mark.parametrize("runner", ["local", "beam"])
+
+
+class Tiny:
+    """Runs the tiny pipeline and gives what its nodes told."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch):
+        self.root, self.file = root, root / "events.jsonl"
+        self.what = root / "what.txt"
+        self.what.write_text("ok")
+        monkeypatch.setenv(events.VARIABLE, str(self.file))
+        monkeypatch.setenv("REGARD_TINY", str(self.what))
+        self.module = importlib.import_module("tiny")
+        self.number = 0
+
+    def run(self, runner: str = "local", start: int = 1, **part: str) -> int:
+        self.file.unlink(missing_ok=True)
+        self.number += 1
+        return worker.run(
+            lambda: self.module.make(self.root, start), runner, f"run-{self.number}", **part
+        )
+
+    def told(self, kind: str = "node") -> list[dict]:
+        return [event for event, _ in events.read(self.file) if event["kind"] == kind]
+
+    def states(self) -> dict[str, str]:
+        return {event["node"]: event["state"] for event in self.told()}
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setattr(sys, "argv", ["regard"])
+    return Tiny(tmp_path, monkeypatch)
+
+
+@BOTH
+def test_first_run_does_all_and_the_second_takes_it_from_the_cache(tiny, runner):
+    assert tiny.run(runner) == worker.OK
+    assert tiny.told("plan")[0]["nodes"] == ["Add", "Aside", "Fail"]
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "done"}
+    first = {event["node"]: event for event in tiny.told() if event["state"] == "done"}
+    total = Path(first["Add"]["outputs"]["total"])
+    assert (total / "total.txt").read_text() == "2"
+    assert first["Add"]["properties"]["total"]["told"] == "total 2"
+    assert first["Add"]["seconds"] > 0
+
+    assert tiny.run(runner) == worker.OK
+    assert tiny.states() == {"Add": "cached", "Fail": "cached", "Aside": "cached"}
+    second = {event["node"]: event for event in tiny.told() if event["state"] == "cached"}
+    # The outputs of the older execution, not the folder that this one would have made.
+    assert Path(second["Add"]["outputs"]["total"]) == total
+
+
+def test_changed_parameter_runs_again(tiny):
+    tiny.run()
+    assert tiny.run(start=5) == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "done"}
+
+
+def test_deleted_artifacts_are_made_again(tiny):
+    tiny.run()
+    shutil.rmtree(tiny.root / "artifacts" / "Add")
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "done"
+    assert tiny.states()["Aside"] == "cached"
+
+
+@BOTH
+def test_user_error_of_a_node_is_told_with_place_and_remedy(tiny, runner):
+    tiny.what.write_text("user")
+    assert tiny.run(runner) == worker.USER
+    failed = tiny.told()[-1] if runner == "local" else _failed(tiny)
+    assert failed["node"] == "Fail"
+    assert failed["state"] == "failed"
+    assert failed["error"] == "the sides differ"
+    assert failed["where"] == "train.de:17"
+    assert failed["remedy"] == "Mend line 17."
+    assert tiny.told("run") == []
+
+
+def test_run_goes_on_after_a_failure(tiny):
+    tiny.what.write_text("user")
+    tiny.run()
+    tiny.what.write_text("ok")
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "cached"
+    assert tiny.states()["Fail"] == "done"
+
+
+def test_bug_is_told_in_one_sentence_and_its_traceback_is_printed(tiny, capfd):
+    tiny.what.write_text("bug")
+    assert tiny.run() == worker.BUG
+    assert _failed(tiny)["error"] == "ValueError: a list of 3"
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_user_error_inside_a_beam_job_is_found(tiny):
+    tiny.what.write_text("beam")
+    assert tiny.run() == worker.USER
+    assert _failed(tiny)["error"] == "row 3 is empty"
+    assert _failed(tiny)["where"] == "a.tsv:3"
+    assert _failed(tiny)["remedy"] == "Fill it."
+
+
+def test_to_runs_only_what_the_node_needs(tiny):
+    assert tiny.run(last="fail") == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done"}
+    assert tiny.told("plan")[0]["nodes"] == ["Add", "Fail"]
+
+
+def test_from_runs_the_node_and_its_descendants_again(tiny):
+    tiny.run()
+    assert tiny.run(first="Fail") == worker.OK
+    assert tiny.states() == {"Add": "cached", "Fail": "done", "Aside": "cached"}
+    assert tiny.run(first="Add") == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "cached"}
+
+
+def test_unknown_node_is_refused_with_the_closest(tiny):
+    assert tiny.run(first="Ad") == worker.USER
+    (told,) = tiny.told("run")
+    assert told["error"] == "there is no node 'Ad'; did you mean Add?"
+    assert told["where"] == "--from"
+
+
+def test_error_while_the_pipeline_is_made_is_told(tiny):
+    def broken():
+        raise KeyError("vocab")
+
+    tiny.file.unlink(missing_ok=True)
+    assert worker.run(broken) == worker.BUG
+    assert tiny.told("run")[0]["error"] == "KeyError: 'vocab'"
+
+
+def test_the_launcher_is_put_back(tiny):
+    from tfx.orchestration.portable import launcher
+
+    before = launcher.Launcher
+    tiny.what.write_text("bug")
+    tiny.run()
+    assert launcher.Launcher is before
+
+
+def _failed(tiny: Tiny) -> dict:
+    return next(event for event in tiny.told() if event["state"] == "failed")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pipeline.progress import Progress
+
+
+def test_failure_keeps_reason_place_and_remedy():
+    state = Progress(["Trainer"])
+    state.apply({"kind": "node", "node": "Trainer", "state": "running", "time": 1.0})
+    state.apply(
+        {
+            "kind": "node",
+            "node": "Trainer",
+            "state": "failed",
+            "error": "e",
+            "where": "w",
+            "user": True,
+        }
+    )
+    assert state.failure == {"node": "Trainer", "error": "e", "where": "w", "user": True}
+
+
+def test_failure_outside_of_the_nodes():
+    state = Progress([])
+    state.apply({"kind": "run", "state": "failed", "error": "e"})
+    assert state.failure == {"error": "e"}
+
+
+def test_stop_ends_only_what_runs():
+    state = Progress(["A", "B"])
+    state.apply({"kind": "node", "node": "A", "state": "running", "time": 1.0})
+    state.stop()
+    assert [node.state for node in state.nodes.values()] == ["stopped", "waiting"]
+    assert state.running() is None
+
+
+def test_unknown_events_and_nodes_do_no_harm():
+    state = Progress(["A"])
+    state.apply({"kind": "later", "node": "A"})
+    state.apply({"kind": "node", "node": "New", "state": "running", "time": 1.0})
+    assert state.running() is state.nodes["New"]
+
+
+def test_fraction_is_kept_between_0_and_1():
+    state = Progress(["A"])
+    state.apply({"kind": "progress", "node": "A", "text": "t", "fraction": 1.7})
+    assert state.nodes["A"].fraction == 1.0
+
+
+def test_outputs_of_a_node_that_ended():
+    state = Progress(["A"])
+    state.apply({"kind": "node", "node": "A", "state": "cached", "outputs": {"model": "/m"}})
+    assert state.outputs("A") == {"model": "/m"}
+    assert state.outputs("B") == {}

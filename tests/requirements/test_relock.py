@@ -1,0 +1,51 @@
+"""What `make lock` says has changed, and what it asks uv for."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "requirements" / "relock.py"
+
+
+@pytest.fixture
+def relock():
+    spec = spec_from_file_location("regard_relock", SCRIPT)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_changes_names_new_gone_and_moved_packages(relock):
+    old = "a==1.0 \\\n    --hash=sha256:0\nb==2\nc==3\n    # via a\n"
+    new = "a==1.1 \\\n    --hash=sha256:1\nc==3\nd==4\n"
+    assert relock.changes(old, new) == ["a: 1.0 -> 1.1", "b: 2 -> absent", "d: absent -> 4"]
+    assert relock.changes(new, new) == []
+
+
+def test_command_names_every_source(relock, monkeypatch, tmp_path):
+    monkeypatch.setattr(relock.shutil, "which", lambda name, path: "uv")
+    command = relock.command(tmp_path / "lock.txt", ["--upgrade"])
+    assert command[:3] == ["uv", "pip", "compile"]
+    assert "--generate-hashes" in command
+    for name in ("overrides.txt", "excludes.txt", "requirements.in"):
+        assert name in command
+        assert (SCRIPT.parent / name).exists()
+
+
+def test_without_uv_it_says_how_to_get_it(relock, monkeypatch, tmp_path):
+    monkeypatch.setattr(relock.shutil, "which", lambda name, path: None)
+    with pytest.raises(SystemExit, match="make lock"):
+        relock.command(tmp_path / "lock.txt", [])
+
+
+def test_a_failed_resolution_leaves_the_lock_alone(relock, monkeypatch):
+    lock = SCRIPT.parent / "lock.txt"
+    before = lock.read_bytes()
+    monkeypatch.setattr(relock, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(sys, "argv", ["relock.py"])
+    with pytest.raises(SystemExit, match="as it was"):
+        relock.main()
+    assert lock.read_bytes() == before
+    assert not list(SCRIPT.parent.glob(".relock-*"))

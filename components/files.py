@@ -36,18 +36,10 @@ def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
     """The hexadecimal SHA-256 of a file's bytes, read in pieces."""
-    with open(path, "rb") as file:
-        return (
-            hashlib.file_digest(file, "sha256").hexdigest()
-            if hasattr(hashlib, "file_digest")
-            else _sha256(file)
-        )
-
-
-def _sha256(file) -> str:  # Python 3.10 has no hashlib.file_digest
     digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 

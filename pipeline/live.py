@@ -11,6 +11,7 @@ from pipeline.progress import NodeProgress, Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
 
 _SYMBOLS = {
     progress.WAITING: ("○", "-", "dim"),
@@ -20,6 +21,7 @@ _SYMBOLS = {
     progress.FAILED: ("✗", "x", "bold red"),
     progress.STOPPED: ("◼", "#", "yellow"),
 }
+_BAR_WIDTH = 30
 _PLAIN_PROGRESS_SECONDS = 20.0  # at most one line of progress a node in this time
 
 
@@ -123,19 +125,26 @@ class LiveView:
 
     def _detail(self, node: NodeProgress) -> RenderableType:
         from rich.console import Group
-        from rich.progress_bar import ProgressBar
         from rich.text import Text
 
         lines: list[RenderableType] = []
         if node.state == progress.RUNNING and node.text:
             lines.append(Text(node.text))
         if node.state == progress.RUNNING and node.fraction is not None:
-            lines.append(ProgressBar(total=1.0, completed=node.fraction, width=30))
+            lines.append(self._bar(node.fraction))
         if node.state in (progress.CACHED, progress.STOPPED):
             lines.append(Text(node.state, "dim"))
         lines += [Text(text, "dim") for text in node.notes]
         lines += [Text(text, "yellow") for text in node.warnings]
         return Group(*lines) if lines else Text("")
+
+    def _bar(self, fraction: float) -> Text:
+        from rich.text import Text
+
+        full, empty = ("━", "━") if self._console.encoding.startswith("utf") else ("#", "-")
+        done = round(fraction * _BAR_WIDTH)
+        bar = Text(full * done, "cyan", no_wrap=True)
+        return bar.append(empty * (_BAR_WIDTH - done), "dim").append(f" {fraction:.0%}", "dim")
 
 
 class PlainView:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from components import events
 from pipeline import runs
-from pipeline.progress import DONE, FAILED, STOPPED, Progress
+from pipeline.progress import CACHED, DONE, FAILED, STOPPED, NodeProgress, Progress
 from pipeline.runs import Run
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "status": record.get("status"),
         "seconds": record.get("seconds"),
         "nodes": {n.name: {"state": n.state, "seconds": n.seconds} for n in state.nodes.values()},
-        "data": _data(state),
+        "data": _data(run, state),
         "model": _model(state),
         "scores": _scores(state),
         "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
@@ -67,29 +68,33 @@ def _json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _data(state: Progress) -> dict[str, Any]:
+def _data(run: Run, state: Progress) -> dict[str, Any]:
     corpus = _json(state, "CorpusGen", "findings", "corpus.json")
-    texts = [text for node in state.nodes.values() for text in node.warnings]
-    for key, name in (("CorpusGen", "corpus.json"), ("ExampleValidator", "checks.json")):
-        texts += _sentences(_json(state, key, "findings", name))
-    return {"rows": corpus.get("rows", {}), "findings": list(dict.fromkeys(texts))}
+    told = [text for node in state.nodes.values() for text in _warnings(run, node)]
+    return {"rows": corpus.get("rows", {}), "findings": list(dict.fromkeys(told))}
 
 
-def _sentences(findings: dict[str, Any]) -> Iterator[str]:
-    """The sentences of the findings that are over their limit."""
-    for finding in findings.get("findings", []):
-        sentence = finding.get("sentence") if isinstance(finding, dict) else None
-        if sentence:
-            yield str(sentence)
+def _warnings(run: Run, node: NodeProgress) -> list[str]:
+    """What a node warned of: in this run, or in the one whose result the cache gave again."""
+    if node.state != CACHED or not node.outputs:
+        return node.warnings
+    for directory in sorted(run.directory.parent.iterdir(), reverse=True):
+        path = Run(directory).events
+        if directory == run.directory or not path.is_file():
+            continue
+        earlier = Progress([])
+        for event, _ in events.read(path):
+            earlier.apply(event)
+        made = earlier.nodes.get(node.name)
+        if made is not None and made.state == DONE and made.outputs == node.outputs:
+            return made.warnings
+    return []
 
 
 def _model(state: Progress) -> dict[str, Any]:
-    """``training.json`` lies with the model or with the logs of its training."""
-    for key in ("model", "model_run"):
-        facts = _json(state, "Trainer", key, "training.json")
-        if facts:
-            return facts
-    return {}
+    facts = _json(state, "Trainer", "model_run", "training.json")
+    wanted = ("parameters", "epochs", "steps", "seconds", "finished")
+    return {name: facts[name] for name in wanted if name in facts}
 
 
 def _scores(state: Progress) -> list[dict[str, Any]]:
@@ -208,4 +213,6 @@ def _model_text(model: dict[str, Any]) -> str:
         facts.append(f"{model['steps']:,} steps")
     if "seconds" in model:
         facts.append(f"trained in {duration(model['seconds'])}")
+    if model.get("finished"):
+        facts.append(f"ended by {model['finished']}")
     return ", ".join(facts)

@@ -62,7 +62,7 @@ class PusherExecutor(BaseExecutor):
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
         record = {
             **json.loads(exec_properties["record"]),
-            "metrics": _metrics(evaluation),
+            **_evaluation(evaluation),
             "blessing": sentence,
             "stack": stack_versions(),
         }
@@ -114,13 +114,20 @@ def _sentence(blessing: Artifact) -> str:
     return json.loads(path.read_text(encoding="utf-8"))["sentence"]
 
 
-def _metrics(evaluation: Path) -> dict[str, Any]:
-    """Value and signature of each metric, from the Evaluator's ``metrics.json``."""
-    path = evaluation / "metrics.json"
+def _evaluation(folder: Path) -> dict[str, Any]:
+    """What is kept of the Evaluator's ``metrics.json``.
+
+    ``metrics`` are value and signature of each; ``compared_with`` is the version that was in
+    production then, or None.
+    """
+    path = folder / "metrics.json"
     if not path.exists():
         return {}
-    metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
+    found = json.loads(path.read_text(encoding="utf-8"))
     return {
-        name: {"value": metric["value"], "signature": metric["signature"]}
-        for name, metric in metrics.items()
+        "metrics": {
+            name: {"value": metric["value"], "signature": metric["signature"]}
+            for name, metric in found["metrics"].items()
+        },
+        "compared_with": (found["production"] or {}).get("version"),
     }

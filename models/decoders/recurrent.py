@@ -14,6 +14,8 @@ from models.layers.embeddings import TokenEmbedding
 from models.layers.loops import scan_steps
 from models.serialization import by_name, register
 
+PATHS = ("luong",)
+
 
 @register
 class RecurrentDecoder(Decoder):
@@ -31,6 +33,7 @@ class RecurrentDecoder(Decoder):
         units: the size of a state, and of the attentional state.
         layers: the number of layers.
         cell: a name in ``CELLS``.
+        path: the order of recurrence and attention, one of ``PATHS``.
         input_feeding: feed the attentional state into the next step.
         dropout: the share dropped between layers, and of the attentional state before the logits.
         attention: the arguments of ``Attention``.
@@ -45,6 +48,7 @@ class RecurrentDecoder(Decoder):
         units: int = 256,
         layers: int = 1,
         cell: str = "lstm",
+        path: str = "luong",
         input_feeding: bool = True,
         dropout: float = 0.0,
         attention: dict[str, Any] | None = None,
@@ -59,10 +63,13 @@ class RecurrentDecoder(Decoder):
             "units": units,
             "layers": layers,
             "cell": cell,
+            "path": path,
             "input_feeding": input_feeding,
             "dropout": dropout,
             "attention": dict(attention or {}),
         }
+        if path not in PATHS:
+            raise ValueError(f"Unknown path {path!r}. Choices: {', '.join(PATHS)}.")
         policy = self.dtype_policy
         self.units, self.input_feeding = units, input_feeding
         self.embedding = TokenEmbedding(

@@ -1,38 +1,46 @@
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from components.errors import UserError
 from pipeline import lock
 
-
-def _hold(path, ready, go) -> None:
-    with lock.acquire(path) as held:
-        held.describe("20261120-101643")
-        ready.set()
-        go.wait(20)
+HOLD = """
+import sys
+from pathlib import Path
+from pipeline import lock
+with lock.acquire(Path(sys.argv[1])) as held:
+    held.describe("20261120-101643")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.fixture
 def other(tmp_path):
-    """Another process that holds the lock until it is told to let go."""
-    context = multiprocessing.get_context("spawn")
-    path, ready, go = tmp_path / "quickstart" / "lock", context.Event(), context.Event()
-    process = context.Process(target=_hold, args=(path, ready, go))
-    process.start()
-    assert ready.wait(20)
-    yield path, process, go
-    go.set()
-    process.join(20)
+    """Another process that holds the lock until its standard input is closed."""
+    path = tmp_path / "quickstart" / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        cwd=Path(__file__).resolve().parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield path, process
+        process.kill()
 
 
 def test_second_run_is_refused_with_run_and_process(other):
-    path, process, _ = other
+    path, process = other
     with pytest.raises(UserError) as raised:
         lock.acquire(path)
     assert "20261120-101643" in raised.value.message
@@ -42,18 +50,18 @@ def test_second_run_is_refused_with_run_and_process(other):
 
 
 def test_waiting_run_gets_the_lock_when_the_other_ends(other):
-    path, process, go = other
+    path, process = other
     told: list[dict] = []
-    threading.Timer(0.3, go.set).start()
+    threading.Timer(0.3, process.stdin.close).start()
     with lock.acquire(path, wait=True, on_wait=told.append, poll_seconds=0.05):
         assert lock.is_held(path)
     assert [holder["pid"] for holder in told] == [process.pid]
 
 
 def test_killed_holder_leaves_no_stale_lock(other):
-    path, process, _ = other
+    path, process = other
     process.kill()
-    process.join(20)
+    process.wait(20)
     with lock.acquire(path) as held:
         held.describe("next")
         assert lock.holder(path)["run"] == "next"

@@ -34,7 +34,7 @@ class Case:
         (export / "variables" / "variables.index").write_bytes(b"index")
         blessing = json.dumps({"blessed": True, "sentence": SENTENCE, "reasons": []})
         Path(self.blessing.uri, "blessing.json").write_text(blessing, encoding="utf-8")
-        metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": None})
+        metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": {"version": "4"}})
         Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
         self.bless(1, 1)
 
@@ -82,6 +82,7 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     assert record["data_fingerprint"] == "abc"
     assert record["config"] == {"name": "m"}
     assert record["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
+    assert record["compared_with"] == "4"
     assert record["blessing"] == SENTENCE
     assert {"tensorflow", "keras", "tfx"} <= set(record["stack"])
     assert record["code"] == "c0de"

@@ -46,7 +46,9 @@ if how == "crash":
     os.kill(os.getpid(), signal.SIGSEGV)
 events.emit("node", node="Trainer", state="done", seconds=2.0, outputs={"model": "/m"})
 events.emit("node", node="Pusher", state="running")
-pushed = {} if how == "not-blessed" else {"pushed": 1, "pushed_version": "3"}
+pushed = {"pushed": 1, "pushed_version": "3", "pushed_destination": "/r/tiny/3"}
+if how == "not-blessed":
+    pushed = {"pushed": 0}
 events.emit(
     "node", node="Pusher", state="done", seconds=0.1,
     outputs={"pushed_model": "/p"}, properties={"pushed_model": pushed},

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = str(Path(__file__).parent / "runners" / "fake_worker.py")
+# The command with another worker than the one that needs TFX.
+WITH_FAKE = f"""
+import sys
+from pipeline.runners import supervise
+how = sys.argv.pop(1)
+supervise.worker_command = lambda *_: [sys.executable, {FAKE!r}, how]
+from pipeline.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A workspace with a configuration and its data."""
+    (tmp_path / "train.tsv").write_text("a\tb\n" * 10)
+    (tmp_path / "tiny.yaml").write_text(
+        f"name: tiny\ndata:\n  root: {tmp_path}\n  train: train.tsv\n"
+    )
+    return tmp_path
+
+
+def _command(home: Path, *arguments: str, fake: str | None = None) -> subprocess.Popen:
+    start = ["-c", WITH_FAKE, fake] if fake else ["-m", "pipeline.cli"]
+    environment = {**os.environ, "REGARD_HOME": str(home / "w"), "COLUMNS": "100"}
+    environment.pop("FORCE_COLOR", None)
+    return subprocess.Popen(
+        [sys.executable, *start, *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _regard(home: Path, *arguments: str, fake: str | None = None) -> tuple[int, str, str]:
+    process = _command(home, *arguments, fake=fake)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_help_imports_nothing_heavy(home):
+    code = (
+        "import sys; sys.argv = ['regard', '--help']\n"
+        "from pipeline.cli import main\n"
+        "try:\n    main()\nexcept SystemExit: pass\n"
+        "heavy = {'tensorflow', 'tfx', 'numpy', 'pyarrow', 'pydantic', 'yaml', 'apache_beam'}\n"
+        "print('heavy:', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "heavy: []"
+    for command in ("run", "validate", "runs", "predict", "data", "config", "doctor"):
+        assert re.search(rf"│ {command} ", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("rnu",), "Did you mean 'run'"),
+        (("predict",), "MODEL"),
+        (("run", "tiny.yam"), "there is no such file"),
+        (("runs", "quickstrat"), "there is no pipeline"),
+        (("data", "generate", "quickstar"), "quickstart"),
+        (("predict", "quickstrat", "x"), "there is no model"),
+    ],
+)
+def test_mistakes_are_told_with_status_2_and_without_traceback(home, arguments, text):
+    code, out, err = _regard(home, *arguments)
+    assert code == 2
+    assert text in err
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_unknown_node_and_runner(home):
+    config = str(home / "tiny.yaml")
+    code, _, err = _regard(home, "run", config, "--from", "Trianer")
+    assert (code, "did you mean Trainer?" in err) == (2, True)
+    code, _, err = _regard(home, "run", config, "--from", "Pusher", "--to", "Trainer")
+    assert (code, "comes after" in err) == (2, True)
+    code, _, err = _regard(home, "run", config, "--runner", "spark")
+    assert (code, "local or beam" in err) == (2, True)
+    assert not (home / "w").exists()
+
+
+def test_validate(home):
+    code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
+    assert (code, "pipeline tiny, 1 data file" in out) == (0, True)
+    code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"), "--json")
+    assert json.loads(out)["files"] == {"train": [str(home / "train.tsv")]}
+    (home / "train.tsv").unlink()
+    code, _, err = _regard(home, "validate", str(home / "tiny.yaml"))
+    assert (code, "train.tsv" in err) == (2, True)
+
+
+def test_run_that_goes_well_is_recorded_and_listed(home):
+    code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
+    assert (code, err) == (0, "")
+    assert "⟲ CorpusGen cached" in out
+    assert "✓ Trainer 2.0 s" in out
+    assert "pushed  version 3: /r/tiny/3" in out
+    (directory,) = (home / "w" / "pipelines" / "tiny" / "runs").iterdir()
+    record = json.loads((directory / "run.json").read_text())
+    assert record["status"] == "succeeded"
+    assert record["pushed_version"] == "3"
+    assert record["nodes"]["CorpusGen"] == "cached"
+    assert "name: tiny" in (directory / "config.yaml").read_text()
+    code, out, _ = _regard(home, "runs", "--json")
+    assert [(r["name"], r["status"]) for r in json.loads(out)] == [("tiny", "succeeded")]
+    code, out, _ = _regard(home, "runs")
+    assert directory.name in out
+
+
+def test_json_is_all_that_is_printed(home):
+    code, out, _ = _regard(home, "run", str(home / "tiny.yaml"), "--json", fake="ok")
+    told = json.loads(out)
+    assert (code, told["status"], told["pushed"]["version"]) == (0, "succeeded", "3")
+
+
+def test_model_that_is_not_blessed_gives_status_3(home):
+    assert _regard(home, "run", str(home / "tiny.yaml"), fake="not-blessed")[0] == 3
+
+
+def test_failed_node_is_explained(home):
+    code, out, _ = _regard(home, "run", str(home / "tiny.yaml"), fake="user")
+    assert code == 2
+    assert "Trainer failed: the batch is too large" in out
+    assert "training.batch_tokens" in out
+    assert "Make it smaller." in out
+    assert "log.txt" in out
+    assert f"regard run {home / 'tiny.yaml'}" in out
+
+
+def test_crashed_worker_is_explained(home):
+    code, out, _ = _regard(home, "run", str(home / "tiny.yaml"), fake="crash")
+    assert code == 1
+    assert "Trainer failed: the worker process crashed with SIGSEGV" in out
+
+
+def _wait_for_busy(home: Path) -> None:
+    for _ in range(300):
+        logs = home.glob("w/pipelines/tiny/runs/*/log.txt")
+        if any("is busy" in log.read_text() for log in logs):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the worker did not start")
+
+
+def test_ctrl_c_stops_and_says_how_to_go_on(home):
+    process = _command(home, "run", str(home / "tiny.yaml"), fake="slow")
+    _wait_for_busy(home)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    assert "Stopping" in out
+    assert f"regard run {home / 'tiny.yaml'}" in out
+    assert json.loads(_regard(home, "runs", "--json")[1])[0]["status"] == "interrupted"
+
+
+def test_second_run_is_refused_or_waits(home):
+    first = _command(home, "run", str(home / "tiny.yaml"), fake="slow")
+    _wait_for_busy(home)
+    code, _, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
+    assert code == 2
+    assert str(first.pid) in err
+    assert "--wait" in err
+    waiting = _command(home, "run", str(home / "tiny.yaml"), "--wait", fake="ok")
+    assert "Waiting for run" in waiting.stderr.readline()
+    assert waiting.poll() is None
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(30) == 130
+    first.communicate()
+    out, _ = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0
+    assert "✓ Trainer" in out
+
+
+def test_closed_pipe_is_no_traceback(home):
+    done = subprocess.run(
+        f"{sys.executable} -m pipeline.cli config reference | head -1",
+        shell=True, cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_config_schema_is_json(home):
+    code, out, _ = _regard(home, "config", "schema")
+    assert code == 0
+    assert "name" in json.loads(out)["properties"]
+
+
+def test_data_list(home):
+    code, out, _ = _regard(home, "data", "list", "--json")
+    assert code == 0
+    assert {"name": "quickstart", "command": "generate"} in json.loads(out)

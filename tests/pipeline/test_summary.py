@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from components import predictions
+from pipeline import runs, summary
+from pipeline.progress import Progress
+from pipeline.workspace import Workspace
+
+
+def _write(folder, name, content) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return str(folder)
+
+
+def _done(node, state="done", properties=None, **outputs):
+    return {
+        "kind": "node",
+        "node": node,
+        "state": state,
+        "seconds": 1.0,
+        "outputs": outputs,
+        "properties": properties or {},
+    }
+
+
+@pytest.fixture
+def events(tmp_path):
+    """The events of a run that went well, with its artifacts."""
+    import numpy as np
+
+    rows = [predictions.Row(f"source {i}", f"answer {i}") for i in range(9)]
+    answers = [
+        predictions.Answer(f"answer {i if i != 4 else 'x'}", -0.5, [], [], np.zeros((0, 0)))
+        for i in range(9)
+    ]
+    predicted = tmp_path / "predictions"
+    predicted.mkdir()
+    predictions.write(predicted / predictions.CANDIDATE, rows, answers)
+    bleu = {"name": "bleu", "label": "BLEU", "value": 33.127, "signature": "nrefs:1", "scale": 100}
+    exact = {"name": "exact_match", "label": "exact match", "value": 0.98125, "scale": 1}
+    training = {"parameters": 1234567, "epochs": 7, "steps": 900, "seconds": 125.0, "history": [1]}
+    evaluation = _write(
+        tmp_path / "e", "metrics.json", {"metrics": {"bleu": bleu, "exact_match": exact}}
+    )
+    decision = {"blessed": True, "sentence": "Blessed: BLEU 33.1 is over the floor.", "reasons": []}
+    pushed = {"pushed": 1, "pushed_version": "3", "pushed_destination": "/w/registry/tiny/3"}
+    corpus = _write(tmp_path / "c", "corpus.json", {"rows": {"train": 29000, "test": 1000}})
+    return [
+        {"kind": "warning", "node": "CorpusGen", "text": "2 lines were skipped"},
+        _done("CorpusGen", findings=corpus),
+        _done("Trainer", model="/m", model_run=_write(tmp_path / "t", "training.json", training)),
+        _done("Predictor", predictions=str(predicted)),
+        _done(
+            "Evaluator",
+            evaluation=evaluation,
+            blessing=_write(tmp_path / "b", "blessing.json", decision),
+        ),
+        _done("Pusher", properties={"pushed_model": pushed}, pushed_model="/p"),
+    ]
+
+
+def _run(tmp_path, events, status=runs.SUCCEEDED):
+    run = runs.create(Workspace(tmp_path).pipeline("tiny"))
+    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    run.update(status=status, seconds=200.0)
+    state = Progress([])
+    for event in events:
+        state.apply(event)
+    return run, state
+
+
+def test_everything_is_read_from_the_artifacts(tmp_path, events):
+    found = summary.summarise(*_run(tmp_path, events), "configs/tiny.yaml")
+    assert found["data"] == {
+        "rows": {"train": 29000, "test": 1000},
+        "findings": ["2 lines were skipped"],
+    }
+    assert found["model"]["parameters"] == 1234567
+    assert [score["name"] for score in found["scores"]] == ["bleu", "exact_match"]
+    assert found["blessing"]["blessed"] is True
+    assert found["pushed"] == {"version": "3", "path": "/w/registry/tiny/3"}
+    assert [e["source"] for e in found["examples"]] == ["source 1", "source 4", "source 7"]
+    assert found["next"][0] == 'regard predict tiny "source 1"'
+    assert any(command.startswith("tensorboard --logdir") for command in found["next"])
+    json.dumps(found)
+
+
+def test_table_shows_scores_blessing_examples_and_commands(tmp_path, events):
+    console = Console(file=io.StringIO(), width=100)
+    summary.show(summary.summarise(*_run(tmp_path, events)), console)
+    text = console.file.getvalue()
+    for part in (
+        "29,000 train, 1,000 test",
+        "2 lines were skipped",
+        "1,234,567 parameters",
+        "trained in 2:05",
+        "BLEU 33.13  nrefs:1",
+        "exact match 0.9812",
+        "Blessed: BLEU 33.1",
+        "version 3: /w/registry/tiny/3",
+        "  → answer x\n    reference: answer 4",
+        'next  regard predict tiny "source 1"',
+    ):
+        assert part in text
+
+
+def test_cached_nodes_have_the_warnings_of_the_run_that_made_them(tmp_path, events):
+    _run(tmp_path, events)
+    again = [{**event, "state": "cached"} for event in events if event["kind"] == "node"]
+    found = summary.summarise(*_run(tmp_path, again))
+    assert found["data"]["findings"] == ["2 lines were skipped"]
+
+
+def test_run_that_failed_early_has_little_to_tell(tmp_path):
+    events = [{"kind": "node", "node": "CorpusGen", "state": "failed", "error": "e"}]
+    found = summary.summarise(*_run(tmp_path, events, runs.FAILED), "a b.yaml")
+    assert "scores" not in found
+    assert found["next"] == ["regard run 'a b.yaml'"]
+
+
+def test_missing_and_broken_artifacts_do_not_break_the_summary(tmp_path, events):
+    (tmp_path / "e" / "metrics.json").write_text("{")
+    (tmp_path / "predictions" / "candidate.parquet").write_bytes(b"")
+    found = summary.summarise(*_run(tmp_path, events))
+    assert "scores" not in found
+    assert "examples" not in found
+    assert found["next"][0] == 'regard predict tiny "..."'
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("a b", '"a b"'), ("it's", '"it\'s"'), ("$5", "'$5'"), ('a"b', "'a\"b'")]
+)
+def test_example_in_a_command_can_be_copied(text, word):
+    assert summary._quote(text) == word

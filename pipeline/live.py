@@ -109,11 +109,12 @@ class LiveView:
         table.add_column(ratio=1, overflow="fold")
         for node in state.nodes.values():
             sign, style = symbol(node.state, self._console)
+            cached = node.state == progress.CACHED
             name_style = style if node.state != progress.DONE else ""
             table.add_row(
                 Text(sign, style),
                 Text(node.name, name_style),
-                Text(duration(node.elapsed(now)), "dim"),
+                Text("" if cached else duration(node.elapsed(now)), "dim"),
                 self._detail(node),
             )
         parts: list[RenderableType] = [Text(self._title, "bold"), table]

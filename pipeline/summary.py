@@ -144,9 +144,8 @@ def _next(parts: dict[str, Any], state: Progress, config_path: str) -> list[str]
         model = shlex.quote(state.outputs("Trainer")["model"])
         commands.append(f"regard predict {model} ...")
     commands.append(f"regard runs {parts['name']}")
-    trained = state.nodes.get("Trainer")
-    if trained is not None and trained.state == DONE and "model_run" in trained.outputs:
-        commands.append(f"tensorboard --logdir {shlex.quote(trained.outputs['model_run'])}")
+    if logs := state.outputs("Trainer").get("model_run"):
+        commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
     return commands
 
 
@@ -207,7 +206,7 @@ def _model_text(model: dict[str, Any]) -> str:
     facts = []
     if "parameters" in model:
         facts.append(f"{model['parameters']:,} parameters")
-    if "epochs" in model:
+    if model.get("epochs"):
         facts.append(f"{model['epochs']} epochs")
     if "steps" in model:
         facts.append(f"{model['steps']:,} steps")

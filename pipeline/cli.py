@@ -62,6 +62,14 @@ def main() -> None:
     except UserError as error:
         terminal.print_error(error)
         sys.exit(2)
+    except OSError as error:
+        from pipeline.runners.failures import explain
+
+        failure = explain(error)  # a full disk or missing rights are for the user to mend
+        if not failure.user:
+            raise
+        terminal.print_error(UserError(failure.error, failure.where, failure.remedy))
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,9 @@ def _silent_failure(status: int, state: Progress) -> dict[str, Any]:
     if status < 0:
         name = signal.Signals(-status).name
         return {**failure, "error": f"the worker process crashed with {name}"}
+    if status == _USER:  # it found something to mend, but could not write an event about it
+        reason = "the reason could not be written down; the disk may be full"
+        return {**failure, "error": reason, "remedy": "Free some space.", "user": True}
     return {**failure, "error": f"the worker process ended with status {status}"}
 
 

@@ -39,7 +39,11 @@ class Answer:
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as JSON fields; the alignment only where it was asked for."""
-        fields = {"source": self.source, "translation": self.translation, "score": self.score}
+        fields: dict[str, Any] = {
+            "source": self.source,
+            "translation": self.translation,
+            "score": self.score,
+        }
         if self.alignment is not None:
             fields["alignment"] = dataclasses.asdict(self.alignment)
         return fields
@@ -88,7 +92,7 @@ class Translator:
         import tensorflow as tf
 
         asked = [line for line in batch if line.strip()]
-        rows = iter(())
+        rows: Iterator[Answer] = iter(())
         if asked:
             output = {key: value.numpy() for key, value in call(source=tf.constant(asked)).items()}
             rows = (_answer(text, output, row, align) for row, text in enumerate(asked))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import time
@@ -14,11 +15,9 @@ from pipeline.commands import terminal
 
 if TYPE_CHECKING:
     from pipeline.config import Config
-    from pipeline.runners.supervise import Ending
     from pipeline.runs import Run
     from pipeline.workspace import Workspace
 
-OK, BUG, USER, NOT_BLESSED, INTERRUPTED = 0, 1, 2, 3, 130
 RUNNERS = ("local", "beam")
 
 ConfigArgument = Annotated[
@@ -60,7 +59,7 @@ def run(
     [bold]Exit status[/bold]: 0 done; 1 a node failed; 2 something in the input is wrong;
     3 done, but the model is not good enough to be pushed; 130 interrupted.
     """
-    raise typer.Exit(run_pipeline(config, first, last, runner, wait, as_json))
+    raise typer.Exit(run_pipeline(Request(config, first, last, runner, wait, as_json)))
 
 
 def validate(config: ConfigArgument, as_json: JsonOption = False) -> None:
@@ -81,7 +80,7 @@ def validate(config: ConfigArgument, as_json: JsonOption = False) -> None:
         return
     count = sum(len(names) for names in files.values())
     plural = "" if count == 1 else "s"
-    terminal.out().print(f"{config} is right: pipeline {checked.name}, {count} data file{plural}.")
+    terminal.out().print(f"{config} is valid: pipeline {checked.name}, {count} data file{plural}.")
 
 
 def list_runs(
@@ -113,28 +112,30 @@ def list_runs(
     terminal.out().print(_runs_table(records))
 
 
-def run_pipeline(
-    config_path: Path, first: str | None, last: str | None, runner: str, wait: bool, as_json: bool
-) -> int:
-    """Runs a pipeline in a worker, shows it, and returns the exit status."""
-    from components.errors import UserError
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What the user asks ``regard run`` for."""
+
+    config_path: Path
+    first: str | None = None
+    last: str | None = None
+    runner: str = "local"
+    wait: bool = False
+    as_json: bool = False
+
+
+def run_pipeline(request: Request) -> int:
+    """Runs a pipeline in a worker, shows it, and returns the exit status.
+
+    Raises:
+        UserError: the request or the configuration is wrong, or another run is going on.
+    """
     from pipeline import lock, runs
     from pipeline.config import load
-    from pipeline.nodes import NODES
-    from pipeline.runners import parts
     from pipeline.workspace import Workspace
 
-    if runner not in RUNNERS:
-        raise UserError(f"there is no runner {runner!r}", "--runner", "Choose local or beam.")
-    first = parts.check_node(first, NODES, "--from") if first else None
-    last = parts.check_node(last, NODES, "--to") if last else None
-    if first and last and NODES.index(first) > NODES.index(last):
-        raise UserError(
-            f"{first} comes after {last}, so nothing would run again",
-            where="--from, --to",
-            remedy=f"The nodes run in this order: {', '.join(NODES)}.",
-        )
-    config = load(config_path)
+    request = _checked(request)
+    config = load(request.config_path)
     workspace = Workspace.from_environment()
     paths = workspace.pipeline(config.name)
     messages = terminal.err()
@@ -143,32 +144,44 @@ def run_pipeline(
         who = f"run {holder['run']}, process {holder['pid']}" if holder.get("run") else "a run"
         messages.print(f"Waiting for {who} of {config.name} to end …", soft_wrap=True)
 
-    with lock.acquire(paths.lock, wait, tell) as held:
+    with lock.acquire(paths.lock, request.wait, tell) as held:
         record = runs.create(
             paths,
-            config=str(config_path.absolute()),
+            config=str(request.config_path.absolute()),
             digest=config.digest(),
-            runner=runner,
-            first=first,
-            last=last,
+            runner=request.runner,
+            first=request.first,
+            last=request.last,
             pid=os.getpid(),
         )
         held.describe(record.id)
-        return _run_locked(
-            config, config_path, workspace, record, held.descriptor, runner, first, last, as_json
+        return _run_locked(request, config, workspace, record, held.descriptor)
+
+
+def _checked(request: Request) -> Request:
+    """The request with the nodes' names as they are written; refuses what cannot be run."""
+    from components.errors import UserError
+    from pipeline.nodes import NODES
+    from pipeline.runners import parts
+
+    first, last = request.first, request.last
+    if request.runner not in RUNNERS:
+        raise UserError(
+            f"there is no runner {request.runner!r}", "--runner", "Choose local or beam."
         )
+    first = parts.check_node(first, NODES, "--from") if first else None
+    last = parts.check_node(last, NODES, "--to") if last else None
+    if first and last and NODES.index(first) > NODES.index(last):
+        raise UserError(
+            f"{first} comes after {last}, so nothing would run again",
+            where="--from, --to",
+            remedy=f"The nodes run in this order: {', '.join(NODES)}.",
+        )
+    return dataclasses.replace(request, first=first, last=last)
 
 
 def _run_locked(
-    config: Config,
-    config_path: Path,
-    workspace: Workspace,
-    run: Run,
-    lock_descriptor: int,
-    runner: str,
-    first: str | None,
-    last: str | None,
-    as_json: bool,
+    request: Request, config: Config, workspace: Workspace, run: Run, lock_descriptor: int
 ) -> int:
     from components.files import atomic_write
     from pipeline import live, outcome, summary
@@ -179,13 +192,17 @@ def _run_locked(
     atomic_write(run.config, resolved_yaml(config))
     started = time.monotonic()
     state = Progress(NODES)
-    console = terminal.err() if as_json else terminal.out()
-    title = f"{config.name}  run {run.id}"
-    with live.open_view(console, title, str(run.log)) as view:
-        command = supervise.worker_command(run, workspace.home, runner, first, last)
-        environment = supervise.worker_environment(run, workspace.home)
-        ending: Ending = supervise.supervise(
-            command, run, state, view, lock_descriptor, environment
+    console = terminal.err() if request.as_json else terminal.out()
+    with live.open_view(console, f"{config.name}  run {run.id}", str(run.log)) as view:
+        ending = supervise.supervise(
+            supervise.worker_command(
+                run, workspace.home, request.runner, request.first, request.last
+            ),
+            run,
+            state,
+            view,
+            lock_descriptor,
+            supervise.worker_environment(run, workspace.home),
         )
     result = outcome.judge(ending, state)
     run.update(
@@ -195,16 +212,16 @@ def _run_locked(
         seconds=round(time.monotonic() - started, 3),
         nodes={node.name: node.state for node in state.nodes.values()},
     )
-    told = summary.summarise(run, state, str(config_path))
+    told = summary.summarise(run, state, str(request.config_path))
     run.update(
         scores=told.get("scores", []),
         blessed=told.get("blessing", {}).get("blessed"),
         pushed_version=told.get("pushed", {}).get("version"),
     )
-    if as_json:
+    if request.as_json:
         terminal.print_json(told)
     else:
-        outcome.show(result, told, console, str(config_path))
+        outcome.show(result, told, console, str(request.config_path))
     return result.exit_status
 
 
@@ -224,7 +241,7 @@ def _runs_table(records: list[dict[str, Any]]) -> Any:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "run", "status", "scores", "version", "time"):
-        table.add_column(heading, no_wrap=heading in ("run", "time"), overflow="fold")
+        table.add_column(heading, no_wrap=heading in ("run", "status", "time"), overflow="fold")
     for record in records:
         scores = ", ".join(
             f"{score.get('label', score['name'])} "

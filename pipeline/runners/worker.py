@@ -69,7 +69,7 @@ def run(
     """
     failure = None
     try:
-        events.emit("progress", node="", text="importing TFX and TensorFlow")
+        _tell("progress", node="", text="importing TFX and TensorFlow")
         from pipeline.runners import observe
         from pipeline.runners.failures import explain
 
@@ -86,7 +86,7 @@ def run(
             if failure is None:  # it was no node that failed: tell it here, with the log's help
                 traceback.print_exc()
                 failure = explain(error)
-                events.emit("run", state="failed", **failure.fields())
+                _tell("run", state="failed", **failure.fields())
             return USER if failure.user else BUG
     except KeyboardInterrupt:
         print("Interrupted.", flush=True)
@@ -112,7 +112,7 @@ def compile_part(
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
         )
-    events.emit("plan", nodes=parts.node_ids(ir))
+    _tell("plan", nodes=parts.node_ids(ir))
     return ir
 
 
@@ -122,6 +122,11 @@ def _execute(ir: pipeline_pb2.Pipeline, runner: str) -> None:
     else:
         from pipeline.runners import local as chosen  # type: ignore[no-redef]
     chosen.run(ir)
+
+
+def _tell(kind: str, **fields: object) -> None:
+    with contextlib.suppress(OSError):  # on a full disk the error itself matters more
+        events.emit(kind, **fields)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -210,3 +210,14 @@ def test_data_list(home):
     code, out, _ = _regard(home, "data", "list", "--json")
     assert code == 0
     assert {"name": "quickstart", "command": "generate"} in json.loads(out)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_disk_is_a_users_error(home):
+    code = "import sys\nfrom pipeline import cli\n"
+    code += "def full():\n    open('/dev/full', 'w').write('x' * 100000)\n"
+    code += "cli.app.command('full')(full)\nsys.argv = ['regard', 'full']\ncli.main()\n"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,102 @@
+"""A tiny pipeline, and the command line as a user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """
+name: tiny
+task: translation
+data:
+  root: {data}
+  train: train.tsv
+  eval: eval.tsv
+  test: test.tsv
+tokenizer: {{type: char, vocab_size: 60, vocab_limit: soft}}
+model:
+  embedding: 16
+  dropout: 0.0
+  encoder: {{type: recurrent, units: 24}}
+  decoder: {{type: recurrent, units: 24}}
+training:
+  batch_tokens: 512
+  max_length: 30
+  max_epochs: {epochs}
+  learning_rate: 0.01
+  checkpoint_seconds: 1
+  early_stop: null
+search: {{type: beam, beam_size: 2, length_penalty: 0.0}}
+evaluation: {{metrics: [exact_match, chrf], tokenize: none}}
+"""
+
+
+class Shell:
+    """Runs ``regard`` over one workspace.
+
+    Args:
+        folder: holds the data, the configuration and the workspace.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.home = folder / "home"
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if k not in ("REGARD_EVENTS", "REGARD_DATA")},
+            "REGARD_HOME": str(self.home),
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+            "COLUMNS": "120",
+        }
+
+    def start(self, *arguments: str, **options) -> subprocess.Popen:
+        """Starts a command."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline.cli", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess:
+        """Runs a command to its end."""
+        process = self.start(*arguments)
+        out, err = process.communicate(text, timeout=300)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def configure(self, epochs: int) -> str:
+        """Writes the configuration, and gives its name."""
+        text = CONFIG.format(data=self.folder / "data", epochs=epochs)
+        (self.folder / "tiny.yaml").write_text(text)
+        return "tiny.yaml"
+
+
+def write_data(folder: Path) -> None:
+    """Words of up to six letters and their upper-case forms: learned in seconds."""
+    letters = random.Random(1)
+    words = sorted(
+        {"".join(letters.choices("abcdefgh", k=letters.randint(2, 6))) for _ in range(1400)}
+    )
+    letters.shuffle(words)
+    folder.mkdir()
+    for name, part in (("train", words[:900]), ("eval", words[900:960]), ("test", words[960:1020])):
+        rows = "".join(f"{word}\t{word.upper()}\n" for word in part)
+        (folder / f"{name}.tsv").write_text(rows)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory) -> Shell:
+    """A fresh workspace with data; the tests of a module share it."""
+    folder = tmp_path_factory.mktemp("e2e")
+    write_data(folder / "data")
+    return Shell(folder)

@@ -1,0 +1,76 @@
+"""Kills, interruptions and bad input, from the outside."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+
+def progress(shell):
+    """The last training step that the newest run has told of."""
+    steps = 0
+    for path in sorted((shell.home / "pipelines/tiny/runs").glob("*/events.jsonl"))[-1:]:
+        for line in path.read_text().splitlines():
+            steps = json.loads(line).get("step", steps)
+    return steps
+
+
+def wait_for_step(shell, process, step):
+    deadline = time.monotonic() + 200
+    while progress(shell) < step:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "the training does not come to that step"
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_training_that_is_stopped_goes_on(shell, how):
+    last = shell.home / "pipelines/tiny/checkpoints"
+    config = shell.configure(epochs=400 if how == signal.SIGKILL else 401)
+    process = shell.start("run", config, start_new_session=True)
+    wait_for_step(shell, process, 60)
+    deadline = time.monotonic() + 30
+    while not list(last.glob("*/last.npz")):
+        assert time.monotonic() < deadline, "no checkpoint"
+        time.sleep(0.1)
+    if how == signal.SIGKILL:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    else:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert f"regard run {config}" in out + err
+    (folder,) = last.iterdir()
+
+    # The same training goes on: the rest of its 400 epochs would be long, so the test only sees
+    # that it resumes, and where.
+    again = shell.start("run", config, start_new_session=True)
+    deadline = time.monotonic() + 120
+    resumed = ""
+    while not resumed:
+        assert again.poll() is None, again.communicate()
+        assert time.monotonic() < deadline, "it does not resume"
+        run = sorted((shell.home / "pipelines/tiny/runs").iterdir())[-1] / "events.jsonl"
+        lines = [json.loads(x) for x in run.read_text().splitlines()] if run.exists() else []
+        resumed = next((e["text"] for e in lines if "resumed at step" in e.get("text", "")), "")
+        time.sleep(0.2)
+    os.killpg(again.pid, signal.SIGKILL)
+    again.communicate(timeout=60)
+    assert int(resumed.split("step ")[1].split(",")[0]) > 0
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+
+def test_bad_input_is_told_in_one_sentence(shell):
+    config = shell.configure(epochs=1)
+    (shell.folder / "data" / "train.tsv").write_bytes(b"abc\tABC\nab\xff\tAB\n")
+    done = shell.run("run", config)
+    assert done.returncode == 2
+    told = done.stdout + done.stderr
+    assert "train.tsv:2" in told
+    assert "encoding_errors" in told
+    assert "Traceback" not in told

@@ -1,0 +1,90 @@
+"""From files to a pushed model, and back to a prediction in a fresh process."""
+
+import json
+
+import pyarrow.parquet as parquet
+import pytest
+
+from pipeline.nodes import NODES
+
+
+@pytest.fixture(scope="module")
+def finished(shell):
+    done = shell.run("run", shell.configure(epochs=6))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def events(shell, run=-1):
+    path = sorted((shell.home / "pipelines/tiny/runs").iterdir())[run] / "events.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def states(shell, run=-1):
+    return {e["node"]: e["state"] for e in events(shell, run) if e["kind"] == "node"}
+
+
+def test_every_node_is_done_and_the_model_pushed(shell, finished):
+    assert states(shell, 0) == dict.fromkeys(NODES, "done")
+    version = shell.home / "registry/tiny/1"
+    assert (version / "saved_model.pb").exists()
+    record = json.loads((version / "regard.json").read_text())
+    assert record["metrics"]["exact_match"]["value"] > 0.5
+    assert "Blessed" in finished.stdout
+    assert "regard predict tiny" in finished.stdout
+
+
+def test_predictions_in_a_fresh_process_are_those_that_were_evaluated(shell, finished):
+    (table,) = (shell.home / "pipelines/tiny/artifacts/Predictor").rglob("candidate.parquet")
+    rows = parquet.read_table(table).to_pylist()[:20]
+    lines = "".join(row["source"] + "\n" for row in rows)
+    done = shell.run("predict", "tiny", text=lines)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [row["hypothesis"] for row in rows]
+    assert done.stderr == ""
+
+
+def test_a_path_and_a_version_name_the_same_model(shell, finished):
+    by_name = shell.run("predict", "tiny@1", "abc", "head")
+    by_path = shell.run("predict", str(shell.home / "registry/tiny/1"), "abc", "head")
+    assert by_name.stdout == by_path.stdout
+    assert len(by_name.stdout.splitlines()) == 2
+
+
+def test_a_second_run_skips_everything(shell, finished):
+    done = shell.run("run", "tiny.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert states(shell) == dict.fromkeys(NODES, "cached")
+    assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]
+
+
+def test_to_stops_after_a_node(shell, finished):
+    done = shell.run("run", "tiny.yaml", "--to", "Preprocess")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Trainer" not in states(shell)
+
+
+def test_from_runs_a_node_again(shell, finished):
+    done = shell.run("run", "tiny.yaml", "--from", "Evaluator")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = states(shell)
+    assert found["Predictor"] == "cached"
+    assert found["Evaluator"] == "done"
+
+
+def test_a_floor_that_is_missed_pushes_nothing(shell, finished):
+    text = (shell.folder / "tiny.yaml").read_text()
+    strict = text.replace("tokenize: none", "tokenize: none, floors: {exact_match: 1.0, chrf: 100}")
+    strict = strict.replace("units: 24", "units: 4").replace("max_epochs: 6", "max_epochs: 1")
+    (shell.folder / "strict.yaml").write_text(strict.replace("name: tiny", "name: strict"))
+    done = shell.run("run", "strict.yaml")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "Not blessed" in done.stdout
+    assert not (shell.home / "registry/strict").exists()
+
+
+def test_runs_lists_them_all(shell, finished):
+    done = shell.run("runs", "--json")
+    runs = json.loads(done.stdout)
+    assert len(runs) >= 2
+    assert {run["name"] for run in runs} >= {"tiny"}

@@ -61,15 +61,30 @@ def make(training):
     return model
 
 
-def train(folder: Path, **changes):
+@pytest.fixture(scope="module")
+def traced():
+    """One model for all tests, since tracing one takes seconds, with its first state."""
+    model = make(TRAINING)
+    state = [np.array(v) for v in (*model.variables, *model.optimizer.variables)]
+    return model, state
+
+
+@pytest.fixture
+def model(traced):
+    """The model as it was new: weights, optimizer, random numbers."""
+    model, state = traced
+    for variable, value in zip((*model.variables, *model.optimizer.variables), state, strict=True):
+        variable.assign(value)
+    return model
+
+
+def train(model, folder: Path, checkpoints: type = Checkpoints, **changes) -> Position:
     training = {**TRAINING, **changes}
-    model = make(training)
-    position = fit(model, *data(folder), training, Checkpoints(folder / "ck"), str(folder / "log"))
-    return model, position
+    return fit(model, *data(folder), training, checkpoints(folder / "ck"), str(folder / "log"))
 
 
-def test_it_learns_and_counts(tmp_path):
-    _, position = train(tmp_path)
+def test_it_learns_and_counts(model, tmp_path):
+    position = train(model, tmp_path)
     batches, _ = data(tmp_path)
     assert position.step == 3 * batches.size()
     assert position.finished == "max_epochs: 3"
@@ -80,49 +95,58 @@ def test_it_learns_and_counts(tmp_path):
 
 
 @pytest.mark.parametrize(("limit", "expected"), [({"max_steps": 7}, 7), ({"max_minutes": 1e-6}, 1)])
-def test_limits_stop_in_the_middle(tmp_path, limit, expected):
-    _, position = train(tmp_path, **limit)
+def test_limits_stop_in_the_middle(model, tmp_path, limit, expected):
+    position = train(model, tmp_path, **limit)
     assert position.step == expected
     assert position.finished.startswith(next(iter(limit)))
     assert len(position.history) == 1
 
 
-def test_early_stop_keeps_the_best_weights(tmp_path):
-    model, position = train(
-        tmp_path, learning_rate=0.5, max_epochs=50, early_stop={"patience": 2, "min_delta": 0.0}
-    )
-    assert "early stop" in position.finished
+def test_early_stop_keeps_the_best_weights(model, tmp_path):
+    stop = {"patience": 2, "min_delta": 10.0}  # only the first evaluation is that much better
+    position = train(model, tmp_path, max_epochs=50, early_stop=stop)
+    assert position.finished == "early stop: 2 evaluations without a better loss"
     losses = [entry["loss"] for entry in position.history]
-    assert position.best == min(losses) < losses[-1]
+    assert len(losses) == 3
+    assert position.best == losses[0] > losses[-1]
     _, held_out = data(tmp_path)
     results = model.evaluate(held_out.epoch(), verbose=0, return_dict=True)
-    assert results["nll"] == pytest.approx(position.best, abs=1e-5)
+    assert results["nll"] == pytest.approx(losses[0], abs=1e-5)
 
 
-def test_an_interrupted_training_ends_with_the_same_weights(tmp_path, monkeypatch):
-    whole, first, second = tmp_path / "whole", tmp_path / "cut", tmp_path / "cut"
+class Killed(Exception):
+    pass
+
+
+class KilledAtStepEleven(Checkpoints):
+    def save(self, model, position):
+        super().save(model, position)
+        if position.step == 11:
+            raise Killed
+
+
+def test_an_interrupted_training_ends_with_the_same_weights(traced, tmp_path, monkeypatch):
+    model, state = traced
+
+    def fresh():
+        variables = (*model.variables, *model.optimizer.variables)
+        for variable, value in zip(variables, state, strict=True):
+            variable.assign(value)
+        return model
+
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
-    first.mkdir()
-    expected, end = train(whole)
-
-    class Cut(Exception):
-        pass
-
-    class Killed(Checkpoints):
-        def save(self, model, position):
-            super().save(model, position)
-            if position.step == 11:
-                raise Cut
-
-    training = {**TRAINING, "checkpoint_seconds": 0}
-    with pytest.raises(Cut):
-        fit(make(training), *data(first), training, Killed(first / "ck"), str(first / "log"))
+    cut.mkdir()
+    end = train(fresh(), whole)
+    expected = model.get_weights()
+    with pytest.raises(Killed):
+        train(fresh(), cut, KilledAtStepEleven, checkpoint_seconds=0)
     events = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(events))
-    resumed, position = train(second)
+    position = train(fresh(), cut)
     assert "resumed at step 11" in events.read_text()
     assert position.step == end.step
-    for ours, theirs in zip(resumed.get_weights(), expected.get_weights(), strict=True):
+    for ours, theirs in zip(model.get_weights(), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     np.testing.assert_allclose(
         [entry["loss"] for entry in position.history],
@@ -131,18 +155,18 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path, monkeypatc
     )
 
 
-def test_a_loss_that_is_no_number_says_what_to_do(tmp_path):
-    model = make(TRAINING)
+def test_a_loss_that_is_no_number_says_what_to_do(model, tmp_path):
     model.decoder.logits.bias.assign(np.full(12, np.nan))
     with pytest.raises(FloatingPointError, match="learning rate"):
-        fit(model, *data(tmp_path), TRAINING, Checkpoints(tmp_path / "ck"), str(tmp_path / "log"))
+        train(model, tmp_path)
 
 
-def test_kill_minus_nine_loses_no_more_than_a_checkpoint_interval(tmp_path):
+def test_kill_minus_nine_loses_no_more_than_a_checkpoint_interval(model, tmp_path):
     """A real process, really killed; the second one goes on from the last whole checkpoint."""
     program = (
         "import sys; from pathlib import Path; from tests.components.trainer import test_fitting;"
-        "test_fitting.train(Path(sys.argv[1]), checkpoint_seconds=0, max_epochs=400)"
+        "test_fitting.train(test_fitting.make(test_fitting.TRAINING), Path(sys.argv[1]),"
+        "checkpoint_seconds=0, max_epochs=400)"
     )
     root = Path(__file__).parents[3]
     process = subprocess.Popen(
@@ -167,7 +191,7 @@ def test_kill_minus_nine_loses_no_more_than_a_checkpoint_interval(tmp_path):
         killed = Position(**json.loads(str(stored["position"])))
     batches, _ = data(tmp_path)
     epochs = killed.epoch + 2
-    _, position = train(tmp_path, max_epochs=epochs)
+    position = train(model, tmp_path, max_epochs=epochs)
     assert killed.step > 0
     assert position.step == epochs * batches.size()
     assert [p.name for p in (tmp_path / "ck").glob("*.tmp")] == []

@@ -1,0 +1,91 @@
+"""The graph's nodes, and what its cache keys depend on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import load
+from pipeline.graph import create_pipeline
+from pipeline.nodes import NODES
+from pipeline.workspace import Workspace
+
+CONFIG = """
+name: tiny
+data: {{root: {root}, train: train.tsv}}
+tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
+training: {{learning_rate: {rate}}}
+evaluation: {{metrics: [exact_match], floors: {{exact_match: {floor}}}}}
+"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
+
+    def make(rate=0.001, floor=0.5):
+        path = tmp_path / "tiny.yaml"
+        path.write_text(CONFIG.format(root=tmp_path, rate=rate, floor=floor))
+        return create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+
+    return make
+
+
+def properties(pipeline, node):
+    (component,) = [c for c in pipeline.components if c.id == node]
+    return component.exec_properties
+
+
+def push(home: Path, version: int, **record):
+    folder = home / "registry" / "tiny" / str(version)
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"model")
+    (folder / "regard.json").write_text(json.dumps(record))
+
+
+def test_the_nodes_are_those_of_the_graph(make):
+    assert {c.id for c in make().components} == set(NODES)
+
+
+def test_a_floor_does_not_train_again(make):
+    loose, strict = make(floor=0.5), make(floor=0.9)
+    for node in NODES:
+        same = properties(loose, node) == properties(strict, node)
+        assert same == (node not in ("Evaluator", "Pusher"))
+
+
+def test_a_learning_rate_trains_again_but_reads_nothing_again(make):
+    slow, fast = make(rate=0.001), make(rate=0.01)
+    changed = {node for node in NODES if properties(slow, node) != properties(fast, node)}
+    assert changed == {"Trainer", "Pusher"}
+
+
+def test_new_content_is_read_again_and_trained_anew(make, tmp_path):
+    before = make()
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
+    after = make()
+    changed = {node for node in NODES if properties(before, node) != properties(after, node)}
+    assert changed == {"CorpusGen", "Trainer", "Pusher"}
+
+
+def test_without_a_version_there_is_no_rival(make):
+    assert properties(make(), "Predictor")["production"] == ""
+
+
+def test_the_newest_version_is_the_rival(make, tmp_path):
+    push(tmp_path, 1, recipe="another")
+    push(tmp_path, 2, recipe="a third")
+    found = properties(make(), "Predictor")
+    assert found["production"] == str(tmp_path / "registry" / "tiny" / "2")
+    assert found["production_version"] == "2"
+
+
+@pytest.mark.parametrize(("rival", "expected"), [("", ""), ("1", "1"), ("9", "")])
+def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, rival, expected):
+    record = json.loads(properties(make(), "Pusher")["record"])
+    push(tmp_path, 1, recipe="another")
+    push(tmp_path, 2, **{**record, "compared_with": rival})
+    again = make()
+    assert properties(again, "Predictor")["production_version"] == expected
+    if expected == "":
+        assert json.loads(properties(again, "Pusher")["record"]) == record

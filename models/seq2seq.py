@@ -76,7 +76,7 @@ class Seq2Seq(keras.Model):
         hit = ops.equal(ops.cast(ops.argmax(y_pred, -1), target.dtype), target)
         hits = ops.sum(ops.cast(hit, "float32") * real)
         self.accuracy.update_state(hits / ops.maximum(count, 1.0), count)
-        return ops.sum(smoothed * real) / ops.maximum(count, 1.0)
+        return sum(self.losses, ops.sum(smoothed * real) / ops.maximum(count, 1.0))
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """The running means; ``compute_loss`` has updated them."""
@@ -85,7 +85,8 @@ class Seq2Seq(keras.Model):
     def search(self, source: Any, search: Search, limits: Any) -> Hypotheses:
         """Decodes ``source`` ``[batch, source]``; ``limits`` ``[batch]`` bound the lengths."""
         memory = self.encoder(source)
-        return search(self.decoder.step, self.decoder.start(memory), limits)
+        state = self.decoder.start(memory, longest=ops.max(limits, initial=1))
+        return search(self.decoder.step, state, limits)
 
     def score(self, source: Any, target: Any) -> Any:
         """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""

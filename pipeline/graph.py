@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,20 @@ BEAM = [
     "--sdk_container_image=unused",
 ]
 PREPROCESS_CODE = ("models/tasks", "components/preprocess")
-TRAINER_CODE = ("models", "components/trainer")
+TRAINER_CODE = (
+    "models/attention",
+    "models/decoders",
+    "models/encoders",
+    "models/layers",
+    "models/losses.py",
+    "models/schedules.py",
+    "models/search",
+    "models/seq2seq.py",
+    "models/tasks",
+    "models/vocabulary.py",
+    "components/trainer",
+)
+LIBRARIES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 
 
 def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
@@ -54,8 +67,9 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     checks = json.dumps(data.pop("checks"), sort_keys=True)
     content = fingerprint(data, cache=paths.root / "fingerprints.json")
     registry = Path(config.serving.registry or workspace.registry)
-    recipe = _recipe(config, content)
-    production, version = _production(Registry(registry), config.name, recipe)
+    training = _training_key(config, content)
+    recipe = _digest(training, config.section_json("search"))
+    production, version = _production(Registry(registry), config, recipe)
 
     corpus = CorpusGen(
         data=json.dumps(data, sort_keys=True),
@@ -77,9 +91,11 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         examples=examples,
         config=config.section_json("tokenizer"),
         features=features,
-        seed=config.training.seed,
+        seed=0,  # of the sample; trainings that differ in their seed share a tokenizer
         code=source_digest("components/tokenizer_trainer"),
     )
+    # It takes nothing of the validator's, but must not begin with data that has been refused.
+    tokenizer.add_upstream_node(validator)
     preprocess = Preprocess(
         examples=examples,
         schema=schema.outputs["schema"],
@@ -96,7 +112,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             "task": config.task,
             **{name: json.loads(config.section_json(name)) for name in _TRAINED},
             "code": source_digest(*TRAINER_CODE),
-            "checkpoints": str(paths.checkpoints / recipe),
+            "checkpoints": str(paths.checkpoints / training),
         },
     )
     model = trainer.outputs["model"]
@@ -161,24 +177,42 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
 _TRAINED = ("model", "training", "search")
 
 
-def _recipe(config: Config, content: str) -> str:
-    """A digest of all that makes a model what it is: data, settings, code, Python."""
-    parts = [
+# What the rows of the splits depend on beside the files' content.
+_ROWS = ("format", "columns", "header", "split", "encoding_errors", "bad_rows")
+
+
+def _training_key(config: Config, content: str) -> str:
+    """A digest of all that the trained weights depend on: data, settings, code, libraries.
+
+    Checkpoints live under it, so that an interrupted training finds its own and no other.
+    """
+    data, training = (json.loads(config.section_json(name)) for name in ("data", "training"))
+    training.pop("checkpoint_seconds")
+    return _digest(
         content,
         config.task,
-        *(config.section_json(name) for name in ("data", "tokenizer", *_TRAINED)),
+        json.dumps([data[key] for key in _ROWS], sort_keys=True),
+        config.section_json("tokenizer"),
+        config.section_json("model"),
+        json.dumps(training, sort_keys=True),
         source_digest(*PREPROCESS_CODE, *TRAINER_CODE, "components/tokenizer_trainer"),
-        "{}.{}".format(*sys.version_info),
-    ]
+        *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
+    )
+
+
+def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()[:16]
 
 
-def _production(registry: Registry, name: str, recipe: str) -> tuple[str, str]:
+def _production(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:
     """Folder and number of the version to compare with; empty where there is none.
 
     A version made by this very recipe is no rival but this run's own result: the comparison it
     was pushed with stands, and a second run finds everything in the cache.
     """
+    name = config.name
+    if config.evaluation.production is None:
+        return "", ""
     versions = {str(number) for number in registry.versions(name)}
     version = str(registry.latest(name) or "")
     while version and registry.record(name, int(version)).get("recipe") == recipe:

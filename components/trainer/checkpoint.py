@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -67,6 +68,13 @@ class Checkpoints:
     def restore_best(self, model: keras.Model) -> Position | None:
         """Gives the model its best weights; None if nothing has been evaluated."""
         return self._read("best.npz", model.weights)
+
+    def prune_others(self, keep: int) -> None:
+        """Removes the folders of older trainings beside this one, but for the newest ``keep``."""
+        others = [path for path in self.folder.parent.iterdir() if path != self.folder]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in others[keep:]:
+            shutil.rmtree(path, ignore_errors=True)
 
     def _write(self, name: str, variables: Iterable[Any], position: Position) -> None:
         arrays = {f"v{i}": np.asarray(v) for i, v in enumerate(variables)}

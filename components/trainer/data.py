@@ -38,12 +38,14 @@ class Batches:
     max_length: int
     seed: int = 0
 
-    def rows(self) -> tf.data.Dataset:
-        """Single transformed rows, in the order of the files."""
+    def rows(self, epoch: int | None = None) -> tf.data.Dataset:
+        """Single transformed rows, in the order of the files or, for an epoch, shuffled."""
         paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
         if not paths:
             raise FileNotFoundError(f"no transformed examples match {list(self.files)}")
         records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
+        if epoch is not None:  # while they are still strings, which take little memory
+            records = records.shuffle(_SHUFFLE_ROWS, seed=self.seed + epoch)
         parsed = records.batch(_PARSE_AT_ONCE).map(
             lambda batch: tf.io.parse_example(batch, self.feature_spec), num_parallel_calls=2
         )
@@ -87,13 +89,14 @@ class Batches:
         def usable(row: dict[str, tf.Tensor]) -> tf.Tensor:
             return self.task.is_complete(row) & (self.task.length(row) <= self.max_length)
 
-        rows = self.rows().filter(usable)
-        if number is not None:
-            rows = rows.shuffle(_SHUFFLE_ROWS, seed=self.seed + number)
-        inputs = rows.map(
-            lambda row: (self.task.length(row), self.task.model_inputs(row)),
-            num_parallel_calls=2,
-            deterministic=True,
+        inputs = (
+            self.rows(number)
+            .filter(usable)
+            .map(
+                lambda row: (self.task.length(row), self.task.model_inputs(row)),
+                num_parallel_calls=2,
+                deterministic=True,
+            )
         )
         bounds, sizes = self.buckets()
         batches = inputs.bucket_by_sequence_length(

@@ -26,7 +26,8 @@ def compile_model(model: keras.Model, training: Mapping[str, Any]) -> None:
         epsilon=1e-9,
         global_clipnorm=training["clip_norm"],
     )
-    model.compile(optimizer=optimizer, jit_compile=bool(training["jit_compile"]))
+    # Batches have many shapes, for each of which XLA would compile anew.
+    model.compile(optimizer=optimizer, jit_compile=False)
     model.optimizer.build(model.trainable_variables)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ def run_fn(fn_args: Any) -> None:
     Args:
         fn_args: TFX's ``FnArgs``. ``custom_config`` holds ``task``, the YAML's sections
             ``model``, ``training`` and ``search``, and ``checkpoints``, the folder of this
-            training's checkpoints, which outlives a killed run.
+            training's checkpoints, which outlives the run: a killed training goes on from there,
+            and a finished one whose search alone has changed is only exported again.
 
     Raises:
         UserError: the train split has no usable row.
@@ -87,4 +87,4 @@ def run_fn(fn_args: Any) -> None:
     }
     atomic_write(Path(fn_args.model_run_dir) / "training.json", json.dumps(record, indent=2))
     events.emit("note", node=NODE, text=f"ended by {position.finished}")
-    shutil.rmtree(checkpoints.folder, ignore_errors=True)
+    checkpoints.prune_others(keep=2)

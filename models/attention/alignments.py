@@ -18,15 +18,26 @@ class Alignment(keras.layers.Layer):
 
     Shapes: scores and weights ``[batch, target, source]``; mask ``[batch, 1 or target, source]``,
     true where the source may be looked at, or None. Weights are at least 0, and exactly 0 where
-    the mask is false. The query, ``[batch, target, depth]``, is given for alignments that predict
-    where to look.
+    the mask is false. For alignments that predict where to look there are the query ``[batch,
+    target, depth]`` and its position among the decoder's steps, ``[batch or 1, target]``.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.supports_masking = True  # the mask is an argument, not Keras's hidden one
 
-    def call(self, scores: Any, mask: Any = None, query: Any = None) -> Any:
+    def build(self, query_shape: tuple[int | None, ...]) -> None:
+        """Makes the weights, for those that have any; the query's depth must be known."""
+        self.built = True
+
+    def call(
+        self,
+        scores: Any,
+        mask: Any = None,
+        query: Any = None,
+        position: Any = None,
+        training: bool = False,
+    ) -> Any:
         raise TypeError(f"{type(self).__name__} does not say how scores become weights.")
 
 
@@ -52,7 +63,14 @@ class SoftAlignment(Alignment):
     Translate", §3.1; Luong et al. 2015, eq. 7.
     """
 
-    def call(self, scores: Any, mask: Any = None, query: Any = None) -> Any:
+    def call(
+        self,
+        scores: Any,
+        mask: Any = None,
+        query: Any = None,
+        position: Any = None,
+        training: bool = False,
+    ) -> Any:
         return ops.cast(masked_softmax(scores, mask), self.compute_dtype)
 
 

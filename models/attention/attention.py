@@ -22,6 +22,8 @@ class Attention(keras.layers.Layer):
     Args:
         score: a name in ``SCORES``.
         alignment: a name in ``ALIGNMENTS``.
+        score_options: further arguments of the score.
+        alignment_options: further arguments of the alignment.
 
     Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, mask
     ``[batch, source]`` (true at real positions) or None. Gives the context ``[batch, target,
@@ -32,19 +34,33 @@ class Attention(keras.layers.Layer):
         >>> context, weights = attention(query, memory, mask=mask)
     """
 
-    def __init__(self, score: str = "general", alignment: str = "soft", **kwargs: Any):
+    def __init__(
+        self,
+        score: str = "general",
+        alignment: str = "soft",
+        score_options: dict[str, Any] | None = None,
+        alignment_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
-        self.score_name = score
-        self.alignment_name = alignment
-        self.score = by_name("score", SCORES, score)(dtype=self.dtype_policy, name="score")
+        self.settings: dict[str, Any] = {
+            "score": score,
+            "alignment": alignment,
+            "score_options": dict(score_options or {}),
+            "alignment_options": dict(alignment_options or {}),
+        }
+        self.score = by_name("score", SCORES, score)(
+            **self.settings["score_options"], dtype=self.dtype_policy, name="score"
+        )
         self.alignment = by_name("alignment", ALIGNMENTS, alignment)(
-            dtype=self.dtype_policy, name="alignment"
+            **self.settings["alignment_options"], dtype=self.dtype_policy, name="alignment"
         )
 
     def build(
         self, query_shape: tuple[int | None, ...], memory_shape: tuple[int | None, ...]
     ) -> None:
         self.score.build(query_shape, memory_shape)
+        self.alignment.build(query_shape)
         self.built = True
 
     def prepare(self, memory: Any, mask: Any = None) -> dict[str, Any]:
@@ -53,18 +69,33 @@ class Attention(keras.layers.Layer):
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return {"keys": self.score.prepare(memory), "values": memory, "mask": mask}
 
-    def attend(self, query: Any, prepared: dict[str, Any]) -> tuple[Any, Any]:
-        """Context and weights for a query against a prepared memory."""
-        scores = self.score.match(query, prepared["keys"])
-        weights = self.alignment(scores, mask=prepared["mask"][:, None, :], query=query)
+    def attend(
+        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Context and weights for a query against a prepared memory.
+
+        Args:
+            query: ``[batch, target, query_depth]``.
+            prepared: what ``prepare`` gave.
+            position: which step of the decoder each query is, ``[batch or 1, target]``; by
+                default the first, second, ... of the queries given.
+            training: whether alignments that sample do so.
+        """
+        if position is None:
+            position = ops.arange(ops.shape(query)[1])[None]
+        weights = self.alignment(
+            self.score.match(query, prepared["keys"]),
+            mask=prepared["mask"][:, None, :],
+            query=query,
+            position=position,
+            training=training,
+        )
         return ops.matmul(weights, prepared["values"]), weights
 
-    def call(self, query: Any, memory: Any, mask: Any = None) -> tuple[Any, Any]:
-        return self.attend(query, self.prepare(memory, mask))
+    def call(
+        self, query: Any, memory: Any, mask: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        return self.attend(query, self.prepare(memory, mask), training=training)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "score": self.score_name,
-            "alignment": self.alignment_name,
-        }
+        return {**super().get_config(), **self.settings}

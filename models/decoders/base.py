@@ -17,8 +17,13 @@ class Decoder(keras.layers.Layer):
     two how many hypotheses a row has, so a memory is never copied for them.
     """
 
-    def start(self, memory: dict[str, Any]) -> dict[str, Any]:
-        """The state before the first token."""
+    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+        """The state before the first token.
+
+        Args:
+            memory: what the encoder gave.
+            longest: how many steps there can be at most, for decoders that keep a cache.
+        """
         raise TypeError(f"{type(self).__name__} does not say how decoding starts.")
 
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:

@@ -114,7 +114,7 @@ class RecurrentDecoder(Decoder):
         self.logits.build((None, self.units))
         self.built = True
 
-    def start(self, memory: dict[str, Any]) -> dict[str, Any]:
+    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
         starts = [
             ops.split(bridge(final), len(self.cells), axis=-1)
             for bridge, final in zip(self.bridges, memory["final"], strict=True)
@@ -123,6 +123,7 @@ class RecurrentDecoder(Decoder):
             "memory": self.attention.prepare(memory["values"], memory["mask"]),
             "cells": [tuple(parts) for parts in zip(*starts, strict=True)],
         }
+        state["position"] = ops.cast(ops.zeros_like(state["cells"][0][0][:, 0]), "int32")
         if self.input_feeding:
             state["fed"] = ops.zeros_like(state["cells"][0][0])
         return state
@@ -130,14 +131,14 @@ class RecurrentDecoder(Decoder):
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
         projected = self.cells[0].project(self.embedding(tokens))
         cells = self._advance(projected, state["cells"], state.get("fed"), None)
-        top = cells[-1][0]
         batch = ops.shape(state["memory"]["mask"])[0]
         # The hypotheses of a row stand side by side as queries to the row's one memory.
-        query = ops.reshape(top, (batch, -1, self.units))
-        attentional, alignment = self._look(query, state["memory"])
+        query = ops.reshape(cells[-1][0], (batch, -1, self.units))
+        position = ops.reshape(state["position"], (batch, -1))
+        attentional, alignment = self._look(query, state["memory"], position)
         attentional = ops.reshape(attentional, (-1, self.units))
         alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
-        new = {"memory": state["memory"], "cells": cells}
+        new = {"memory": state["memory"], "cells": cells, "position": state["position"] + 1}
         if self.input_feeding:
             new["fed"] = attentional
         return self.logits(attentional), new, alignment
@@ -149,38 +150,41 @@ class RecurrentDecoder(Decoder):
         embedded = ops.transpose(self.embedding(tokens, training=training), (1, 0, 2))
         projected = self.cells[0].project(embedded)  # [target, batch, 4 units]
         drop = self._between_masks(tokens, projected.dtype, training)
-        if self.input_feeding:
-            attentional, queries = self._unroll_fed(projected, drop, state)
-        else:
-            queries = self._unroll_free(projected, drop, state)
-            attentional = None
-        looked, alignments = self._look(ops.transpose(queries, (1, 0, 2)), state["memory"])
-        if attentional is None:
-            attentional = looked
-        else:
-            attentional = ops.transpose(attentional, (1, 0, 2))
-        attentional = self.dropout(attentional, training=training)
-        return self.logits(attentional), alignments
+        unroll = self._unroll_fed if self.input_feeding else self._unroll_free
+        attentional, alignments = unroll(projected, drop, state, training)
+        return self.logits(self.dropout(attentional, training=training)), alignments
 
-    def _unroll_fed(self, projected: Any, drop: Any, state: dict[str, Any]) -> tuple[Any, Any]:
-        def step(carry: tuple[Any, Any], now: list[Any]) -> tuple[Any, Any]:
-            cells = self._advance(now[0], *carry, now[1:])
-            attentional, _ = self._look(cells[-1][0][:, None], state["memory"])
-            new = (cells, attentional[:, 0])
+    def _unroll_fed(
+        self, projected: Any, drop: Any, state: dict[str, Any], training: bool
+    ) -> tuple[Any, Any]:
+        """Recurrence and attention in one loop, since each step needs what the last one saw."""
+        memory = state["memory"]
+        unseen = ops.cast(ops.zeros_like(memory["mask"]), projected.dtype)  # [batch, source]
+
+        def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
+            cells, fed, _, position = carry
+            cells = self._advance(now[0], cells, fed, now[1:])
+            query = cells[-1][0][:, None]
+            fed, alignment = self._look(query, memory, position[:, None], training)
+            new = (cells, fed[:, 0], alignment[:, 0], position + 1)
             return new, new
 
-        _, (cells, attentional) = scan_steps(
-            step, (state["cells"], state["fed"]), (projected, *drop)
-        )
-        return attentional, cells[-1][0]
+        start = (state["cells"], state["fed"], unseen, state["position"])
+        _, (_, attentional, alignments, _) = scan_steps(step, start, (projected, *drop))
+        return ops.transpose(attentional, (1, 0, 2)), ops.transpose(alignments, (1, 0, 2))
 
-    def _unroll_free(self, projected: Any, drop: Any, state: dict[str, Any]) -> Any:
+    def _unroll_free(
+        self, projected: Any, drop: Any, state: dict[str, Any], training: bool
+    ) -> tuple[Any, Any]:
+        """The recurrence first, then attention for all steps at once."""
+
         def step(cells: Any, now: list[Any]) -> tuple[Any, Any]:
             new = self._advance(now[0], cells, None, now[1:])
             return new, new
 
         _, cells = scan_steps(step, state["cells"], (projected, *drop))
-        return cells[-1][0]
+        query = ops.transpose(cells[-1][0], (1, 0, 2))
+        return self._look(query, state["memory"], training=training)
 
     def _advance(self, projected: Any, cells: Any, fed: Any, drop: Any) -> list[tuple[Any, ...]]:
         """All layers by one step; ``drop`` has one mask a layer above the first, or is empty."""
@@ -190,8 +194,10 @@ class RecurrentDecoder(Decoder):
             new.append(self.cells[i].advance(self.cells[i].project(below), cells[i]))
         return new
 
-    def _look(self, query: Any, prepared: dict[str, Any]) -> tuple[Any, Any]:
-        context, alignment = self.attention.attend(query, prepared)
+    def _look(
+        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        context, alignment = self.attention.attend(query, prepared, position, training)
         return self.combine(ops.concatenate([context, query], axis=-1)), alignment
 
     def _between_masks(self, tokens: Any, dtype: Any, training: bool) -> tuple[Any, ...]:

@@ -51,7 +51,7 @@ class BeamSearch(Search):
     def __call__(self, step: Step, state: dict[str, Any], limits: Any) -> Hypotheses:
         size = self.beam_size
         limits = ops.cast(limits, "int32")
-        batch, longest = ops.shape(limits)[0], ops.max(limits)
+        batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
         memory = state["memory"]
         greatest_penalty = self.penalty(limits)
 

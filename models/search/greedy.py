@@ -15,7 +15,7 @@ class GreedySearch(Search):
 
     def __call__(self, step: Step, state: dict[str, Any], limits: Any) -> Hypotheses:
         limits = ops.cast(limits, "int32")
-        longest = ops.max(limits)
+        longest = ops.max(limits, initial=1)
         tokens = ops.full_like(limits, BOS)
         ids = ops.zeros_like(limits)[:, None] + ops.zeros((1, longest), dtype="int32")
         total = ops.cast(ops.zeros_like(limits), "float32")

@@ -34,7 +34,7 @@ class Evaluation(Section):
     lowercase: bool = Field(default=False, description="Whether the metrics ignore case.")
     length_buckets: Listed[Positive] = Field(
         default=(10, 20, 30),
-        description="Upper bounds, in words of the source, of the lengths that are scored apart.",
+        description="Upper bounds, in pieces of the source, of the lengths that are scored apart.",
     )
     floors: dict[Metric, float] = Field(
         default_factory=dict,

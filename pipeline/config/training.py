@@ -98,5 +98,4 @@ class Training(Section):
         default="float32",
         description="Number format of the computation; weights are always float32.",
     )
-    jit_compile: bool = Field(default=False, description="Whether XLA compiles the training step.")
     seed: Count = Field(default=17, description="Seed of the weights, of dropout and of shuffling.")

@@ -50,9 +50,11 @@ def _if_there(outputs: dict[str, list[Any]] | None) -> dict[str, list[Any]] | No
     """No cached result where its files are gone: the node runs again instead of failing others."""
     for artifacts in (outputs or {}).values():
         for artifact in artifacts:
-            if not Path(artifact.uri).exists():
-                logging.info("The cached %s is gone; the node runs again.", artifact.uri)
-                return None
+            pushed = artifact.get_string_custom_property("pushed_destination")
+            for path in filter(None, (artifact.uri, pushed)):
+                if not Path(path).exists():
+                    logging.info("The cached %s is gone; the node runs again.", path)
+                    return None
     return outputs
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from components.errors import UserError
+from pipeline.nodes import NODES
 
 if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2
@@ -50,6 +51,12 @@ def keep_up_to(ir: pipeline_pb2.Pipeline, last: str) -> None:
         downstream = [name for name in inner.downstream_nodes if name in kept]
         del inner.downstream_nodes[:]
         inner.downstream_nodes.extend(downstream)
+
+
+def runs_again(node: str, first: str) -> bool:
+    """Whether ``--from first`` makes ``node`` run again; false where there is no such node."""
+    lower = [name.lower() for name in NODES]
+    return first.lower() in lower[: NODES.index(node) + 1]
 
 
 def run_again_from(ir: pipeline_pb2.Pipeline, first: str) -> None:

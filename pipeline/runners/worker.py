@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -39,11 +40,16 @@ def main(arguments: list[str] | None = None) -> int:
 
         from pipeline.config import Config
         from pipeline.graph import create_pipeline
+        from pipeline.runners import parts
         from pipeline.workspace import Workspace
 
         # The parent has resolved paths and variables; a "$" in the result is a "$".
         resolved = yaml.safe_load(options.config.read_text(encoding="utf-8"))
-        return create_pipeline(Config.model_validate(resolved), Workspace(options.workspace))
+        config, workspace = Config.model_validate(resolved), Workspace(options.workspace)
+        if options.first is not None and parts.runs_again("Trainer", options.first):
+            # To train again is to begin again, and not to go on from a checkpoint.
+            shutil.rmtree(workspace.pipeline(config.name).checkpoints, ignore_errors=True)
+        return create_pipeline(config, workspace)
 
     return run(make, options.runner, options.run.name, options.first, options.last)
 

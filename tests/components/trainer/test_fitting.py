@@ -31,7 +31,6 @@ TRAINING = {
     "early_stop": None,
     "checkpoint_seconds": 60,
     "precision": "float32",
-    "jit_compile": False,
     "seed": 5,
 }
 MODEL = {

@@ -118,7 +118,8 @@ def test_score_is_the_forced_score_of_the_answer(in_memory, loaded):
     model, _, tokenizers = in_memory
     found = loaded.signatures["align"](source=tf.constant(SENTENCES[:2]))
     for row, sentence in enumerate(SENTENCES[:2]):
-        source = tokenizers["source"].tokenize(sentence).numpy().tolist() + [3]
+        source = tokenizers["source"].tokenize(sentence).numpy().tolist()
+        source.append(3)
         length = int(found["target_length"][row])
         pieces = found["target_pieces"][row, :length]
         target = [int(tokenizers["target"].string_to_id(p)) for p in pieces]

@@ -4,17 +4,20 @@ import json
 from pathlib import Path
 
 import pytest
+from tfx.dsl.compiler import compiler
 
 from pipeline.config import load
 from pipeline.graph import create_pipeline
 from pipeline.nodes import NODES
+from pipeline.runners import parts
 from pipeline.workspace import Workspace
 
 CONFIG = """
 name: tiny
 data: {{root: {root}, train: train.tsv}}
 tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
-training: {{learning_rate: {rate}}}
+training: {{learning_rate: {rate}, checkpoint_seconds: {every}}}
+search: {{beam_size: {beam}}}
 evaluation: {{metrics: [exact_match], floors: {{exact_match: {floor}}}}}
 """
 
@@ -23,9 +26,11 @@ evaluation: {{metrics: [exact_match], floors: {{exact_match: {floor}}}}}
 def make(tmp_path):
     (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
 
-    def make(rate=0.001, floor=0.5):
+    def make(rate=0.001, floor=0.5, beam=5, every=60):
         path = tmp_path / "tiny.yaml"
-        path.write_text(CONFIG.format(root=tmp_path, rate=rate, floor=floor))
+        path.write_text(
+            CONFIG.format(root=tmp_path, rate=rate, floor=floor, beam=beam, every=every)
+        )
         return create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
 
     return make
@@ -43,8 +48,13 @@ def push(home: Path, version: int, **record):
     (folder / "regard.json").write_text(json.dumps(record))
 
 
-def test_the_nodes_are_those_of_the_graph(make):
-    assert {c.id for c in make().components} == set(NODES)
+def checkpoints(pipeline):
+    return json.loads(properties(pipeline, "Trainer")["custom_config"])["checkpoints"]
+
+
+def test_the_nodes_run_in_the_order_that_is_shown(make):
+    """The validator before all that trains: what it refuses must go no further."""
+    assert tuple(parts.node_ids(compiler.Compiler().compile(make()))) == NODES
 
 
 def test_a_floor_does_not_train_again(make):
@@ -58,6 +68,12 @@ def test_a_learning_rate_trains_again_but_reads_nothing_again(make):
     slow, fast = make(rate=0.001), make(rate=0.01)
     changed = {node for node in NODES if properties(slow, node) != properties(fast, node)}
     assert changed == {"Trainer", "Pusher"}
+
+
+@pytest.mark.parametrize("change", [{"beam": 3}, {"every": 5}, {"floor": 0.9}])
+def test_what_the_weights_do_not_depend_on_finds_the_finished_training(make, change):
+    assert checkpoints(make()) == checkpoints(make(**change))
+    assert checkpoints(make()) != checkpoints(make(rate=0.01))
 
 
 def test_new_content_is_read_again_and_trained_anew(make, tmp_path):

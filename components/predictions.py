@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.files import atomic_path, atomic_write
+from serving.saved_model import Answer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,17 +33,6 @@ class Row:
     reference: str
     file: str = ""
     line: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What a model answered: ``alignment`` is ``[target, source]`` in pieces, trimmed."""
-
-    hypothesis: str
-    score: float
-    source_pieces: list[str]
-    target_pieces: list[str]
-    alignment: np.ndarray
 
 
 def write(path: str | os.PathLike[str], rows: Sequence[Row], answers: Sequence[Answer]) -> None:

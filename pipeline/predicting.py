@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import queue
 import sys
@@ -14,39 +13,11 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from components.errors import UserError
+from serving import saved_model
+from serving.saved_model import Answer
 
 BATCH = 64
 GATHER_SECONDS = 0.02  # how long a batch waits for more lines when they come slowly
-
-
-@dataclasses.dataclass(frozen=True)
-class Alignment:
-    """Which source pieces each target piece was made from; ``weights`` is [target][source]."""
-
-    source: list[str]
-    target: list[str]
-    weights: list[list[float]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What the model makes of one line; an empty line has an empty answer and no score."""
-
-    source: str
-    translation: str
-    score: float | None = None
-    alignment: Alignment | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as JSON fields; the alignment only where it was asked for."""
-        fields: dict[str, Any] = {
-            "source": self.source,
-            "translation": self.translation,
-            "score": self.score,
-        }
-        if self.alignment is not None:
-            fields["alignment"] = dataclasses.asdict(self.alignment)
-        return fields
 
 
 class Translator:
@@ -61,10 +32,9 @@ class Translator:
 
     def __init__(self, path: Path):
         import tensorflow as tf
-        import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
         try:
-            self._model = tf.saved_model.load(str(path))
+            self._model = saved_model.load(path)
         except (OSError, ValueError, tf.errors.OpError) as error:
             reason = (str(error).splitlines() or ["no reason given"])[0]
             raise UserError(
@@ -74,44 +44,40 @@ class Translator:
             ) from error
         self._path = path
 
-    def answers(self, lines: Iterable[list[str]], align: bool = False) -> Iterator[Answer]:
-        """Answers batches of lines, one answer a line, in order."""
-        call = self._signature("align" if align else "serving_default")
-        for batch in lines:
-            yield from self._batch(call, batch, align)
-
-    def _signature(self, name: str) -> Any:
-        if name not in self._model.signatures:
-            there = ", ".join(sorted(self._model.signatures)) or "none"
-            raise UserError(
-                f"the model has no signature {name!r} (it has: {there})", where=str(self._path)
-            )
-        return self._model.signatures[name]
-
-    def _batch(self, call: Any, batch: list[str], align: bool) -> Iterator[Answer]:
-        import tensorflow as tf
-
-        asked = [line for line in batch if line.strip()]
-        rows: Iterator[Answer] = iter(())
-        if asked:
-            output = {key: value.numpy() for key, value in call(source=tf.constant(asked)).items()}
-            rows = (_answer(text, output, row, align) for row, text in enumerate(asked))
-        for line in batch:
-            yield next(rows) if line.strip() else Answer(line, "")
+    def answers(
+        self, batches: Iterable[list[str]], align: bool = False
+    ) -> Iterator[tuple[str, Answer | None]]:
+        """Each line with its answer, in order; a line without text has none."""
+        try:
+            function = saved_model.signature(self._model, "align" if align else "serving_default")
+        except saved_model.SavedModelError as error:
+            raise UserError(str(error), where=str(self._path)) from error
+        for batch in batches:
+            asked = [line for line in batch if line.strip()]
+            rows = iter(saved_model.ask(function, asked) if asked else [])
+            for line in batch:
+                yield line, next(rows) if line.strip() else None
 
 
-def _answer(source: str, output: dict[str, Any], row: int, align: bool) -> Answer:
-    # One answer is one line, whatever the model has learnt to write.
-    text = " ".join(output["translation"][row].decode("utf-8", "replace").splitlines())
-    alignment = None
-    if align:
-        wide, high = int(output["source_length"][row]), int(output["target_length"][row])
-        alignment = Alignment(
-            [piece.decode("utf-8", "replace") for piece in output["source_pieces"][row][:wide]],
-            [piece.decode("utf-8", "replace") for piece in output["target_pieces"][row][:high]],
-            [[float(w) for w in line[:wide]] for line in output["alignment"][row][:high]],
-        )
-    return Answer(source, text, float(output["score"][row]), alignment)
+def one_line(answer: Answer | None) -> str:
+    """The text on one line, whatever the model has learnt to write."""
+    return " ".join(answer.hypothesis.splitlines()) if answer else ""
+
+
+def as_dict(source: str, answer: Answer | None) -> dict[str, Any]:
+    """An answer as JSON fields; the alignment only where it was asked for."""
+    fields: dict[str, Any] = {
+        "source": source,
+        "translation": one_line(answer),
+        "score": answer.score if answer else None,
+    }
+    if answer and answer.alignment is not None:
+        fields["alignment"] = {
+            "source": answer.source_pieces,
+            "target": answer.target_pieces,
+            "weights": answer.alignment.tolist(),
+        }
+    return fields
 
 
 def batches(texts: Iterable[str], size: int = BATCH) -> Iterator[list[str]]:

@@ -7,6 +7,7 @@ and compares the answers with those that were kept. Both files are JSON; see `ch
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import math
@@ -17,19 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-SIGNATURES = {
-    "serving_default": ("translation", "score"),
-    "align": (
-        "translation",
-        "score",
-        "source_pieces",
-        "source_length",
-        "target_pieces",
-        "target_length",
-        "alignment",
-    ),
-}
-INPUT = "source"
 OURS = ("pipeline", "components", "models", "serving")
 LONG_CHARACTERS = 5000
 MOST_FAILURES = 10
@@ -50,7 +38,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         measured.
     """
     model = request["model"]
-    ops = _sibling("ops")
+    ops, saved_model = _sibling("ops"), _sibling("saved_model")
     import tensorflow as tf
 
     # In this order: what is registered before TensorFlow Text is imported is TensorFlow's own.
@@ -71,45 +59,42 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         },
     }
     started = time.monotonic()
-    loaded = tf.saved_model.load(model)
+    loaded = saved_model.load(model)
     result["load_seconds"] = round(time.monotonic() - started, 3)
-    result["failures"] = signature_failures(loaded.signatures)
+    functions = {}
+    for name in saved_model.SIGNATURES:
+        try:
+            functions[name] = saved_model.signature(loaded, name)
+        except saved_model.SavedModelError as error:
+            result["failures"].append(str(error))
     if not result["failures"]:
-        _check_answers(loaded.signatures, request, result)
+        _check_answers(saved_model, functions, request, result)
     result["failures"] = result["failures"][:MOST_FAILURES]
     return result
 
 
-def signature_failures(signatures: Any) -> list[str]:
-    """What is missing from the signatures that every exported model must have."""
-    failures = []
-    for name, outputs in SIGNATURES.items():
-        if name not in signatures:
-            there = ", ".join(sorted(signatures)) or "none"
-            failures.append(f"there is no signature {name} (there are: {there})")
-            continue
-        inputs = signatures[name].structured_input_signature[1]
-        spec = inputs.get(INPUT)
-        if list(inputs) != [INPUT] or spec.dtype.name != "string" or spec.shape.ndims != 1:
-            failures.append(f"{name} does not take {INPUT}: string[batch] alone, but {inputs}")
-        missing = [key for key in outputs if key not in signatures[name].structured_outputs]
-        if missing:
-            failures.append(f"{name} has no output {', '.join(missing)}")
-    return failures
+def _check_answers(
+    saved_model: ModuleType,
+    functions: dict[str, Any],
+    request: dict[str, Any],
+    result: dict[str, Any],
+) -> None:
+    def ask(function: Any, sources: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
+        try:
+            return [_kept(answer) for answer in saved_model.ask(function, sources)], []
+        except saved_model.SavedModelError as error:
+            return [], [str(error)]
 
-
-def _check_answers(signatures: Any, request: dict[str, Any], result: dict[str, Any]) -> None:
     rows, limits = request["rows"], request["tolerances"]
     sources = [row["source"] for row in rows] + ["", long_source(rows)]
     names = [f"row {row['row']}" for row in rows] + ["the empty row", "the long row"]
     started = time.monotonic()
-    _ask(signatures["serving_default"], sources[:1])
+    ask(functions["serving_default"], sources[:1])
     result["first_answer_seconds"] = round(time.monotonic() - started, 3)
     failures: list[str] = result["failures"]
     ties: list[str] = []
-    for signature in SIGNATURES:
-        function = signatures[signature]
-        batched, wrong = _ask(function, sources)
+    for signature, function in functions.items():
+        batched, wrong = ask(function, sources)
         failures += [f"{signature}: {text}" for text in wrong]
         if wrong:
             continue
@@ -117,7 +102,7 @@ def _check_answers(signatures: Any, request: dict[str, Any], result: dict[str, A
             what = f"{signature}, {names[index]} ({_short(source)!r})"
             if not math.isfinite(batched[index]["score"]):
                 failures.append(f"{what}: the score is {batched[index]['score']}")
-            alone, wrong = _ask(function, [source])
+            alone, wrong = ask(function, [source])
             failures += [f"{what}, alone: {text}" for text in wrong]
             pairs = [] if wrong else [("in a batch", "alone", alone[0])]
             if index < len(rows):
@@ -177,31 +162,12 @@ def _alignment_difference(got: Any, want: Any, limit: float) -> str:
     return "" if worst <= limit else f"the alignments differ by {worst:.6f}"
 
 
-def _ask(function: Any, sources: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The answers to one request, a dictionary a row; and what is wrong with their shape."""
-    import tensorflow as tf
-
-    out = {name: value.numpy() for name, value in function(source=tf.constant(sources)).items()}
-    wrong = [
-        f"output {name} has shape {value.shape} for a batch of {len(sources)}"
-        for name, value in out.items()
-        if value.ndim == 0 or value.shape[0] != len(sources)
-    ]
-    return ([] if wrong else [_answer(out, row) for row in range(len(sources))]), wrong
-
-
-def _answer(out: dict[str, Any], row: int) -> dict[str, Any]:
-    answer = {"hypothesis": _text(out["translation"][row]), "score": float(out["score"][row])}
-    if "alignment" in out:
-        source, target = int(out["source_length"][row]), int(out["target_length"][row])
-        answer["source_pieces"] = [_text(piece) for piece in out["source_pieces"][row][:source]]
-        answer["target_pieces"] = [_text(piece) for piece in out["target_pieces"][row][:target]]
-        answer["alignment"] = out["alignment"][row, :target, :source]
-    return answer
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", errors="replace")
+def _kept(answer: Any) -> dict[str, Any]:
+    """An answer as the Predictor's rows have it."""
+    fields = dataclasses.asdict(answer)
+    if fields["alignment"] is None:
+        return {name: fields[name] for name in ("hypothesis", "score")}
+    return fields
 
 
 def _short(text: str, limit: int = 60) -> str:
@@ -214,6 +180,7 @@ def _sibling(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # its dataclasses look themselves up there
     spec.loader.exec_module(module)
     return module
 

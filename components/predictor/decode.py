@@ -6,20 +6,11 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from components.predictions import Answer
+from serving import saved_model
+from serving.saved_model import Answer
 
 SIGNATURE = "align"
-OUTPUTS = (
-    "translation",
-    "score",
-    "source_pieces",
-    "source_length",
-    "target_pieces",
-    "target_length",
-    "alignment",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,10 +46,11 @@ def decode(
         progress: called after each batch with the sentences done and the seconds spent.
 
     Raises:
-        RuntimeError: if the signature or one of its outputs is missing.
+        SavedModelError: the signature or one of its outputs is missing.
     """
     started = time.monotonic()
-    loaded, function = _load(model)
+    loaded = saved_model.load(model)
+    function = saved_model.signature(loaded, SIGNATURE)
     load_seconds = time.monotonic() - started
     order = sorted(range(len(sources)), key=lambda index: (-len(sources[index]), index))
     answers: dict[int, Answer] = {}
@@ -66,7 +58,7 @@ def decode(
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
         began = time.monotonic()
-        batch = _decode_batch(function, [sources[index] for index in chosen])
+        batch = saved_model.ask(function, [sources[index] for index in chosen])
         seconds += time.monotonic() - began
         answers.update(zip(chosen, batch, strict=True))
         progress(len(answers), seconds)
@@ -79,43 +71,3 @@ def device() -> str:
     import tensorflow as tf
 
     return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-
-
-def _load(model: Path) -> tuple[Any, Callable[..., dict[str, Any]]]:
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
-
-    loaded = tf.saved_model.load(str(model))
-    if SIGNATURE not in loaded.signatures:
-        there = ", ".join(sorted(loaded.signatures)) or "none"
-        raise RuntimeError(f"{model} has no signature {SIGNATURE!r} (it has: {there})")
-    function = loaded.signatures[SIGNATURE]
-    missing = [name for name in OUTPUTS if name not in function.structured_outputs]
-    if missing:
-        raise RuntimeError(f"{model}: signature {SIGNATURE!r} has no output {missing[0]!r}")
-    return loaded, function
-
-
-def _decode_batch(function: Callable[..., dict[str, Any]], sources: list[str]) -> list[Answer]:
-    import tensorflow as tf
-
-    out = {name: value.numpy() for name, value in function(source=tf.constant(sources)).items()}
-    answers = []
-    for index in range(len(sources)):
-        source_length = int(out["source_length"][index])
-        target_length = int(out["target_length"][index])
-        answers.append(
-            Answer(
-                hypothesis=_text(out["translation"][index]),
-                score=float(out["score"][index]),
-                source_pieces=[_text(p) for p in out["source_pieces"][index][:source_length]],
-                target_pieces=[_text(p) for p in out["target_pieces"][index][:target_length]],
-                # A copy: a view would keep the padded batch in memory.
-                alignment=out["alignment"][index, :target_length, :source_length].copy(),
-            )
-        )
-    return answers
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", errors="replace")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.commands import terminal
 
 if TYPE_CHECKING:
-    from pipeline.predicting import Answer
+    from serving.saved_model import Answer
 
 
 def predict(
@@ -65,21 +65,23 @@ def predict(
         else:
             # A file object of our own: the reading thread may sit in it when the process ends.
             lines = predicting.stream_batches(open(os.dup(0), "rb"))  # noqa: SIM115
-        for answer in translator.answers(lines, align=align):
-            _write(out, answer, as_json, width, ascii_only)
+        for source, answer in translator.answers(lines, align=align):
+            if as_json:
+                text = json.dumps(predicting.as_dict(source, answer), ensure_ascii=False)
+            else:
+                text = _with_table(answer, width, ascii_only)
+            out.write(f"{text}\n")
+            out.flush()
 
 
-def _write(out: IO[str], answer: Answer, as_json: bool, width: int, ascii_only: bool) -> None:
-    from pipeline import alignment_table
+def _with_table(answer: Answer | None, width: int, ascii_only: bool) -> str:
+    """The answer, and below it where the model looked, if that was asked for."""
+    from pipeline import alignment_table, predicting
 
-    if as_json:
-        out.write(json.dumps(answer.as_dict(), ensure_ascii=False) + "\n")
-    else:
-        out.write(answer.translation + "\n")
-        if answer.alignment is not None:
-            found = answer.alignment
-            rows = alignment_table.draw(
-                found.source, found.target, found.weights, width, ascii_only
-            )
-            out.write("".join(f"{row}\n" for row in [*rows, ""]))
-    out.flush()
+    text = predicting.one_line(answer)
+    if answer is None or answer.alignment is None:
+        return text
+    rows = alignment_table.draw(
+        answer.source_pieces, answer.target_pieces, answer.alignment, width, ascii_only
+    )
+    return "\n".join([text, *rows, ""])

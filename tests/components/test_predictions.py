@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from components import predictions
-from components.predictions import Answer, Row
+from components.predictions import Row
+from serving.saved_model import Answer
 
 
 def answer(number: int, target: int, source: int) -> Answer:

@@ -112,13 +112,17 @@ def _regard(*arguments: str, given: str = "") -> subprocess.CompletedProcess:
 def test_translator_answers_and_aligns(model):
     translator = predicting.Translator(model)
     answers = list(translator.answers([["a b", " ", "c"]]))
-    assert [answer.translation for answer in answers] == ["A B", "", "C"]
-    assert [answer.score for answer in answers] == [0.0, None, 0.0]
-    (answer,) = translator.answers([["a b"]], align=True)
-    assert answer.alignment.target == ["A", "B"]
-    assert answer.alignment.weights == [[1.0, 0.0], [0.0, 1.0]]
-    _, short = translator.answers([["a b c", "d"]], align=True)
-    assert short.alignment.weights == [[1.0]]  # without padding
+    assert [source for source, _ in answers] == ["a b", " ", "c"]
+    assert [predicting.one_line(answer) for _, answer in answers] == ["A B", "", "C"]
+    assert [answer and answer.score for _, answer in answers] == [0.0, None, 0.0]
+    ((source, answer),) = translator.answers([["a b"]], align=True)
+    assert predicting.as_dict(source, answer)["alignment"] == {
+        "source": ["a", "b"],
+        "target": ["A", "B"],
+        "weights": [[1.0, 0.0], [0.0, 1.0]],
+    }
+    _, (_, short) = translator.answers([["a b c", "d"]], align=True)
+    assert short.alignment.tolist() == [[1.0]]  # without padding
 
 
 def test_predict_from_standard_input_prints_nothing_but_answers(model):

@@ -10,6 +10,7 @@ from components import predictions
 from pipeline import runs, summary
 from pipeline.progress import Progress
 from pipeline.workspace import Workspace
+from serving.saved_model import Answer
 
 
 def _write(folder, name, content) -> str:
@@ -36,8 +37,7 @@ def events(tmp_path):
 
     rows = [predictions.Row(f"source {i}", f"answer {i}") for i in range(9)]
     answers = [
-        predictions.Answer(f"answer {i if i != 4 else 'x'}", -0.5, [], [], np.zeros((0, 0)))
-        for i in range(9)
+        Answer(f"answer {i if i != 4 else 'x'}", -0.5, [], [], np.zeros((0, 0))) for i in range(9)
     ]
     predicted = tmp_path / "predictions"
     predicted.mkdir()

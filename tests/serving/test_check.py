@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
-from serving import check, ops
+from serving import check, ops, saved_model
 from tests import fake_models
 from tests.fake_models import Reverser
 
@@ -17,11 +18,9 @@ TEXTS = ["abc", "hello there", "ab"]
 
 
 def rows() -> list[dict]:
-    out = Reverser().answer(tf.constant(TEXTS))
-    values = {name: tensor.numpy() for name, tensor in out.items()}
-    answers = [check._answer(values, index) for index in range(len(TEXTS))]
+    answers = saved_model.ask(Reverser().answer, TEXTS)
     return [
-        {"row": index, "source": text, **answer}
+        {"row": index, "source": text, **dataclasses.asdict(answer)}
         for index, (text, answer) in enumerate(zip(TEXTS, answers, strict=True))
     ]
 
@@ -63,7 +62,7 @@ def test_a_model_that_cannot_take_an_empty_source_fails(tmp_path):
 
 def test_a_missing_signature_is_named(tmp_path):
     (failure,) = run(tmp_path, align=False)["failures"]
-    assert failure == "there is no signature align (there are: serving_default)"
+    assert failure == "there is no signature 'align' (there are: serving_default)"
 
 
 def test_another_answer_than_the_predictors_is_named(tmp_path):

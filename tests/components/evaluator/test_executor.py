@@ -14,7 +14,8 @@ from components import events, predictions
 from components.artifacts import Predictions
 from components.errors import UserError
 from components.evaluator.executor import EvaluatorExecutor
-from components.predictions import Answer, Row
+from components.predictions import Row
+from serving.saved_model import Answer
 
 CONFIG = {
     "metrics": ["bleu", "chrf", "exact_match"],

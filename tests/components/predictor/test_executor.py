@@ -13,6 +13,7 @@ from components import events, predictions
 from components.artifacts import Predictions
 from components.errors import UserError
 from components.predictor.executor import PredictorExecutor
+from serving.saved_model import SavedModelError
 from tests import fake_models
 from tests.fake_models import Reverser, artifact
 
@@ -116,7 +117,7 @@ def test_a_production_model_that_fails_is_left_out(models, tmp_path, monkeypatch
 
 
 def test_a_new_model_without_its_signature_is_a_bug(models, tmp_path):
-    with pytest.raises(RuntimeError, match="no signature 'align'"):
+    with pytest.raises(SavedModelError, match="no signature 'align'"):
         run(tmp_path, models / "no_align")
 
 

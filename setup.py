@@ -25,6 +25,7 @@ REQUIRES = [
     "typer>=0.15",
     "rich>=13.9",
     "pyyaml>=6,<7",
+    "requests>=2.32,<3",
     "jinja2>=3.1,<4",
     "matplotlib>=3.9,<4",
     # Generated data: locales, and numbers spelled out

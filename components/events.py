@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "REGARD_EVENTS"
+_START = b'{"time": '  # every event begins so; inside a text the quotes would be escaped
 
 
 def emit(kind: str, **fields: Any) -> None:
@@ -29,7 +30,11 @@ def emit(kind: str, **fields: Any) -> None:
 
 
 def read(path: str | os.PathLike[str], offset: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yields the complete events from byte ``offset`` on, each with the offset behind it."""
+    """Yields the complete events from byte ``offset`` on, each with the offset behind it.
+
+    A line that is no event is passed over: on a full disk only its beginning was written, and
+    where the next event landed behind it on the same line, that one is still found.
+    """
     if not Path(path).exists():
         return
     with open(path, "rb") as file:
@@ -38,4 +43,14 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> Iterator[tuple[dict[s
             if not line.endswith(b"\n"):
                 return
             offset += len(line)
-            yield json.loads(line), offset
+            event = _event(line[max(0, line.rfind(_START)) :])
+            if event is not None:
+                yield event, offset
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None

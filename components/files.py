@@ -67,3 +67,19 @@ def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]
     if Path(final).exists():
         shutil.rmtree(final)
     os.replace(temporary, final)
+
+
+def write_uri(uri: str, content: bytes | str) -> None:
+    """``atomic_write`` for the artifacts of Beam components, which any file system of TFX may hold.
+
+    Args:
+        uri: the file, local or such as ``gs://bucket/path``.
+        content: its whole content.
+    """
+    from tfx.dsl.io import fileio
+
+    fileio.makedirs(os.path.dirname(uri))
+    temporary = os.path.join(os.path.dirname(uri), f".{os.path.basename(uri)}.tmp")
+    with fileio.open(temporary, "w" if isinstance(content, str) else "wb") as file:
+        file.write(content)
+    fileio.rename(temporary, uri, overwrite=True)

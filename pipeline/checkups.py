@@ -211,9 +211,9 @@ def check_home(home: Path) -> Check:
 
 
 def check_data(folder: str | None) -> Check:
-    """The folder of data sets that some example configurations name."""
+    """The folder of data sets that configurations may name."""
     if not folder:
-        return Check("REGARD_DATA", "ok", "not set: only configurations that name it need it")
+        return Check("REGARD_DATA", "ok", "not set: $REGARD_HOME/data")
     if Path(folder).is_dir():
         return Check("REGARD_DATA", "ok", folder)
     return Check("REGARD_DATA", "warn", f"{folder} is not a folder", "Correct it, or unset it.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 VARIABLE = "REGARD_HOME"
+DATA_VARIABLE = "REGARD_DATA"
 DEFAULT = "workspace"
 
 
@@ -53,7 +54,7 @@ class Workspace:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Workspace:
         """The workspace that ``REGARD_HOME`` names; ``./workspace`` where it is unset or empty."""
         environment = os.environ if environment is None else environment
-        return cls(Path(environment.get(VARIABLE) or DEFAULT).expanduser().absolute())
+        return cls(_absolute(environment.get(VARIABLE) or DEFAULT))
 
     @property
     def registry(self) -> Path:
@@ -66,8 +67,13 @@ class Workspace:
         return self.home / "pipelines"
 
     def data(self, dataset: str) -> Path:
-        """The folder of a generated or fetched data set."""
+        """The folder of a generated data set, and of a fetched one without ``REGARD_DATA``."""
         return self.home / "data" / dataset
+
+    def data_root(self, environment: Mapping[str, str] | None = None) -> Path:
+        """What ``${REGARD_DATA}`` stands for: that variable, else the workspace's own data."""
+        environment = os.environ if environment is None else environment
+        return _absolute(environment.get(DATA_VARIABLE) or self.home / "data")
 
     def pipeline(self, name: str) -> PipelinePaths:
         """The paths of the pipeline of that name."""
@@ -78,3 +84,7 @@ class Workspace:
         if not self.pipelines.is_dir():
             return []
         return sorted(path.name for path in self.pipelines.iterdir() if path.is_dir())
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(path).expanduser().absolute()

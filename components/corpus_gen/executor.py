@@ -25,6 +25,7 @@ from components.corpus_gen.records import os_errors
 from components.corpus_gen.sources import Group, resolve
 from components.corpus_gen.splits import HashedSplit, hashed
 from components.errors import UserError
+from components.files import write_uri
 
 _WORK = ".writing-"
 
@@ -96,7 +97,7 @@ def _convert_one(
 ) -> None:
     index, group, split = job
     report = convert(index, group, data, split, work)
-    _write(_report_path(work, index), report.to_json())
+    write_uri(_report_path(work, index), report.to_json())
 
 
 def _report_path(work: str, index: int) -> str:
@@ -193,14 +194,7 @@ def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> No
         },
     }
     fileio.makedirs(uri)
-    _write(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
-
-
-def _write(path: str, text: str) -> None:
-    temporary = f"{path}.tmp"
-    with fileio.open(temporary, "w") as file:
-        file.write(text)
-    fileio.rename(temporary, path, overwrite=True)
+    write_uri(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
 
 
 def _disk_error(error: OSError, uri: str, groups: list[Group]) -> UserError:

@@ -22,6 +22,7 @@ from components.example_validator.repeats import Packer, compare
 from components.example_validator.rows import Shard, fetch, find, read
 from components.example_validator.tally import Tally, reference
 from components.example_validator.verdict import findings, refuse, sentence
+from components.files import write_uri
 
 _ROW_CHECKS = ("empty_side", "length_ratio", "too_long")
 _REPEATS = ("duplicates", "overlap")
@@ -74,7 +75,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             split = shards[index].split
             rows[split] = rows.get(split, 0) + count
         content = {"rows": rows, "checks": found, "anomalies": anomalies}
-        _write(os.path.join(uri, "checks.json"), json.dumps(content, ensure_ascii=False, indent=1))
+        write_uri(
+            os.path.join(uri, "checks.json"), json.dumps(content, ensure_ascii=False, indent=1)
+        )
 
         for text in [
             *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),
@@ -110,7 +113,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 (scanned.tallies, repeats)
                 | "Both" >> beam.Flatten()
                 | "Total" >> beam.CombineGlobally(Tally.total)
-                | "Save" >> beam.Map(lambda tally: _write(path, json.dumps(asdict(tally))))
+                | "Save" >> beam.Map(lambda tally: write_uri(path, json.dumps(asdict(tally))))
             )
         with fileio.open(path) as file:
             content = json.load(file)
@@ -171,9 +174,3 @@ def _anomalies(artifact: types.Artifact) -> list[dict[str, str]]:
 
 def _int_keys(counts: Mapping[str, int]) -> dict[int, int]:
     return {int(key): count for key, count in counts.items()}
-
-
-def _write(path: str, text: str) -> None:
-    with fileio.open(f"{path}.tmp", "w") as file:
-        file.write(text)
-    fileio.rename(f"{path}.tmp", path, overwrite=True)

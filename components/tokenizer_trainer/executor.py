@@ -9,13 +9,14 @@ from typing import Any
 
 from tfx import types
 from tfx.dsl.components.base import base_executor
-from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from components import events
 from components.errors import UserError
+from components.files import write_uri
 from components.tokenizer_trainer import sentencepiece_model as spm
 from components.tokenizer_trainer.sentences import LONGEST, Counts, read, sample
+from models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
 
@@ -45,9 +46,9 @@ class Executor(base_executor.BaseExecutor):
         for feature in features:
             name = next(name for name in trained if feature in name.split("+"))
             model, count = trained[name], counts[name]
-            _write(tokenizer.uri, f"{feature}.model", model.proto)
+            write_uri(os.path.join(tokenizer.uri, f"{feature}.model"), model.proto)
             rows = "".join(f"{piece}\t{score:g}\n" for piece, score in model.pieces)
-            _write(tokenizer.uri, f"{feature}.vocab", rows.encode("utf-8"))
+            write_uri(os.path.join(tokenizer.uri, f"{feature}.vocab"), rows)
             described[feature] = {
                 "file": f"{feature}.model",
                 "type": settings["type"],
@@ -59,10 +60,10 @@ class Executor(base_executor.BaseExecutor):
         content = {
             "type": settings["type"],
             "shared": settings["shared"],
-            "ids": {"pad": spm.PAD, "unk": spm.UNK, "bos": spm.BOS, "eos": spm.EOS},
+            "ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
             "features": described,
         }
-        _write(tokenizer.uri, "tokenizer.json", json.dumps(content, indent=2).encode("utf-8"))
+        write_uri(os.path.join(tokenizer.uri, "tokenizer.json"), json.dumps(content, indent=2))
         for name, model in trained.items():
             _tell(name.replace("+", " and "), model, counts[name], settings)
 
@@ -135,11 +136,3 @@ def _tell(name: str, model: spm.Trained, count: Counts, settings: Mapping[str, A
     if count.long:
         text = f"{name}: {count.long:,} lines of more than {LONGEST:,} bytes were left out"
         events.emit("warning", node=NODE, text=text)
-
-
-def _write(folder: str, name: str, content: bytes) -> None:
-    fileio.makedirs(folder)
-    temporary = os.path.join(folder, f".{name}.tmp")
-    with fileio.open(temporary, "wb") as file:
-        file.write(content)
-    fileio.rename(temporary, os.path.join(folder, name), overwrite=True)

@@ -11,8 +11,7 @@ from typing import Any
 import sentencepiece
 
 from components.tokenizer_trainer.sentences import LONGEST
-
-PAD, UNK, BOS, EOS = range(4)
+from models.vocabulary import BOS, EOS, PAD, UNK
 
 # The number of threads changes how sums are rounded, and so the pieces; a fixed one makes the
 # same tokenizer on every machine.

@@ -150,7 +150,7 @@ class Data(Section):
         default=".",
         description="Folder of the files below, relative to this file. ${VAR} and "
         "${VAR:-default} stand for environment variables, here and everywhere; REGARD_HOME "
-        "is always defined.",
+        "is always defined, and REGARD_DATA is ${REGARD_HOME}/data where it is not set.",
         examples=["${REGARD_HOME}/data/quickstart"],
     )
     format: Format | None = Field(

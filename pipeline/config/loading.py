@@ -10,10 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from components.errors import UserError
+from pipeline import workspace as workspaces
 from pipeline.config.checks import impossible
 from pipeline.config.document import Document, Problem, parse
 from pipeline.config.errors import problems
 from pipeline.config.sections import Config
+from pipeline.workspace import Workspace
 
 _REMEDY = "`regard config reference` prints every key with its meaning and its default."
 
@@ -24,14 +26,16 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     Args:
         path: the YAML file.
         home: what ``${REGARD_HOME}`` stands for; default: the environment variable, or else
-            ``./workspace``.
+            ``./workspace``. ``${REGARD_DATA}`` is ``${REGARD_HOME}/data`` where it is not set.
 
     Raises:
         UserError: names every problem of the file with its line and key.
     """
     text = _read(path)
-    root = os.path.abspath(home or os.environ.get("REGARD_HOME") or "workspace")
-    document = parse(text, {**os.environ, "REGARD_HOME": root})
+    workspace = Workspace(Path(os.path.abspath(home))) if home else Workspace.from_environment()
+    root = str(workspace.home)
+    folders = {workspaces.VARIABLE: root, workspaces.DATA_VARIABLE: str(workspace.data_root())}
+    document = parse(text, {**os.environ, **folders})
     if not document.problems:
         _check_is_mapping(document, path)
     found = list(document.problems)

@@ -62,6 +62,14 @@ def source_digest(*roots: str) -> str:
     return digest.hexdigest()[:16]
 
 
+def writable(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder can be written, or made where it is not there yet."""
+    place = Path(path).absolute()
+    while not place.exists():
+        place = place.parent
+    return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+
+
 def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]) -> None:
     """Puts a finished folder in the place of another, which goes; both on one file system."""
     if Path(final).exists():

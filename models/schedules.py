@@ -12,7 +12,7 @@ from models.serialization import register
 
 
 @register
-class WarmedUp(keras.optimizers.schedules.LearningRateSchedule):
+class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """A linear warm-up to ``peak``, then one of several ways down.
 
     Args:
@@ -59,7 +59,7 @@ class WarmedUp(keras.optimizers.schedules.LearningRateSchedule):
         return dict(self.settings)
 
 
-def schedule(learning_rate: float, settings: Mapping[str, Any]) -> WarmedUp:
+def schedule(learning_rate: float, settings: Mapping[str, Any]) -> WarmupSchedule:
     """The schedule that the YAML's ``training.schedule`` describes."""
     options = {name: value for name, value in settings.items() if name != "type"}
-    return WarmedUp(learning_rate, decay=settings["type"], **options)
+    return WarmupSchedule(learning_rate, decay=settings["type"], **options)

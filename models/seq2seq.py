@@ -51,10 +51,10 @@ class Seq2Seq(keras.Model):
         self.built = True
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        logits, _ = self.force(inputs["source"], inputs["target"], training=training)
+        logits, _ = self.teacher_force(inputs["source"], inputs["target"], training=training)
         return logits
 
-    def force(self, source: Any, target: Any, training: bool = False) -> tuple[Any, Any]:
+    def teacher_force(self, source: Any, target: Any, training: bool = False) -> tuple[Any, Any]:
         """Teacher forcing: logits ``[batch, target, vocabulary]`` and alignments."""
         memory = self.encoder(source, training=training)
         return self.decoder.unroll(shift(target), memory, training=training)
@@ -90,7 +90,7 @@ class Seq2Seq(keras.Model):
 
     def score(self, source: Any, target: Any) -> Any:
         """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""
-        logits, _ = self.force(source, target)
+        logits, _ = self.teacher_force(source, target)
         _, plain = token_losses(logits, target)
         return -ops.sum(plain * ops.cast(ops.not_equal(target, PAD), "float32"), axis=-1)
 

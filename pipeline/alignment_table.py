@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 SHADES = " ░▒▓█"
@@ -9,6 +10,8 @@ ASCII_SHADES = " .:*#"
 TOP = 3
 _LEAST = 0.05  # weights below it are not named in the narrow form
 _WIDEST_PIECE = 10
+_RIGHT_TO_LEFT = {"R", "AL", "AN"}
+_LEFT_TO_RIGHT_MARK = "\u200e"  # takes no room
 
 
 def draw(
@@ -65,19 +68,35 @@ def _narrow(
     for name, row in zip(names, weights, strict=True):
         best = sorted(range(len(row)), key=lambda index: -row[index])[:TOP]
         best = best[:1] + [index for index in best[1:] if row[index] >= _LEAST]
-        told = ", ".join(f"{source[index]} ({index + 1}) {row[index]:.2f}" for index in best)
+        told = ", ".join(
+            f"{_shown(source[index])} ({index + 1}) {row[index]:.2f}" for index in best
+        )
         lines.append(f"{_pad(name, margin, right=True)}  {told}")
     return lines
 
 
 def _fit(piece: str, width: int) -> str:
-    """A piece without control characters, cut to a number of columns."""
-    text = "".join(sign if sign.isprintable() else "·" for sign in piece) or "·"
+    """A piece that can be shown, cut to a number of columns."""
+    text = _shown(piece)
     if cells(text) <= width:
         return text
     while cells(text) > width - 1:
         text = text[:-1]
     return text + "…"
+
+
+def _shown(piece: str) -> str:
+    """A piece that stays within its own cells, whatever stands in it.
+
+    Control characters become dots, a mark that would sit on the space before it gets a circle, and
+    right-to-left pieces are kept from being joined to a run that a terminal turns around.
+    """
+    text = "".join(sign if sign.isprintable() else "·" for sign in piece) or "·"
+    if unicodedata.category(text[0]).startswith("M"):
+        text = "◌" + text
+    if any(unicodedata.bidirectional(sign) in _RIGHT_TO_LEFT for sign in text):
+        text = f"{_LEFT_TO_RIGHT_MARK}{text}{_LEFT_TO_RIGHT_MARK}"
+    return text
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:

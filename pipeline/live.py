@@ -22,6 +22,7 @@ _SYMBOLS = {
     progress.STOPPED: ("◼", "#", "yellow"),
 }
 _BAR_WIDTH = 30
+_PLAIN_PATIENCE_SECONDS = 0.5  # a node that ends or is cached sooner gets one line, not two
 _PLAIN_PROGRESS_SECONDS = 20.0  # at most one line of progress a node in this time
 
 
@@ -154,6 +155,7 @@ class PlainView:
     def __init__(self, console: Console, title: str, log: str):
         self._console = console
         self._last: dict[str, float] = {}
+        self._unsaid: dict[str, float] = {}  # nodes that run, and since when
         self.say(title)
         self.say(f"log: {log}")
 
@@ -163,23 +165,36 @@ class PlainView:
         if kind == "node":
             self._node(state.nodes[name])
         elif kind == "progress" and self._is_due(name):
+            self._say_running(name)
             self.say(f"  {name + ': ' if name else ''}{event.get('text', '')}")
         elif kind in ("note", "warning"):
+            self._say_running(name)
             mark = "warning: " if kind == "warning" else ""
             self.say(f"  {name + ': ' if name else ''}{mark}{event.get('text', '')}")
 
     def refresh(self, state: Progress) -> None:
-        """Nothing to redraw."""
+        """Says which nodes have been running for a moment."""
+        for name, since in list(self._unsaid.items()):
+            if time.monotonic() - since >= _PLAIN_PATIENCE_SECONDS:
+                self._say_running(name)
 
     def say(self, text: str) -> None:
         """Prints one line, whatever its length."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _node(self, node: NodeProgress) -> None:
-        sign, _ = symbol(node.state, self._console)
-        words = {progress.RUNNING: "", progress.DONE: duration(node.seconds)}
         self._last[node.name] = time.monotonic()
-        self.say(f"{sign} {node.name} {words.get(node.state, node.state)}".rstrip())
+        if node.state == progress.RUNNING:
+            self._unsaid[node.name] = self._last[node.name]
+            return
+        self._unsaid.pop(node.name, None)
+        sign, _ = symbol(node.state, self._console)
+        word = duration(node.seconds) if node.state == progress.DONE else node.state
+        self.say(f"{sign} {node.name} {word}".rstrip())
+
+    def _say_running(self, name: str) -> None:
+        if self._unsaid.pop(name, None) is not None:
+            self.say(f"{symbol(progress.RUNNING, self._console)[0]} {name}")
 
     def _is_due(self, name: str) -> bool:
         now = time.monotonic()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STATUS = {runs.SUCCEEDED: 0, runs.FAILED: 1, runs.NOT_BLESSED: 3, runs.INTERRUPTED: 130}
 _USER = 2
+_MEMORY = {"Trainer": "training.batch_tokens", "Predictor": "evaluation.batch_size"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,9 @@ def _silent_failure(status: int, state: Progress) -> dict[str, Any]:
     failure: dict[str, Any] = {} if node is None else {"node": node}
     if status == -signal.SIGKILL:
         reason = "the worker process was killed (signal 9), perhaps because memory ran out"
-        remedy = "Give the machine more memory, or the model a smaller training.batch_tokens."
+        remedy = "Give the machine more memory"
+        smaller = _MEMORY.get(node or "")
+        remedy += f", or {smaller} a smaller value." if smaller else "."
         return {**failure, "error": reason, "remedy": remedy}
     if status < 0:
         name = signal.Signals(-status).name

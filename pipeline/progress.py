@@ -95,7 +95,8 @@ class Progress:
         node = self._node(event)
         node.text = text
         fraction = event.get("fraction")
-        node.fraction = None if fraction is None else min(1.0, max(0.0, float(fraction)))
+        if fraction is not None:  # the bar stays where it was when a text comes without one
+            node.fraction = min(1.0, max(0.0, float(fraction)))
 
     def _take_note(self, event: dict[str, Any]) -> None:
         target = self._node(event).notes if event.get("node") else self.notes

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components import events
+from components.words import counted
 from pipeline import runs
 from pipeline.progress import CACHED, DONE, FAILED, STOPPED, NodeProgress, Progress
 from pipeline.runs import Run
+from pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,7 +127,7 @@ def _examples(state: Progress) -> list[dict[str, str]]:
     short = [
         index
         for index, source in enumerate(table["source"])
-        if 0 < len(source) <= _EXAMPLE_CHARACTERS
+        if 0 < len(source) <= _EXAMPLE_CHARACTERS and len(source.splitlines()) == 1
     ]
     step = max(1, len(short) // EXAMPLES)
     chosen = short[step // 2 :: step][:EXAMPLES]
@@ -136,22 +138,29 @@ def _next(parts: dict[str, Any], state: Progress, config_path: str) -> list[str]
     commands = []
     if parts["status"] in (runs.FAILED, runs.INTERRUPTED):
         return [f"regard run {shlex.quote(config_path)}"]
+    text = _quote(parts["examples"][0]["source"] if parts["examples"] else "...")
     if parts["pushed"]:
-        examples = parts["examples"]
-        text = examples[0]["source"] if examples else "..."
-        commands.append(f"regard predict {parts['name']} {_quote(text)}")
+        commands.append(f"regard predict {_registry(parts)}{parts['name']} {text}")
     elif "model" in state.outputs("Trainer"):
         model = shlex.quote(state.outputs("Trainer")["model"])
-        commands.append(f"regard predict {model} ...")
+        commands.append(f"regard predict {model} {text}")
     commands.append(f"regard runs {parts['name']}")
     if logs := state.outputs("Trainer").get("model_run"):
         commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
     return commands
 
 
+def _registry(parts: dict[str, Any]) -> str:
+    """The option that names the registry, where it is not the workspace's own."""
+    used = Path(parts["pushed"]["path"]).parents[1]
+    home = Path(parts["directory"]).parents[3]  # <home>/pipelines/<name>/runs/<run>
+    return "" if used == Workspace(home).registry else f"--registry {shlex.quote(str(used))} "
+
+
 def _quote(text: str) -> str:
     """A text as one shell word; in double quotes where nothing in it needs more."""
-    return shlex.quote(text) if set(text) & set('"\\$`!') else f'"{text}"'
+    word = shlex.quote(text) if set(text) & set('"\\$`!') else f'"{text}"'
+    return f"-- {word}" if text.startswith("-") else word
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
@@ -159,16 +168,23 @@ def show(summary: dict[str, Any], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in _rows(summary):
-        table.add_row(name, Text(text))
-    console.print(table)
+    rows = list(_rows(summary))
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, text in rows:
+            table.add_row(name, Text(text))
+        console.print(table)
+    else:  # a log or a pipe has no width
+        margin = max((len(name) for name, _ in rows), default=0)
+        for name, text in rows:
+            console.print(Text(f"{name:<{margin}}  {text}"), soft_wrap=True)
     for example in summary.get("examples", []):
         right = example["hypothesis"] == example["reference"]
         console.print(Text(f"\n  {example['source']}"), soft_wrap=True)
-        console.print(Text(f"  → {example['hypothesis']}", "green" if right else ""))
+        answer = Text(f"  → {example['hypothesis']}", "green" if right else "")
+        console.print(answer, soft_wrap=True)
         if not right:
             console.print(Text(f"    reference: {example['reference']}", "dim"), soft_wrap=True)
     if summary.get("next"):
@@ -207,9 +223,9 @@ def _model_text(model: dict[str, Any]) -> str:
     if "parameters" in model:
         facts.append(f"{model['parameters']:,} parameters")
     if model.get("epochs"):
-        facts.append(f"{model['epochs']} epochs")
+        facts.append(counted(model["epochs"], "epoch"))
     if "steps" in model:
-        facts.append(f"{model['steps']:,} steps")
+        facts.append(counted(model["steps"], "step"))
     if "seconds" in model:
         facts.append(f"trained in {duration(model['seconds'])}")
     if model.get("finished"):

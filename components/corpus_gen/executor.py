@@ -24,6 +24,7 @@ from components.corpus_gen.problems import Problems
 from components.corpus_gen.records import os_errors
 from components.corpus_gen.sources import Group, resolve
 from components.corpus_gen.splits import HashedSplit, hashed
+from components.corpus_gen.survey import checked_rows
 from components.errors import UserError
 from components.files import write_uri
 
@@ -139,29 +140,12 @@ def _all_problems(reports: list[Report]) -> Problems:
 
 
 def _rows(reports: list[Report], split: HashedSplit | None) -> dict[str, int]:
-    """The number of rows of each split, in the order train, eval, test; none may be empty."""
+    """The number of rows of each split; none may be empty."""
     rows: dict[str, int] = {}
     for report in reports:
         for name, count in report.rows.items():
             rows[name] = rows.get(name, 0) + count
-    rows = {name: rows[name] for name in ("train", "eval", "test") if name in rows}
-    empty = [name for name, count in rows.items() if not count]
-    if not empty:
-        return rows
-    skipped = _all_problems(reports).total("skip")
-    told = f" ({skipped:,} rows were skipped)" if skipped else ""
-    if split and any(name in split.names for name in empty):
-        raise UserError(
-            f"{sum(rows.values()):,} rows are too few to split: nothing is left for "
-            f"{' and '.join(empty)}{told}",
-            where="data.split",
-            remedy="Give more rows, larger shares, another seed, or files for `eval` and `test`.",
-        )
-    raise UserError(
-        f"no row is left for {' and '.join(empty)}{told}",
-        where=f"data.{empty[0]}",
-        remedy="Check `data.columns`, `data.bad_rows` and `data.encoding_errors`.",
-    )
+    return checked_rows(rows, _all_problems(reports), split)
 
 
 def _publish(work: str, uri: str, names: list[str]) -> None:
@@ -205,18 +189,14 @@ def _disk_error(error: OSError, uri: str, groups: list[Group]) -> UserError:
             where=uri,
             remedy="Check the folder's rights, or choose another one with REGARD_HOME.",
         )
-    # Shards are packed text with a few names around it: about what packed files take, and half.
-    needed = sum(
-        os.path.getsize(path) * (3 if path.endswith((".gz", ".parquet")) else 1) // 2
-        for group in groups
-        for path in group.files
-    )
+    size = sum(os.path.getsize(path) for group in groups for path in group.files)
     folder = uri
     while folder != os.path.dirname(folder) and not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     free = shutil.disk_usage(folder).free
     return UserError(
-        f"no space left for the corpus: about {needed:,} bytes are needed, {free:,} are free",
+        f"no space left for the corpus: its files have {size:,} bytes, {free:,} are free",
         where=uri,
-        remedy="Free some space, or choose a folder on another disk with REGARD_HOME.",
+        remedy="Free some space, or choose a folder on another disk with REGARD_HOME: a run "
+        "needs several times the size of its data.",
     )

@@ -11,10 +11,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from components.errors import UserError
+from components.words import counted
 
 SHOWN = 10
 _SET = {"encoding": "encoding_errors", "nul": "encoding_errors", "row": "bad_rows"}
-_CALLED = {"encoding": "lines are not UTF-8", "nul": "lines hold a NUL", "row": "bad rows"}
+_CALLED = {
+    "encoding": ("line is not UTF-8", "lines are not UTF-8"),
+    "nul": ("line holds a NUL", "lines hold a NUL"),
+    "row": ("bad row", "bad rows"),
+}
 _DONE = {"skip": "skipped", "replace": "repaired", "fail": "refused"}
 
 
@@ -82,9 +87,8 @@ class Problems:
         for key, count in self.counts.items():
             kind, action = key.split("/")
             first = self.examples[key][0]
-            yield (
-                f"{count:,} {_CALLED[kind]} ({_DONE[action]}); first {first.place}: {first.text}"
-            )
+            told = f"{counted(count, *_CALLED[kind])} ({_DONE[action]})"
+            yield f"{told}; {'first ' if count > 1 else ''}{first.place}: {first.text}"
 
     def error(self) -> UserError:
         """The one error that names the first fatal problem and counts the others."""

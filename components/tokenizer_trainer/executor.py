@@ -16,6 +16,7 @@ from components.errors import UserError
 from components.files import write_uri
 from components.tokenizer_trainer import sentencepiece_model as spm
 from components.tokenizer_trainer.sentences import LONGEST, Counts, read, sample
+from components.words import counted
 from models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
@@ -129,10 +130,11 @@ def _does_not_fit(
 
 def _tell(name: str, model: spm.Trained, count: Counts, settings: Mapping[str, Any]) -> None:
     asked = settings["vocab_size"]
-    text = f"{name}: {len(model.pieces):,} pieces from {count.used:,} sentences"
+    text = f"{name}: {len(model.pieces):,} pieces from {counted(count.used, 'sentence')}"
     if len(model.pieces) < asked:
         text += f" ({asked:,} were asked for; the corpus allows no more)"
     events.emit("note", node=NODE, text=text)
     if count.long:
-        text = f"{name}: {count.long:,} lines of more than {LONGEST:,} bytes were left out"
+        lines, were = counted(count.long, "line"), "was" if count.long == 1 else "were"
+        text = f"{name}: {lines} of more than {LONGEST:,} bytes {were} left out"
         events.emit("warning", node=NODE, text=text)

@@ -106,7 +106,8 @@ def _evaluate(
         for name in ("loss", "perplexity", "accuracy"):
             tf.summary.scalar(f"eval/{name}", entry[name])
     writer.flush()
-    events.emit("progress", node=NODE, text=f"eval perplexity {entry['perplexity']:.2f}", **entry)
+    text = f"epoch {position.epoch} · eval perplexity {entry['perplexity']:.2f}"
+    events.emit("progress", node=NODE, text=text, **entry)
 
 
 def _stale(position: Position, training: Mapping[str, Any]) -> str:
@@ -180,6 +181,8 @@ class Pulse(keras.callbacks.Callback):
             f"epoch {self.position.epoch + 1} · step {self.position.step} · "
             f"{rate:,.0f} tokens/s · loss {loss:.3f}"
         )
+        if self.position.history:
+            text += f" · eval perplexity {self.position.history[-1]['perplexity']:.2f}"
         if left is not None:
             text += f" · {_clock(left)} left"
         events.emit(

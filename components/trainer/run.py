@@ -63,8 +63,8 @@ def run_fn(fn_args: Any) -> None:
             events.emit(
                 "note",
                 node=NODE,
-                text=f"{split}: left out {counts['too_long']} rows longer than "
-                f"{training['max_length']} pieces and {counts['incomplete']} with an empty side",
+                text=f"left out of {split}: longer than {training['max_length']} pieces: "
+                f"{counts['too_long']}, with an empty side: {counts['incomplete']}",
             )
 
     model = task.build(config["model"], training, pieces)

@@ -117,7 +117,7 @@ class RecurrentDecoder(Decoder):
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
         starts = [
             ops.split(bridge(final), len(self.cells), axis=-1)
-            for bridge, final in zip(self.bridges, memory["final"], strict=True)
+            for bridge, final in zip(self.bridges, memory["final_states"], strict=True)
         ]
         state: dict[str, Any] = {
             "memory": self.attention.prepare(memory["values"], memory["mask"]),

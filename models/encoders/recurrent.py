@@ -31,8 +31,8 @@ class RecurrentEncoder(keras.layers.Layer):
         dropout: the share dropped of the input of every layer and of the memory.
 
     Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
-    depth]``, ``mask`` ``[batch, source]`` and ``final``, the last states as ``[batch, layers *
-    directions * units]`` for each tensor of a cell's state.
+    depth]``, ``mask`` ``[batch, source]`` and ``final_states``, the last states as ``[batch,
+    layers * directions * units]`` for each tensor of a cell's state.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     @property
     def final_depth(self) -> int:
-        """The depth of each tensor of ``final``."""
+        """The depth of each tensor of ``final_states``."""
         return self.depth * len(self.cells)
 
     def build(self, ids_shape: Any = None) -> None:
@@ -95,7 +95,7 @@ class RecurrentEncoder(keras.layers.Layer):
             outputs = dropout(outputs, training=training)
             finals.append(final)
         final = [ops.concatenate(parts, axis=-1) for parts in zip(*finals, strict=True)]
-        return {"values": outputs, "mask": mask, "final": final}
+        return {"values": outputs, "mask": mask, "final_states": final}
 
     def _run(self, cell: Any, inputs: Any, mask: Any) -> tuple[Any, list[Any]]:
         """One layer; all directions run in one loop, the second over the reversed sequence."""

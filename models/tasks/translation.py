@@ -134,7 +134,7 @@ class ServedTranslation(tf.Module):
         source_ids = self._source_ids(source)
         found = self._find(source_ids)
         target_ids = found.ids[:, 0]
-        _, alignment = self._model.force(source_ids, target_ids)
+        _, alignment = self._model.teacher_force(source_ids, target_ids)
         return {
             **self._best(found),
             "source_pieces": self.source_tokenizer.id_to_string(source_ids),

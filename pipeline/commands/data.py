@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline.commands import terminal
+from pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from pipeline.datasets import Summary
@@ -21,17 +22,18 @@ app = typer.Typer(
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The data set.", show_default=False)
 ]
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Where to.", show_default="$REGARD_HOME/data/NAME"),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 
 
 @app.command()
 def generate(
     name: NameArgument,
-    out: OutOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where to.", show_default="$REGARD_HOME/data/NAME"
+        ),
+    ] = None,
     rows: Annotated[
         int | None, typer.Option(help="How many pairs.", show_default="the data set's own")
     ] = None,
@@ -50,12 +52,22 @@ def generate(
 
     options = {"rows": rows, "seed": seed}
     options = {key: value for key, value in options.items() if value is not None}
-    _make(datasets.generator(name), name, out, as_json, options)
+    make = datasets.generator(name)
+    _make(make, name, out or Workspace.from_environment().data(name), as_json, options)
 
 
 @app.command()
-def fetch(name: NameArgument, out: OutOption = None, as_json: JsonOption = False) -> None:
+def fetch(
+    name: NameArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where to.", show_default="$REGARD_DATA/NAME"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Download a data set; what is already there is checked and kept.
+
+    Where REGARD_DATA is not set, it stands for $REGARD_HOME/data, here and in configurations.
 
     [bold]Example[/bold]
 
@@ -63,7 +75,8 @@ def fetch(name: NameArgument, out: OutOption = None, as_json: JsonOption = False
     """
     from pipeline import datasets
 
-    _make(datasets.fetcher(name), name, out, as_json, {})
+    make = datasets.fetcher(name)
+    _make(make, name, out or _fetched_to(name), as_json, {})
 
 
 @app.command("list")
@@ -80,12 +93,26 @@ def list_datasets(as_json: JsonOption = False) -> None:
         terminal.out().print(f"regard data {entry['command']} {entry['name']}", soft_wrap=True)
 
 
-def _make(make: Any, name: str, out: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+def _fetched_to(name: str) -> Path:
+    """``$REGARD_DATA/NAME``; the workspace's own folder where that cannot be written."""
+    from components.files import writable
+
+    workspace = Workspace.from_environment()
+    directory, own = workspace.data_root() / name, workspace.data(name)
+    # A shared folder that may not be written is fine where it holds the data set already.
+    if directory == own or directory.is_dir() or writable(directory):
+        return directory
+    terminal.err().print(
+        f"REGARD_DATA cannot be written, so the data goes to the workspace. For configurations "
+        f"to find it there: unset REGARD_DATA, or set it to {own.parent}",
+        soft_wrap=True,
+    )
+    return own
+
+
+def _make(make: Any, name: str, directory: Path, as_json: bool, options: dict[str, Any]) -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from pipeline.workspace import Workspace
-
-    directory = out or Workspace.from_environment().data(name)
     console = terminal.err()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=as_json) as bar:

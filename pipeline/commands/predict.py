@@ -27,7 +27,9 @@ def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT]...", help="Without texts, or with -: lines from standard input."
+            metavar="TEXT",
+            help="Without texts, or with -: lines from standard input. "
+            "Texts that begin with a dash go behind --.",
         ),
     ] = None,
     align: Annotated[

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
 import os
 import time
 from pathlib import Path
@@ -56,37 +56,45 @@ def run(
 
       regard run configs/quickstart.yaml --to ExampleValidator
 
-    [bold]Exit status[/bold]: 0 done; 1 a node failed; 2 something in the input is wrong;
+    [bold]Exit status[/bold]: 0 done; 1 a node failed; 2 the input or the disk is at fault;
     3 done, but the model is not good enough to be pushed; 130 interrupted.
     """
     raise typer.Exit(run_pipeline(Request(config, first, last, runner, wait, as_json)))
 
 
 def validate(config: ConfigArgument, as_json: JsonOption = False) -> None:
-    """Check a pipeline's YAML file, and that its data files are there.
+    """Check a pipeline's YAML file, and read all its data once. Nothing is written.
 
     [bold]Example[/bold]
 
       regard validate configs/quickstart.yaml
+
+    [bold]Exit status[/bold]: 0 all is well; 2 something is wrong.
     """
-    from components.corpus_gen.sources import resolve
+    from components.corpus_gen.survey import survey
+    from components.words import counted
     from pipeline.config import load
+    from pipeline.inputs import data_section
 
     checked = load(config)
-    groups = resolve(json.loads(checked.section_json("data")))
-    files = {split: [f for g in found for f in g.files] for split, found in groups.items()}
+    with terminal.err().status("reading the data …") as status:
+        found = survey(data_section(checked), status.update)
     if as_json:
-        terminal.print_json({"config": str(config), "name": checked.name, "files": files})
+        content = {"config": str(config), "name": checked.name, **dataclasses.asdict(found)}
+        terminal.print_json(content)
         return
-    count = sum(len(names) for names in files.values())
-    plural = "" if count == 1 else "s"
-    terminal.out().print(f"{config} is valid: pipeline {checked.name}, {count} data file{plural}.")
+    out = terminal.out()
+    rows = ", ".join(f"{count:,} {split}" for split, count in found.rows.items())
+    files = counted(sum(len(names) for names in found.files.values()), "file")
+    out.print(f"{config} is valid: pipeline {checked.name}, {rows} from {files}.", soft_wrap=True)
+    for note in found.notes:
+        out.print(f"  {note}", soft_wrap=True)
 
 
 def list_runs(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Only this pipeline.", show_default=False),
+        typer.Argument(metavar="NAME", help="Only this pipeline.", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -132,10 +140,12 @@ def run_pipeline(request: Request) -> int:
     """
     from pipeline import lock, runs
     from pipeline.config import load
+    from pipeline.inputs import data_section
     from pipeline.workspace import Workspace
 
     request = _checked(request)
     config = load(request.config_path)
+    data_section(config)  # the worker would find a missing file, too, but only after TensorFlow
     workspace = Workspace.from_environment()
     paths = workspace.pipeline(config.name)
     messages = terminal.err()
@@ -154,8 +164,23 @@ def run_pipeline(request: Request) -> int:
             last=request.last,
             pid=os.getpid(),
         )
-        held.describe(record.id)
-        return _run_locked(request, config, workspace, record, held.descriptor)
+        try:
+            held.describe(record.id)
+            return _run_locked(request, config, workspace, record, held.descriptor)
+        except OSError as error:
+            raise _told(error, record) from error
+
+
+def _told(error: OSError, record: Run) -> Exception:
+    """The error of a disk that is full before the worker starts or after it ends."""
+    from components.errors import UserError
+    from pipeline import runs
+    from pipeline.runners.failures import explain
+
+    failure = explain(error)
+    with contextlib.suppress(OSError):
+        record.update(status=runs.FAILED, failure=failure.fields(), ended=time.time())
+    return UserError(failure.error, failure.where, failure.remedy) if failure.user else error
 
 
 def _checked(request: Request) -> Request:

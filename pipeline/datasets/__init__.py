@@ -17,7 +17,12 @@ from pipeline.datasets.summary import Progress, Summary
 GENERATORS = {"quickstart": "pipeline.datasets.quickstart:generate"}
 FETCHERS = {"multi30k": "pipeline.datasets.fetch:fetch_multi30k"}
 
-__all__ = ["FETCHERS", "GENERATORS", "Progress", "Summary", "fetcher", "generator"]
+__all__ = ["FETCHERS", "GENERATORS", "Progress", "Summary", "fetcher", "generator", "verb"]
+
+
+def verb(name: str) -> str | None:
+    """What ``regard data`` does to bring a data set: ``generate``, ``fetch``; None: not known."""
+    return "generate" if name in GENERATORS else "fetch" if name in FETCHERS else None
 
 
 def generator(name: str) -> Callable[..., Summary]:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from components.errors import UserError
+from pipeline.workspace import Workspace
 
 _NO_SPACE = "No space left on device"
+# How SQLite, below ML Metadata, and the C library say it.
+_TEXTS = {
+    "database or disk is full": errno.ENOSPC,
+    _NO_SPACE: errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "attempt to write a readonly database": errno.EROFS,
+    "Read-only file system": errno.EROFS,
+}
 _SYSTEM_REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, then start the run again: it goes on.",
     errno.EDQUOT: "Free some of your quota, then start the run again: it goes on.",
@@ -47,17 +60,26 @@ def explain(error: BaseException, node: str | None = None) -> Failure:
             return Failure(node, message, link.where, link.remedy, user=True)
     for link in chain:
         if isinstance(link, OSError) and link.errno in _SYSTEM_REMEDIES:
-            where = str(link.filename) if link.filename else None
-            remedy = _SYSTEM_REMEDIES[link.errno]
-            return Failure(node, str(link.strerror), where, remedy, user=True)
+            return _system(node, link.errno, str(link.filename) if link.filename else None)
     for link in chain:
         text = str(link)
         if _MARK in text:
             return _from_text(text, node)
-        if _NO_SPACE in text:
-            remedy = _SYSTEM_REMEDIES[errno.ENOSPC]
-            return Failure(node, _NO_SPACE, None, remedy, user=True)
+        for words, number in _TEXTS.items():
+            if words in text:
+                return _system(node, number, None)
     return Failure(node, f"{type(error).__name__}: {_sentence(error)}")
+
+
+def _system(node: str | None, number: int, where: str | None) -> Failure:
+    """A fault of a disk; where the library does not say which, the fullest one of ours."""
+    if where is None and number in (errno.ENOSPC, errno.EDQUOT):
+        places = [Workspace.from_environment().home, Path(tempfile.gettempdir())]
+        there = [place for place in places if place.is_dir()]
+        where = str(min(there, key=lambda place: shutil.disk_usage(place).free))
+    elif where is None:
+        where = str(Workspace.from_environment().home)
+    return Failure(node, os.strerror(number), where, _SYSTEM_REMEDIES[number], user=True)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

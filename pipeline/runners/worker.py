@@ -78,11 +78,15 @@ def run(
         _tell("progress", node="", text="importing TFX and TensorFlow")
         from pipeline.runners import observe
         from pipeline.runners.failures import explain
+        from pipeline.runners.sweep import sweep
 
         # TFX calls what protobuf deprecates, and protobuf blames TFX's caller, which is us.
         warnings.filterwarnings("ignore", r"label\(\) is deprecated", DeprecationWarning)
         try:
-            ir = compile_part(make(), run_id, first, last)
+            pipeline = make()
+            ir = compile_part(pipeline, run_id, first, last)
+            for path in sweep(pipeline):
+                print(f"Removed {path}: the run that made it did not end well.")
             with observe.observing() as seen:
                 try:
                     _execute(ir, runner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -73,6 +74,17 @@ class Shell:
         process = self.start(*arguments)
         out, err = process.communicate(text, timeout=300)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def events(self, run: int = -1) -> list[dict]:
+        """The events of a run of the pipeline ``tiny``, by default of the newest."""
+        runs = sorted((self.home / "pipelines/tiny/runs").iterdir())
+        path = runs[run] / "events.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def states(self, run: int = -1) -> dict[str, str]:
+        """How each node of that run ended."""
+        return {e["node"]: e["state"] for e in self.events(run) if e["kind"] == "node"}
 
     def configure(self, epochs: int) -> str:
         """Writes the configuration, and gives its name."""

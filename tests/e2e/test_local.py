@@ -15,17 +15,8 @@ def finished(shell):
     return done
 
 
-def events(shell, run=-1):
-    path = sorted((shell.home / "pipelines/tiny/runs").iterdir())[run] / "events.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def states(shell, run=-1):
-    return {e["node"]: e["state"] for e in events(shell, run) if e["kind"] == "node"}
-
-
 def test_every_node_is_done_and_the_model_pushed(shell, finished):
-    assert states(shell, 0) == dict.fromkeys(NODES, "done")
+    assert shell.states(0) == dict.fromkeys(NODES, "done")
     version = shell.home / "registry/tiny/1"
     assert (version / "saved_model.pb").exists()
     record = json.loads((version / "regard.json").read_text())
@@ -44,6 +35,17 @@ def test_predictions_in_a_fresh_process_are_those_that_were_evaluated(shell, fin
     assert done.stderr == ""
 
 
+def test_odd_lines_get_one_answer_each(shell, finished):
+    lines = ["abc", " ".join(["abc"] * 10_000), "", "ab\u2028cd", "ab\0cd", "head"]
+    done = shell.run("predict", "tiny", text="".join(f"{line}\n" for line in lines))
+    assert done.returncode == 0, done.stderr
+    answers = done.stdout.split("\n")
+    assert len(answers) == len(lines) + 1
+    assert answers[2] == ""
+    alone = shell.run("predict", "tiny", "abc", "head")
+    assert [answers[0], answers[5]] == alone.stdout.splitlines()
+
+
 def test_a_path_and_a_version_name_the_same_model(shell, finished):
     by_name = shell.run("predict", "tiny@1", "abc", "head")
     by_path = shell.run("predict", str(shell.home / "registry/tiny/1"), "abc", "head")
@@ -54,20 +56,20 @@ def test_a_path_and_a_version_name_the_same_model(shell, finished):
 def test_a_second_run_skips_everything(shell, finished):
     done = shell.run("run", "tiny.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert states(shell) == dict.fromkeys(NODES, "cached")
+    assert shell.states() == dict.fromkeys(NODES, "cached")
     assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]
 
 
 def test_to_stops_after_a_node(shell, finished):
     done = shell.run("run", "tiny.yaml", "--to", "Preprocess")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Trainer" not in states(shell)
+    assert "Trainer" not in shell.states()
 
 
 def test_from_runs_a_node_again(shell, finished):
     done = shell.run("run", "tiny.yaml", "--from", "Evaluator")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = states(shell)
+    found = shell.states()
     assert found["Predictor"] == "cached"
     assert found["Evaluator"] == "done"
 

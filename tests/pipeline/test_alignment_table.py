@@ -49,3 +49,18 @@ def test_shade(weight, sign):
 
 def test_ascii():
     assert draw(["a"], ["b"], [[1.0]], ascii_only=True)[1] == "b  ##"
+
+
+def test_right_to_left_pieces_stay_in_their_columns():
+    lines = draw(["ا", "ل", "2"], ["a"], [[0, 1, 0]])
+    # A mark on both sides of each, so that a terminal has no run to turn around; it takes no room.
+    assert lines[0] == "   \u200eا\u200e  \u200eل\u200e  2"
+    assert lines[1].index("█") == 6
+    narrow = draw(["ا"] * 40, ["a"], [[1.0] + [0.0] * 39], width=40)
+    assert narrow == ["a  \u200eا\u200e (1) 1.00"]
+
+
+def test_mark_without_its_letter_gets_a_circle():
+    lines = draw(["व", "ं"], ["a"], [[0, 1]])
+    assert "◌ं" in lines[0]
+    assert lines[1].index("█") == 6

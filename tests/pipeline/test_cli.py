@@ -27,7 +27,7 @@ main()
 @pytest.fixture
 def home(tmp_path):
     """A workspace with a configuration and its data."""
-    (tmp_path / "train.tsv").write_text("a\tb\n" * 10)
+    (tmp_path / "train.tsv").write_text("".join(f"a {i}\tb\n" for i in range(200)))
     (tmp_path / "tiny.yaml").write_text(
         f"name: tiny\ndata:\n  root: {tmp_path}\n  train: train.tsv\n"
     )
@@ -101,9 +101,17 @@ def test_unknown_node_and_runner(home):
 
 def test_validate(home):
     code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
-    assert (code, "pipeline tiny, 1 data file" in out) == (0, True)
+    assert code == 0
+    assert re.search(r"pipeline tiny, 1\d\d train, \d+ eval, \d+ test from 1 file\.$", out.strip())
     code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"), "--json")
     assert json.loads(out)["files"] == {"train": [str(home / "train.tsv")]}
+    assert sum(json.loads(out)["rows"].values()) == 200
+    with open(home / "train.tsv", "ab") as file:
+        file.write(b"a\xff\tb\n")
+    code, out, err = _regard(home, "validate", str(home / "tiny.yaml"))
+    assert (code, out) == (2, "")
+    assert f"{home / 'train.tsv'}:201: not UTF-8" in err
+    assert "data.encoding_errors" in err
     (home / "train.tsv").unlink()
     code, _, err = _regard(home, "validate", str(home / "tiny.yaml"))
     assert (code, "train.tsv" in err) == (2, True)
@@ -221,3 +229,52 @@ def test_full_disk_is_a_users_error(home):
     assert done.returncode == 2
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_disk_that_fills_before_the_worker_starts_is_told_and_recorded(home):
+    code = "import errno\nfrom pipeline.runners import supervise\n"
+    code += "def full(*_):\n    raise OSError(errno.ENOSPC, 'No space left on device')\n"
+    code += "supervise.supervise = full\nfrom pipeline.cli import main\nmain()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", str(home / "tiny.yaml")],
+        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "REGARD_HOME": str(home)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    (record,) = (home / "pipelines" / "tiny" / "runs").glob("*/run.json")
+    assert json.loads(record.read_text())["status"] == "failed"
+
+
+def test_fetched_data_goes_where_configurations_look_for_it(tmp_path, monkeypatch, capsys):
+    from pipeline.commands import data
+
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "w"))
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+    assert data._fetched_to("multi30k") == tmp_path / "w" / "data" / "multi30k"
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "d"))
+    assert data._fetched_to("multi30k") == tmp_path / "d" / "multi30k"
+    assert capsys.readouterr().err == ""
+
+    monkeypatch.setattr("components.files.writable", lambda path: False)
+    assert data._fetched_to("multi30k") == tmp_path / "w" / "data" / "multi30k"
+    assert "unset REGARD_DATA" in capsys.readouterr().err
+    (tmp_path / "d" / "multi30k").mkdir(parents=True)
+    assert data._fetched_to("multi30k") == tmp_path / "d" / "multi30k"
+
+
+def test_workspace_that_cannot_be_written_is_told_and_nothing_runs(home):
+    (home / "w").touch()  # a file where the folder should be: also root cannot write there
+    code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
+    assert (code, out) == (2, "")
+    assert f"{home / 'w'}/pipelines/tiny: the pipeline's folder cannot be written" in err
+    assert "REGARD_HOME" in err
+
+
+def test_missing_data_is_told_before_the_worker_starts(home):
+    (home / "train.tsv").unlink()
+    code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
+    assert (code, out) == (2, "")
+    assert "data.train: no such file" in err
+    assert not (home / "w").exists()

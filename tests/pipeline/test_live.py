@@ -87,7 +87,6 @@ def test_plain_view_prints_one_line_an_event():
         "● CorpusGen",
         "  CorpusGen: warning: 2 rows skipped",
         "✓ CorpusGen 5.2 s",
-        "● StatisticsGen",
         "⟲ StatisticsGen cached",
         "● Trainer",
         "  Trainer: resumed at step 1200",
@@ -123,3 +122,20 @@ def test_live_view_redraws_in_a_terminal():
         view.refresh(_state())
     assert "Stopping …" in console.file.getvalue()
     assert isinstance(view, live.LiveView)
+
+
+def test_plain_view_says_that_a_node_runs_when_it_takes_a_moment(monkeypatch):
+    console = Console(file=io.StringIO(), width=80)
+    now = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    state = Progress([])
+    view = live.PlainView(console, "t", "l")
+    event = {"kind": "node", "node": "Trainer", "state": "running"}
+    state.apply(event)
+    view.event(event, state)
+    view.refresh(state)
+    assert len(console.file.getvalue().splitlines()) == 2
+    now[0] = 1.0
+    view.refresh(state)
+    view.refresh(state)
+    assert console.file.getvalue().splitlines()[2:] == ["● Trainer"]

@@ -54,6 +54,12 @@ def test_worker_that_says_nothing_is_explained():
     killed = outcome.judge(Ending(-9, False), _stopped()).failure
     assert killed["node"] == "Trainer"
     assert "memory" in killed["error"]
+    assert "training.batch_tokens" in killed["remedy"]
+    early = Progress(["CorpusGen"])
+    early.apply({"kind": "node", "node": "CorpusGen", "state": "running", "time": 1.0})
+    early.stop()
+    remedy = outcome.judge(Ending(-9, False), early).failure["remedy"]
+    assert "training" not in remedy
     assert "SIGSEGV" in outcome.judge(Ending(-11, False), _stopped()).failure["error"]
 
 

@@ -51,3 +51,10 @@ def test_outputs_of_a_node_that_ended():
     state.apply({"kind": "node", "node": "A", "state": "cached", "outputs": {"model": "/m"}})
     assert state.outputs("A") == {"model": "/m"}
     assert state.outputs("B") == {}
+
+
+def test_text_without_a_fraction_leaves_the_bar_where_it_was():
+    state = Progress(["A"])
+    state.apply({"kind": "progress", "node": "A", "text": "step 5", "fraction": 0.5})
+    state.apply({"kind": "progress", "node": "A", "text": "eval perplexity 2.00"})
+    assert (state.nodes["A"].text, state.nodes["A"].fraction) == ("eval perplexity 2.00", 0.5)

@@ -49,7 +49,11 @@ def events(tmp_path):
         tmp_path / "e", "metrics.json", {"metrics": {"bleu": bleu, "exact_match": exact}}
     )
     decision = {"blessed": True, "sentence": "Blessed: BLEU 33.1 is over the floor.", "reasons": []}
-    pushed = {"pushed": 1, "pushed_version": "3", "pushed_destination": "/w/registry/tiny/3"}
+    pushed = {
+        "pushed": 1,
+        "pushed_version": "3",
+        "pushed_destination": f"{tmp_path}/registry/tiny/3",
+    }
     corpus = _write(tmp_path / "c", "corpus.json", {"rows": {"train": 29000, "test": 1000}})
     return [
         {"kind": "warning", "node": "CorpusGen", "text": "2 lines were skipped"},
@@ -84,7 +88,7 @@ def test_everything_is_read_from_the_artifacts(tmp_path, events):
     assert found["model"]["parameters"] == 1234567
     assert [score["name"] for score in found["scores"]] == ["bleu", "exact_match"]
     assert found["blessing"]["blessed"] is True
-    assert found["pushed"] == {"version": "3", "path": "/w/registry/tiny/3"}
+    assert found["pushed"] == {"version": "3", "path": f"{tmp_path}/registry/tiny/3"}
     assert [e["source"] for e in found["examples"]] == ["source 1", "source 4", "source 7"]
     assert found["next"][0] == 'regard predict tiny "source 1"'
     assert any(command.startswith("tensorboard --logdir") for command in found["next"])
@@ -103,7 +107,7 @@ def test_table_shows_scores_blessing_examples_and_commands(tmp_path, events):
         "BLEU 33.13  nrefs:1",
         "exact match 0.9812",
         "Blessed: BLEU 33.1",
-        "version 3: /w/registry/tiny/3",
+        f"version 3: {tmp_path}/registry/tiny/3",
         "  → answer x\n    reference: answer 4",
         'next  regard predict tiny "source 1"',
     ):
@@ -134,7 +138,28 @@ def test_missing_and_broken_artifacts_do_not_break_the_summary(tmp_path, events)
 
 
 @pytest.mark.parametrize(
-    ("text", "word"), [("a b", '"a b"'), ("it's", '"it\'s"'), ("$5", "'$5'"), ('a"b', "'a\"b'")]
+    ("text", "word"),
+    [
+        ("a b", '"a b"'),
+        ("it's", '"it\'s"'),
+        ("$5", "'$5'"),
+        ('a"b', "'a\"b'"),
+        ("-5 °C", '-- "-5 °C"'),
+    ],
 )
 def test_example_in_a_command_can_be_copied(text, word):
     assert summary._quote(text) == word
+
+
+def test_another_registry_is_named_in_the_next_command(tmp_path, events):
+    events[-1]["properties"]["pushed_model"]["pushed_destination"] = "/srv/all models/tiny/3"
+    found = summary.summarise(*_run(tmp_path, events))
+    assert found["next"][0] == "regard predict --registry '/srv/all models' tiny \"source 1\""
+
+
+def test_log_lines_are_neither_wrapped_nor_padded(tmp_path, events):
+    console = Console(file=io.StringIO(), width=30)
+    summary.show(summary.summarise(*_run(tmp_path, events)), console)
+    lines = console.file.getvalue().splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert any("1,234,567 parameters" in line and "900 steps" in line for line in lines)

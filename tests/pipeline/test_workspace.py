@@ -29,3 +29,10 @@ def test_names_are_the_folders(tmp_path):
         (tmp_path / "pipelines" / name).mkdir(parents=True)
     (tmp_path / "pipelines" / "file").touch()
     assert Workspace(tmp_path).pipeline_names() == ["a", "b"]
+
+
+def test_data_lies_in_the_workspace_or_where_the_variable_says(tmp_path):
+    workspace = Workspace(tmp_path)
+    assert workspace.data_root({}) == tmp_path / "data"
+    assert workspace.data_root({"REGARD_DATA": ""}) == tmp_path / "data"
+    assert workspace.data_root({"REGARD_DATA": "/shared"}) == Path("/shared")

@@ -140,7 +140,7 @@ def test_three_lines_and_a_very_long_one(tmp_path: Path, monkeypatch: pytest.Mon
         assert event["node"] == "TokenizerTrainer"
         texts[event["kind"]].append(event["text"])
     assert texts["note"][0].startswith(f"source: {described['pieces']} pieces from 2 sentences (8,")
-    assert texts["warning"] == ["source: 1 lines of more than 16,384 bytes were left out"]
+    assert texts["warning"] == ["source: 1 line of more than 16,384 bytes was left out"]
     assert "reading source" in texts["progress"]
 
 

@@ -32,7 +32,7 @@ def memory():
     return {
         "values": RANDOM.normal(size=(2, 3, 5)).astype("float32") * mask[..., None],
         "mask": mask,
-        "final": [RANDOM.normal(size=(2, 6)).astype("float32") for _ in range(2)],
+        "final_states": [RANDOM.normal(size=(2, 6)).astype("float32") for _ in range(2)],
     }
 
 
@@ -47,7 +47,7 @@ def reference(decoder, tokens, memory):
     values = memory["values"][memory["mask"]].astype("float64")
     starts = [
         np.tanh(final @ as64[f"bridge_{name}/kernel"] + as64[f"bridge_{name}/bias"])
-        for name, final in zip("hc", memory["final"], strict=True)
+        for name, final in zip("hc", memory["final_states"], strict=True)
     ]
     states = [[s[i * units : (i + 1) * units] for s in starts] for i in range(layers)]
     fed, logits, alignments = np.zeros(units), [], []
@@ -81,7 +81,7 @@ def test_unroll_equals_the_paper(layers, input_feeding, score):
         one = {
             "values": seen["values"][row],
             "mask": seen["mask"][row],
-            "final": [f[row] for f in seen["final"]],
+            "final_states": [f[row] for f in seen["final_states"]],
         }
         expected, weights = reference(decoder, TOKENS[row], one)
         np.testing.assert_allclose(logits[row], expected, atol=1e-5)

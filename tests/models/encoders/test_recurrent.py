@@ -45,7 +45,7 @@ def test_a_padded_row_gives_what_it_gives_alone(bidirectional):
     together, alone = encoder(IDS), encoder(IDS[1:, :2])
     np.testing.assert_allclose(together["values"][1:, :2], alone["values"], atol=1e-6)
     assert (keras.ops.convert_to_numpy(together["values"])[1, 2:] == 0).all()
-    for ours, theirs in zip(together["final"], alone["final"], strict=True):
+    for ours, theirs in zip(together["final_states"], alone["final_states"], strict=True):
         np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
         assert ours.shape[-1] == encoder.final_depth
 

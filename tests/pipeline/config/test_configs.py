@@ -21,3 +21,12 @@ def test_it_loads_and_is_called_like_its_file(
 
 def test_there_are_some() -> None:
     assert {"quickstart", "multi30k-en-de"} <= {path.stem for path in CONFIGS}
+
+
+def test_multi30k_finds_what_fetch_brings_without_any_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
+    (path,) = (path for path in CONFIGS if path.stem == "multi30k-en-de")
+    assert load(path).data.root == str(tmp_path / "data" / "multi30k")

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import errno
+import os
+from types import SimpleNamespace
+
+import pytest
 
 from components.errors import UserError
+from pipeline.runners import failures
 from pipeline.runners.failures import explain
 
 
@@ -47,6 +52,39 @@ def test_full_disk_and_read_only_folder_are_for_the_user():
     assert "space" in (full.remedy or "")
     assert explain(OSError(errno.EROFS, "Read-only file system", "/d")).user
     assert explain(RuntimeError("sqlite: No space left on device (28)")).user
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("Error when executing query: database or disk is full query: COMMIT;", errno.ENOSPC),
+        ("FAILED_PRECONDITION: /w/x; Disk quota exceeded", errno.EDQUOT),
+        ("attempt to write a readonly database", errno.EROFS),
+    ],
+)
+def test_a_library_that_only_says_it_is_understood_and_a_place_named(
+    tmp_path, monkeypatch, text, error
+):
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
+    monkeypatch.setattr(failures.tempfile, "gettempdir", lambda: str(tmp_path))
+    failure = explain(RuntimeError(text), "Trainer")
+    assert failure.user
+    assert failure.error == os.strerror(error)
+    assert failure.where == str(tmp_path)
+    assert failure.remedy
+
+
+def test_the_fullest_disk_is_named(tmp_path, monkeypatch):
+    (tmp_path / "t").mkdir()
+    usage = {tmp_path: 0, tmp_path / "t": 5}
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
+    monkeypatch.setattr(failures.tempfile, "gettempdir", lambda: str(tmp_path / "t"))
+    monkeypatch.setattr(
+        failures.shutil, "disk_usage", lambda path: SimpleNamespace(free=usage[path])
+    )
+    assert explain(OSError(errno.ENOSPC, "No space")).where == str(tmp_path)
+    usage[tmp_path] = 9
+    assert explain(OSError(errno.ENOSPC, "No space")).where == str(tmp_path / "t")
 
 
 def test_other_errors_are_one_sentence_and_no_users_fault():

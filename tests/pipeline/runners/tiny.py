@@ -6,6 +6,7 @@ what ``Fail`` does, so that one compiled pipeline can fail and then succeed.
 
 # No lazy annotations here: TFX reads them when it makes a component from a function.
 import os
+import time
 from pathlib import Path
 
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
@@ -33,6 +34,9 @@ def Fail(total: InputArtifact[Findings], copy: OutputArtifact[Findings]) -> None
             raise RuntimeError("wrapped by a library") from error
     if what == "bug":
         raise ValueError("a list of 3\nmore text")
+    if what == "hang":
+        Path(copy.uri, "half.txt").write_text("half")
+        time.sleep(120)
     if what == "beam":
         _fail_in_beam()
     Path(copy.uri, "copy.txt").write_text(Path(total.uri, "total.txt").read_text())

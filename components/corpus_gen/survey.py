@@ -1,0 +1,90 @@
+"""A look through a whole corpus without TensorFlow: everything that CorpusGen would refuse."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.corpus_gen.formats import Options, read
+from components.corpus_gen.problems import Broken, Problems
+from components.corpus_gen.sources import Group, resolve
+from components.corpus_gen.splits import HashedSplit, hashed
+from components.errors import UserError
+
+_STEP = 4096
+
+
+@dataclass
+class Survey:
+    """What a corpus holds: its files and its rows by split, and what is left out or repaired."""
+
+    files: dict[str, list[str]]
+    rows: dict[str, int]
+    notes: list[str]
+
+
+def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -> Survey:
+    """Reads every row of every file once, in bounded memory.
+
+    Args:
+        data: the ``data`` section, with absolute paths.
+        tell: called now and then with what is being read.
+
+    Raises:
+        UserError: the corpus cannot be used as it is.
+    """
+    given = resolve(data)
+    split = hashed(data, given)
+    options = Options.of(data)
+    problems = Problems()
+    names = {*given, *(split.names if split else ())}
+    rows = dict.fromkeys(names, 0)
+    for group in (group for groups in given.values() for group in groups):
+        own = Problems()
+        draw = split if group.split == "train" else None
+        try:
+            for line, values in read(group, options, own):
+                rows[draw(values[0]) if draw else group.split] += 1
+                if tell is not None and line % _STEP == 0:
+                    tell(f"{os.path.basename(group.files[0])}: {line:,} lines")
+        except Broken as broken:
+            own.broken.append(broken.problem)
+        problems.merge(own)
+    if problems.fatal:
+        raise problems.error()
+    files = {name: _files(groups) for name, groups in given.items()}
+    return Survey(files, checked_rows(rows, problems, split), list(problems.notes()))
+
+
+def _files(groups: Iterable[Group]) -> list[str]:
+    return [path for group in groups for path in group.files]
+
+
+def checked_rows(
+    rows: Mapping[str, int], problems: Problems, split: HashedSplit | None
+) -> dict[str, int]:
+    """The number of rows of each split, in the order train, eval, test.
+
+    Raises:
+        UserError: a split has none.
+    """
+    rows = {name: rows[name] for name in ("train", "eval", "test") if name in rows}
+    empty = [name for name, count in rows.items() if not count]
+    if not empty:
+        return rows
+    skipped = problems.total("skip")
+    told = f" ({skipped:,} rows were skipped)" if skipped else ""
+    if split and any(name in split.names for name in empty):
+        raise UserError(
+            f"{sum(rows.values()):,} rows are too few to split: nothing is left for "
+            f"{' and '.join(empty)}{told}",
+            where="data.split",
+            remedy="Give more rows, larger shares, another seed, or files for `eval` and `test`.",
+        )
+    raise UserError(
+        f"no row is left for {' and '.join(empty)}{told}",
+        where=f"data.{empty[0]}",
+        remedy="Check `data.columns`, `data.bad_rows` and `data.encoding_errors`.",
+    )

@@ -1,0 +1,33 @@
+"""The data files of a configuration, looked for before anything slow starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from components.corpus_gen.sources import resolve
+from components.errors import UserError
+from pipeline import datasets
+
+if TYPE_CHECKING:
+    from pipeline.config import Config
+
+
+def data_section(config: Config) -> dict[str, Any]:
+    """The section ``data``, of which every file is there.
+
+    Raises:
+        UserError: a file is missing; says which command brings it, where there is one.
+    """
+    data = json.loads(config.section_json("data"))
+    try:
+        resolve(data)
+    except UserError as error:
+        root = Path(data["root"])
+        verb = datasets.verb(root.name)
+        if verb is None or root.is_dir():
+            raise
+        remedy = f"`regard data {verb} {root.name}` brings it."
+        raise UserError(f"there is no folder {root}", "data.root", remedy) from error
+    return data

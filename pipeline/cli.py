@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from components.errors import UserError
-from pipeline.commands import config, data, doctor, predict, run, terminal
+from pipeline.commands import config, data, doctor, predict, run, runs, terminal, validate
 
 app = typer.Typer(
     name="regard",
@@ -47,8 +47,8 @@ def _root(
 
 _PIPELINES, _MODELS, _HELP = "Pipelines", "Models", "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
-app.command("validate", rich_help_panel=_PIPELINES)(run.validate)
-app.command("runs", rich_help_panel=_PIPELINES)(run.list_runs)
+app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
+app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)

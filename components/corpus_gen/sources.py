@@ -13,7 +13,8 @@ from components.errors import UserError
 
 SPLITS = ("train", "eval", "test")
 FORMATS = ("parallel", "tsv", "jsonl", "parquet")
-_SUFFIXES = {
+# What a file's name tells of its format; with .gz behind it, too.
+SUFFIXES = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -168,11 +169,11 @@ def _format(path: str, key: str) -> str:
                 where=key,
                 remedy="Unpack it (Parquet is compressed inside): `gunzip`.",
             )
-    if suffix not in _SUFFIXES:
+    if suffix not in SUFFIXES:
         raise UserError(
             f"the name {os.path.basename(path)} does not tell its format",
             where=key,
             remedy="Set `data.format` to tsv, jsonl or parquet, or give parallel files as "
             "`{source: ..., target: ...}`.",
         )
-    return _SUFFIXES[suffix]
+    return SUFFIXES[suffix]

@@ -22,7 +22,6 @@ app = typer.Typer(
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The data set.", show_default=False)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 
 
 @app.command()
@@ -40,7 +39,7 @@ def generate(
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same data.", show_default="17")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Generate a data set from a seed.
 
@@ -63,7 +62,7 @@ def fetch(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Where to.", show_default="$REGARD_DATA/NAME"),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Download a data set; what is already there is checked and kept.
 
@@ -80,7 +79,7 @@ def fetch(
 
 
 @app.command("list")
-def list_datasets(as_json: JsonOption = False) -> None:
+def list_datasets(as_json: terminal.JsonOption = False) -> None:
     """List the data sets that can be generated or fetched."""
     from pipeline import datasets
 

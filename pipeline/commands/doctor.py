@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from pipeline.commands import terminal
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Check versions, compilers, disk, cores and GPU, and say what to mend."""
     from pipeline import doctor as checks

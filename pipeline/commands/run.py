@@ -1,4 +1,4 @@
-"""``regard run``, ``regard validate`` and ``regard runs``."""
+"""``regard run``: a pipeline in a worker process, shown live."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ RUNNERS = ("local", "beam")
 ConfigArgument = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The pipeline's YAML file.", show_default=False)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 
 
 def run(
@@ -42,7 +41,7 @@ def run(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for another run of this pipeline to end.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Run a pipeline: from files to a model in the registry.
 
@@ -60,64 +59,6 @@ def run(
     3 done, but the model is not good enough to be pushed; 130 interrupted.
     """
     raise typer.Exit(run_pipeline(Request(config, first, last, runner, wait, as_json)))
-
-
-def validate(config: ConfigArgument, as_json: JsonOption = False) -> None:
-    """Check a pipeline's YAML file, and read all its data once. Nothing is written.
-
-    [bold]Example[/bold]
-
-      regard validate configs/quickstart.yaml
-
-    [bold]Exit status[/bold]: 0 all is well; 2 something is wrong.
-    """
-    from components.corpus_gen.survey import survey
-    from components.words import counted
-    from pipeline.config import load
-    from pipeline.inputs import data_section
-
-    checked = load(config)
-    with terminal.err().status("reading the data …") as status:
-        found = survey(data_section(checked), status.update)
-    if as_json:
-        content = {"config": str(config), "name": checked.name, **dataclasses.asdict(found)}
-        terminal.print_json(content)
-        return
-    out = terminal.out()
-    rows = ", ".join(f"{count:,} {split}" for split, count in found.rows.items())
-    files = counted(sum(len(names) for names in found.files.values()), "file")
-    out.print(f"{config} is valid: pipeline {checked.name}, {rows} from {files}.", soft_wrap=True)
-    for note in found.notes:
-        out.print(f"  {note}", soft_wrap=True)
-
-
-def list_runs(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Only this pipeline.", show_default=False),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the runs of all pipelines, the newest first, with their scores.
-
-    [bold]Example[/bold]
-
-      regard runs quickstart
-    """
-    from pipeline import runs
-    from pipeline.workspace import Workspace
-
-    workspace = Workspace.from_environment()
-    if name is not None:
-        terminal.check_name(name, workspace.pipeline_names(), "pipeline", str(workspace.pipelines))
-    records = runs.listing(workspace, name)
-    if as_json:
-        terminal.print_json(records)
-        return
-    if not records:
-        terminal.out().print(f"No runs in {workspace.pipelines} yet.", soft_wrap=True)
-        return
-    terminal.out().print(_runs_table(records))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,24 +197,3 @@ def resolved_yaml(config: Config) -> str:
 
     content = config.model_dump(mode="json")
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-
-
-def _runs_table(records: list[dict[str, Any]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    from pipeline.live import duration
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "run", "status", "scores", "version", "time"):
-        table.add_column(heading, no_wrap=heading in ("run", "status", "time"), overflow="fold")
-    for record in records:
-        scores = ", ".join(
-            f"{score.get('label', score['name'])} "
-            f"{score['value']:.{2 if score.get('scale', 100.0) >= 10 else 4}f}"
-            for score in record.get("scores") or []
-        )
-        cells = [record["name"], record["id"], record.get("status", "?"), scores]
-        cells += [str(record.get("pushed_version") or ""), duration(record.get("seconds"))]
-        table.add_row(*(Text(cell) for cell in cells))
-    return table

@@ -1,4 +1,4 @@
-"""What all commands share: the two consoles, JSON output, and names with a did-you-mean."""
+"""What all commands share: consoles, JSON output and its option, names with a did-you-mean."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import difflib
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from components.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 
 
 def out(markup: bool = False) -> Console:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from components.corpus_gen.sources import SUFFIXES
 from pipeline.config.base import Count, Section, Share
 
 Format = Literal["parallel", "tsv", "jsonl", "parquet"]
-
-_SUFFIXES: dict[str, Format] = {
-    ".tsv": "tsv",
-    ".tsv.gz": "tsv",
-    ".jsonl": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".parquet": "parquet",
-}
 
 
 def _is_path(value: Any) -> bool:
@@ -208,12 +201,8 @@ class Data(Section):
         return {name: files for name, files in named.items() if files is not None}
 
     def resolved(self, base: Path) -> Data:
-        """A copy with absolute paths: ``root`` below ``base``, the files below ``root``."""
-        root = _absolute(base, self.root)
-        update: dict[str, Any] = {"root": root}
-        for name, files in self.parts().items():
-            update[name] = _map_paths(files, lambda path: _absolute(Path(root), path))
-        return self.model_copy(update=update)
+        """A copy whose ``root`` is an absolute path; the files stay relative to it."""
+        return self.model_copy(update={"root": _absolute(base, self.root)})
 
 
 def format_of(files: Any) -> Format | None:
@@ -222,15 +211,9 @@ def format_of(files: Any) -> Format | None:
         return "parallel"
     formats = set()
     for path in [files] if isinstance(files, str) else files:
-        name = path.lower()
-        formats.add(next((f for end, f in _SUFFIXES.items() if name.endswith(end)), None))
-    return formats.pop() if len(formats) == 1 else None
-
-
-def _map_paths(files: Any, change: Any) -> Any:
-    if isinstance(files, dict):
-        return {side: _map_paths(paths, change) for side, paths in files.items()}
-    return change(files) if isinstance(files, str) else [change(path) for path in files]
+        stem = path.lower().removesuffix(".gz")
+        formats.add(next((f for end, f in SUFFIXES.items() if stem.endswith(end)), None))
+    return cast("Format | None", formats.pop()) if len(formats) == 1 else None
 
 
 def _absolute(base: Path, path: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from components.corpus_gen import resolve
 from pipeline.config import Config, load
 from pipeline.config.model import BeamSearch, GreedySearch
 from pipeline.config.training import ExponentialSchedule
@@ -35,23 +36,19 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.evaluation.production.metric == "bleu"
 
 
-def test_paths_are_absolute(tmp_path: Path) -> None:
-    text = "name: a\ndata:\n  root: ../d\n  train: [a.tsv, /b.tsv]\n  eval: e*.tsv\n  test: t.tsv\n"
-    config = config_of(tmp_path, text)
-    root = str(tmp_path.parent / "d")
-    assert config.data.root == root
-    assert config.data.train == [f"{root}/a.tsv", "/b.tsv"]
-    assert config.data.eval == f"{root}/e*.tsv"
+def test_the_root_is_absolute_and_the_files_are_found_below_it(tmp_path: Path) -> None:
+    folder = tmp_path / "a [b]" / "d"  # signs of a pattern in the folder's name are no pattern
+    folder.mkdir(parents=True)
+    for name in ("a.tsv", "e1.tsv", "e2.ndjson"):
+        (folder / name).write_text("x\ty\n")
+    text = "name: a\ndata:\n  root: ../d\n  train: [a.tsv]\n  eval: e*.tsv\n  test: e2.ndjson\n"
+    (folder.parent / "yaml").mkdir()
+    config = config_of(folder.parent / "yaml", text)
+    assert config.data.root == str(folder)
     assert config.data.split is None
-
-
-def test_the_files_of_each_side_are_absolute(tmp_path: Path) -> None:
-    text = "name: a\ndata:\n  train: {source: [a, b], target: [c, d]}\n"
-    files = config_of(tmp_path, text).data.train
-    assert files == {
-        "source": [str(tmp_path / "a"), str(tmp_path / "b")],
-        "target": [str(tmp_path / "c"), str(tmp_path / "d")],
-    }
+    found = resolve(config.data.model_dump(mode="json"))
+    assert [group.files for group in found["eval"]] == [(str(folder / "e1.tsv"),)]
+    assert found["test"][0].format == "jsonl"
 
 
 def test_relative_yaml_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

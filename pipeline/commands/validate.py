@@ -1,0 +1,46 @@
+"""``regard validate``: the configuration and all its data, read once."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.commands import terminal
+
+
+def validate(
+    config: Annotated[
+        Path,
+        typer.Argument(metavar="CONFIG", help="The pipeline's YAML file.", show_default=False),
+    ],
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Check a pipeline's YAML file, and read all its data once. Nothing is written.
+
+    [bold]Example[/bold]
+
+      regard validate configs/quickstart.yaml
+
+    [bold]Exit status[/bold]: 0 all is well; 2 something is wrong.
+    """
+    from components.corpus_gen.survey import survey
+    from components.words import counted
+    from pipeline.config import load
+    from pipeline.inputs import data_section
+
+    checked = load(config)
+    with terminal.err().status("reading the data …") as status:
+        found = survey(data_section(checked), status.update)
+    if as_json:
+        content = {"config": str(config), "name": checked.name, **dataclasses.asdict(found)}
+        terminal.print_json(content)
+        return
+    out = terminal.out()
+    rows = ", ".join(f"{count:,} {split}" for split, count in found.rows.items())
+    files = counted(sum(len(names) for names in found.files.values()), "file")
+    out.print(f"{config} is valid: pipeline {checked.name}, {rows} from {files}.", soft_wrap=True)
+    for note in found.notes:
+        out.print(f"  {note}", soft_wrap=True)

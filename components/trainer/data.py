@@ -107,7 +107,11 @@ class Batches:
             batches = batches.shuffle(256, seed=self.seed + number)
         # Keras takes a data set of unknown size for one that ran out.
         rest = tf.data.experimental.assert_cardinality(self.size() - skip)
-        return batches.skip(skip).apply(rest).prefetch(4)
+        options = tf.data.Options()
+        # Nothing here is to be tuned, and the tuning thread wakes so rarely that the end of an
+        # epoch waits for it, up to a minute.
+        options.autotune.enabled = False
+        return batches.skip(skip).apply(rest).prefetch(4).with_options(options)
 
     def buckets(self) -> tuple[list[int], list[int]]:
         """Boundaries (exclusive upper lengths) and the rows of a batch in each bucket."""

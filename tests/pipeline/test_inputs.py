@@ -17,7 +17,8 @@ def config(folder, root):
 
 def test_files_that_are_there(tmp_path):
     (tmp_path / "a.tsv").write_text("a\tb\n")
-    assert data_section(config(tmp_path, "."))["train"] == str(tmp_path / "a.tsv")
+    data = data_section(config(tmp_path, "."))
+    assert (data["root"], data["train"]) == (str(tmp_path), "a.tsv")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_every_package_of_the_lock_has_a_hash_and_no_address():
     text = (REQUIREMENTS / "lock.txt").read_text(encoding="utf-8")
     blocks = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
     assert [block.split()[0] for block in blocks if "--hash=sha256:" not in block] == []
-    assert not re.search(r"https?://|file:|index-url|find-links|/dev/|/home/|/tmp/|/work/", text)
+    assert not re.search(r"https?://|file:|index-url|find-links|\s/\w", text)
 
 
 def test_the_lock_follows_its_sources(pins):

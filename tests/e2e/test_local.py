@@ -90,3 +90,16 @@ def test_runs_lists_them_all(shell, finished):
     runs = json.loads(done.stdout)
     assert len(runs) >= 2
     assert {run["name"] for run in runs} >= {"tiny"}
+
+
+def test_a_model_worse_than_production_is_not_pushed(shell, finished):
+    text = (shell.folder / "tiny.yaml").read_text()
+    (shell.folder / "worse.yaml").write_text(text.replace("max_epochs: 6", "max_epochs: 1"))
+    done = shell.run("run", "worse.yaml", "--json")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "version 1" in json.loads(done.stdout)["blessing"]["sentence"]
+    tables = (shell.home / "pipelines/tiny/artifacts/Predictor").rglob("production.parquet")
+    (table,) = tables
+    rows = parquet.read_table(table, columns=["hypothesis", "reference"]).to_pylist()
+    assert sum(row["hypothesis"] == row["reference"] for row in rows) > len(rows) / 2
+    assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]

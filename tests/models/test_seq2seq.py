@@ -54,7 +54,7 @@ def test_loss_and_metrics_are_means_over_real_pieces():
     assert results["accuracy"] == pytest.approx(hits.sum() / 7, abs=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_it_learns_by_heart(dtype):
     model = make(dtype)
     model.compile(optimizer=keras.optimizers.Adam(0.03))

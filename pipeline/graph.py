@@ -125,9 +125,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         batch_size=config.evaluation.batch_size,
     )
     predictions = predictor.outputs["predictions"]
-    evaluator = Evaluator(
-        predictions=predictions, task=config.task, config=config.section_json("evaluation")
-    )
+    evaluator = Evaluator(predictions=predictions, config=config.section_json("evaluation"))
     check = ServingCheck(
         model=model,
         predictions=predictions,

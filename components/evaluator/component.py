@@ -19,7 +19,6 @@ class EvaluatorSpec(ComponentSpec):
     """Predictions in, evaluation and blessing out."""
 
     PARAMETERS = {
-        "task": ExecutionParameter(type=str),
         "config": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
     }
@@ -35,7 +34,6 @@ class Evaluator(BaseComponent):
 
     Args:
         predictions: what the Predictor made.
-        task: the name of the task.
         config: the ``evaluation`` section of the configuration as JSON.
         code: a digest of the code, for the cache; by default that of this component.
     """
@@ -43,11 +41,10 @@ class Evaluator(BaseComponent):
     SPEC_CLASS = EvaluatorSpec
     EXECUTOR_SPEC = ExecutorClassSpec(EvaluatorExecutor)
 
-    def __init__(self, predictions: BaseChannel, task: str, config: str, code: str | None = None):
+    def __init__(self, predictions: BaseChannel, config: str, code: str | None = None):
         super().__init__(
             EvaluatorSpec(
                 predictions=predictions,
-                task=task,
                 config=config,
                 code=source_digest(*SOURCES) if code is None else code,
                 evaluation=Channel(type=standard_artifacts.ModelEvaluation),

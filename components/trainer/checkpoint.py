@@ -26,7 +26,8 @@ class Position:
         step: how many batches are done in all.
         seconds: the time spent on training, over all interruptions.
         tokens: the target pieces trained on.
-        best: the least evaluation loss, in nats a piece.
+        best: the best evaluation loss, in nats a piece; another one is better only where it is
+            lower by ``early_stop.min_delta``.
         stale: how many evaluations ago that was.
         finished: why the training ended, or the empty string.
         history: one entry an evaluation.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -26,7 +26,7 @@ def compile_model(model: keras.Model, training: Mapping[str, Any]) -> None:
         epsilon=1e-9,
         global_clipnorm=training["clip_norm"],
     )
-    # Batches have many shapes, for each of which XLA would compile anew.
+    # On TensorFlow XLA cannot compile the gradient of keras.ops.scan (Keras 3.15).
     model.compile(optimizer=optimizer, jit_compile=False)
     model.optimizer.build(model.trainable_variables)
 
@@ -126,20 +126,19 @@ class Pulse(keras.callbacks.Callback):
         training: Mapping[str, Any],
         epoch_batches: int,
         writer: tf.summary.SummaryWriter,
-        clock: Callable[[], float] = time.monotonic,
     ):
         super().__init__()
-        self.position, self.training, self.writer, self.clock = position, training, writer, clock
+        self.position, self.training, self.writer = position, training, writer
         self.epoch_batches = epoch_batches
-        self._told = self._last = clock()
+        self._told = self._last = time.monotonic()
         self._tokens_told = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._last = self._told = self.clock()
+        self._last = self._told = time.monotonic()
         self._tokens_told = 0.0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        now = self.clock()
+        now = time.monotonic()
         self.position.step += 1
         self.position.batch += 1
         self.position.seconds += now - self._last
@@ -150,7 +149,7 @@ class Pulse(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._tell(self.clock())
+        self._tell(time.monotonic())
 
     def limit(self) -> str:
         """Which limit is reached, or the empty string."""
@@ -215,9 +214,6 @@ class Pulse(keras.callbacks.Callback):
 
 
 def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    return (
-        f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
-        if minutes >= 60
-        else (f"{minutes}:{seconds:02d}")
-    )
+    hours, rest = divmod(round(seconds), 3600)
+    minutes = f"{rest // 60:02d}" if hours else str(rest // 60)
+    return f"{hours}:{minutes}:{rest % 60:02d}" if hours else f"{minutes}:{rest % 60:02d}"

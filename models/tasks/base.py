@@ -18,7 +18,6 @@ class Task(Protocol):
         text_features: those of them that a tokenizer is trained for.
         inputs: the features that the served model takes.
         reference: the feature that holds the right answer.
-        answer: the output of the served model that is compared with it.
     """
 
     name: str
@@ -26,7 +25,6 @@ class Task(Protocol):
     text_features: tuple[str, ...]
     inputs: tuple[str, ...]
     reference: str
-    answer: str
 
     def preprocess(
         self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any]

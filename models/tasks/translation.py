@@ -24,7 +24,6 @@ class Translation:
     text_features = ("source", "target")
     inputs = ("source",)
     reference = "target"
-    answer = "translation"
 
     def preprocess(
         self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any]

@@ -29,9 +29,7 @@ def test_the_nodes_fit_together(tmp_path):
         examples=examples.outputs["result"], model=exported, task="translation", batch_size=64
     )
     predictions = predictor.outputs["predictions"]
-    evaluator = Evaluator(
-        predictions=predictions, task="translation", config=json.dumps({"metrics": ["bleu"]})
-    )
+    evaluator = Evaluator(predictions=predictions, config=json.dumps({"metrics": ["bleu"]}))
     serving = ServingCheck(model=exported, predictions=predictions, tf_serving='["2.20"]')
     pusher = Pusher(
         model=exported,

@@ -56,7 +56,7 @@ def run(tmp_path: Path, config: dict):
     EvaluatorExecutor().Do(
         {"predictions": [made[0]]},
         {"evaluation": [made[1]], "blessing": [made[2]]},
-        {"task": "translation", "config": json.dumps(config), "code": ""},
+        {"config": json.dumps(config), "code": ""},
     )
     return Path(made[1].uri), made[2]
 

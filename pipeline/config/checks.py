@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pipeline.config.data import Data, format_of
 from pipeline.config.document import Problem
 from pipeline.config.errors import suggest
-from pipeline.config.evaluation import SCALES
 from pipeline.config.model import BeamSearch, Tokenizer
 from pipeline.config.sections import Config
 
@@ -151,7 +150,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     evaluation = config.evaluation
     metrics = evaluation.metrics
     if not metrics:
-        message = "nothing is measured; name at least one of " + ", ".join(SCALES)
+        message = "nothing is measured; name at least one of " + ", ".join(METRICS)
         yield Problem(("evaluation", "metrics"), message)
         return
     if len(set(metrics)) < len(metrics):
@@ -160,8 +159,9 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         path = ("evaluation", "floors", metric)
         if metric not in metrics:
             yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
-        if not 0.0 <= floor <= SCALES[metric]:
-            message = f"{metric} goes from 0 to {SCALES[metric]:g}; {floor:g} was given"
+        scale = METRICS[metric].scale
+        if not 0.0 <= floor <= scale:
+            message = f"{metric} goes from 0 to {scale:g}; {floor:g} was given"
             yield Problem(path, message)
     production = evaluation.production
     if production is not None and production.metric not in metrics:

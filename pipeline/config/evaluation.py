@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from models.metrics import METRICS
 from pipeline.config.base import Listed, Positive, Section
 
 Metric = Literal["bleu", "chrf", "exact_match"]
-
-SCALES: dict[str, float] = {"bleu": 100.0, "chrf": 100.0, "exact_match": 1.0}
 
 
 class Production(Section):
@@ -56,7 +55,7 @@ class Evaluation(Section):
         production = value.get("production", {}) if isinstance(value, dict) else None
         if not isinstance(metrics, list | tuple) or not isinstance(production, dict):
             return value
-        if metrics and metrics[0] in SCALES:
+        if metrics and metrics[0] in METRICS:
             return {**value, "production": {"metric": metrics[0], **production}}
         return value
 

@@ -16,7 +16,7 @@ from models.metrics import METRICS
 from models.search import SEARCHES
 from models.tasks import TASKS
 from pipeline.config import model
-from pipeline.config.evaluation import SCALES, Metric
+from pipeline.config.evaluation import Metric
 from pipeline.config.sections import FEATURES, Task
 
 
@@ -56,7 +56,3 @@ def test_text_features(name: str) -> None:
 
 def test_tasks() -> None:
     assert set(typing.get_args(Task)) == set(TASKS) == set(FEATURES)
-
-
-def test_every_metric_has_a_scale() -> None:
-    assert set(typing.get_args(Metric)) == set(SCALES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from models.metrics import METRICS
 from pipeline.config.data import Data, format_of
 from pipeline.config.document import Problem
 from pipeline.config.errors import suggest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict
 
 T = TypeVar("T")
 
@@ -32,3 +32,9 @@ def by_type(default: str) -> Discriminator:
         return getattr(value, "type", default)
 
     return Discriminator(variant)
+
+
+# Where a type has no need of options its name will do: ``soft`` for ``{type: soft}``.
+name_or_mapping = BeforeValidator(
+    lambda value: {"type": value} if isinstance(value, str) else value
+)

@@ -8,8 +8,10 @@ from models.metrics import METRICS
 from pipeline.config.data import Data, format_of
 from pipeline.config.document import Problem
 from pipeline.config.errors import suggest
-from pipeline.config.model import BeamSearch, Tokenizer
+from pipeline.config.model_checks import impossible_model
 from pipeline.config.sections import Config
+from pipeline.config.tokenizer import Tokenizer
+from pipeline.config.training_checks import impossible_training
 
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 _BYTES = 256
@@ -19,8 +21,8 @@ def impossible(config: Config) -> Iterator[Problem]:
     """Yields what cannot work together, each with the key that is most likely to be changed."""
     yield from _data(config.data, config.features)
     yield from _tokenizer(config.tokenizer)
-    yield from _model(config)
-    yield from _training(config)
+    yield from impossible_model(config)
+    yield from impossible_training(config)
     yield from _evaluation(config)
 
 
@@ -107,44 +109,6 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[Problem]:
             + f" are fixed; use more than {fixed}"
         )
         yield Problem(("tokenizer", "vocab_size"), message)
-
-
-def _model(config: Config) -> Iterator[Problem]:
-    encoder, decoder = config.model.encoder, config.model.decoder
-    width = encoder.units * (2 if encoder.bidirectional else 1)
-    if config.model.attention.score == "dot" and decoder.units != width:
-        directions = f"2 x {encoder.units} " if encoder.bidirectional else ""
-        message = (
-            f"dot needs decoder and encoder of the same width, but the decoder has {decoder.units} "
-            f"units and the encoder gives {directions and f'{directions}= '}{width}; set "
-            f"model.decoder.units: {width}, or use score: general"
-        )
-        yield Problem(("model", "attention", "score"), message)
-    search = config.search
-    if isinstance(search, BeamSearch) and search.beam_size > config.tokenizer.vocab_size:
-        message = (
-            f"{search.beam_size} is more than the {config.tokenizer.vocab_size} pieces of "
-            "tokenizer.vocab_size"
-        )
-        yield Problem(("search", "beam_size"), message)
-    if search.max_length_factor == 0 and search.max_length_offset == 0:
-        message = "with max_length_factor: 0 every hypothesis would be empty"
-        yield Problem(("search", "max_length_offset"), message)
-
-
-def _training(config: Config) -> Iterator[Problem]:
-    training = config.training
-    least = 2 * training.max_length
-    if training.batch_tokens < least:
-        message = (
-            f"{training.batch_tokens} does not hold one row of max_length: {training.max_length} "
-            f"on both sides; use at least {least}, or a lower max_length"
-        )
-        yield Problem(("training", "batch_tokens"), message)
-    limits = (training.max_epochs, training.max_steps, training.max_minutes, training.early_stop)
-    if all(limit is None for limit in limits):
-        message = "training would never end; set max_epochs, max_steps, max_minutes or early_stop"
-        yield Problem(("training", "max_epochs"), message)
 
 
 def _evaluation(config: Config) -> Iterator[Problem]:

@@ -59,13 +59,17 @@ Files = Annotated[
 
 
 class Split(Section):
-    """How ``eval`` and ``test`` are made from ``train``: hashed by the source sentence."""
+    """How ``eval`` and ``test`` are made from ``train``: by the hash of one side's text."""
 
     eval: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05, description="Share of the rows for evaluation while training."
     )
     test: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05, description="Share of the rows for the final test."
+    )
+    by: Literal["source", "target"] = Field(
+        default="source",
+        description="The side that decides: all rows with the same text there are in one split.",
     )
     seed: Count = Field(default=0, description="Another seed gives another split of the same data.")
 
@@ -165,8 +169,8 @@ class Data(Section):
     )
     split: Split | None = Field(
         default=Split(),
-        description="How eval and test are made where train is all there is; a source sentence "
-        "is never in two splits. Not to be given together with eval and test.",
+        description="How eval and test are made where train is all there is; a sentence of the "
+        "side `by` is never in two splits. Not to be given together with eval and test.",
     )
     columns: dict[str, int | str] | None = Field(
         default=None,

@@ -41,10 +41,17 @@ def problems(error: ValidationError, model: type[BaseModel], value: Any) -> list
     for detail in error.errors(include_url=False):
         path, annotation, owner = _locate(model, value, detail["loc"])
         message = _message(detail, path, annotation, owner, model)
-        if detail["type"].startswith("union_tag") and isinstance(detail["input"], dict):
+        # A name may stand for a mapping, which then is no key of the file.
+        if detail["type"].startswith("union_tag") and isinstance(_at(value, path), dict):
             path = (*path, "type")
         found.setdefault((path, message), Problem(path, message))
     return list(found.values())
+
+
+def _at(value: Any, path: Path) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def show(value: Any, limit: int = 60) -> str:

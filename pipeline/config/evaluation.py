@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from models.metrics import METRICS
 from pipeline.config.base import Listed, Positive, Section
 
-Metric = Literal["bleu", "chrf", "exact_match"]
+Metric = Literal["bleu", "chrf", "exact_match", "bleu_lc"]
 
 
 class Production(Section):
@@ -25,7 +25,9 @@ class Evaluation(Section):
     """What the test split is measured by, and what a model must reach to be pushed."""
 
     metrics: Listed[Metric] = Field(
-        default=("bleu", "chrf", "exact_match"), description="What is computed on the test split."
+        default=("bleu", "chrf", "exact_match"),
+        description="What is computed on the test split; "
+        "bleu_lc is BLEU without regard to case, as many papers give it.",
     )
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = Field(
         default="13a", description="sacreBLEU's tokenization for BLEU; zh for Chinese targets."

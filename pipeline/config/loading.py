@@ -103,4 +103,8 @@ def _absolute(config: Config, base: Path, home: str) -> Config:
     if "://" not in registry:
         registry = os.path.normpath(base / os.path.expanduser(registry))
     serving = config.serving.model_copy(update={"registry": registry})
-    return config.model_copy(update={"data": config.data.resolved(base), "serving": serving})
+    model = config.model
+    if model.pretrained is not None:
+        model = model.model_copy(update={"pretrained": model.pretrained.resolved(base)})
+    resolved = {"data": config.data.resolved(base), "model": model, "serving": serving}
+    return config.model_copy(update=resolved)

@@ -45,6 +45,8 @@ def _model(model: type[BaseModel], given: BaseModel | None, depth: int) -> Itera
         models = models_in(field.annotation)
         if not models or (value is None and not field.is_required()):
             yield f"{'  ' * depth}{name}: {_yaml(value)}"
+            for other in models:
+                yield from _variant(other, None, depth + 1)
             continue
         default = value if isinstance(value, BaseModel) else None
         chosen = type(default) if default is not None else models[0]
@@ -55,11 +57,11 @@ def _model(model: type[BaseModel], given: BaseModel | None, depth: int) -> Itera
                 yield from _variant(other, chosen, depth + 1)
 
 
-def _variant(model: type[BaseModel], shown: type[BaseModel], depth: int) -> Iterator[str]:
-    """Another choice of ``type``, commented out: what differs from the one that is shown."""
+def _variant(model: type[BaseModel], shown: type[BaseModel] | None, depth: int) -> Iterator[str]:
+    """Another choice, commented out: what differs from the one that is shown, if one is."""
     yield from _comment(f"Or: {(model.__doc__ or '').strip().splitlines()[0]}", depth)
     for name, field in _fields(model):
-        common = shown.model_fields.get(name)
+        common = shown.model_fields.get(name) if shown is not None else None
         if name != "type" and common is not None and common.description == field.description:
             continue
         if name != "type":

@@ -11,7 +11,9 @@ from pydantic import Field
 from pipeline.config.base import Section
 from pipeline.config.data import Data
 from pipeline.config.evaluation import Evaluation, Serving
-from pipeline.config.model import BeamSearch, Model, Search, Tokenizer
+from pipeline.config.model import Model
+from pipeline.config.search import BeamSearch, Search
+from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
 
 Task = Literal["translation"]

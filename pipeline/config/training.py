@@ -8,14 +8,26 @@ from pydantic import Field, Tag
 
 from pipeline.config.base import Count, Positive, Section, by_type
 
+Tokenize = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
-class ConstantSchedule(Section):
-    """The learning rate stays as it is, after a warm-up."""
 
-    type: Literal["constant"] = Field(default="constant", description="The schedule.")
+Rate = Annotated[float, Field(gt=0.0)]
+Least = Annotated[float, Field(ge=0.0)]
+Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class _Warmed(Section):
+    """Rises over the warm-up first."""
+
     warmup_steps: Count = Field(
         default=0, description="Steps over which the learning rate rises from 0; 0: none."
     )
+
+
+class ConstantSchedule(_Warmed):
+    """The learning rate stays as it is, after a warm-up."""
+
+    type: Literal["constant"] = Field(default="constant", description="The schedule.")
 
 
 class InverseSqrtSchedule(Section):
@@ -27,7 +39,20 @@ class InverseSqrtSchedule(Section):
     )
 
 
-class ExponentialSchedule(Section):
+class NoamSchedule(Section):
+    """As Vaswani 2017 gives it: inverse_sqrt with a peak of learning_rate / √(depth · warmup)."""
+
+    type: Literal["noam"] = Field(default="noam", description="The schedule.")
+    warmup_steps: Positive = Field(
+        default=4000, description="Steps over which the learning rate rises from 0 to its peak."
+    )
+    depth: Positive = Field(
+        default=512,
+        description="Depth of the model. learning_rate is only a factor here, such as 1.0.",
+    )
+
+
+class ExponentialSchedule(_Warmed):
     """Stays, then falls by a factor for every so many steps."""
 
     type: Literal["exponential"] = Field(default="exponential", description="The schedule.")
@@ -40,20 +65,84 @@ class ExponentialSchedule(Section):
     )
 
 
+class CosineSchedule(_Warmed):
+    """Falls along half a cosine (Loshchilov and Hutter 2017)."""
+
+    type: Literal["cosine"] = Field(default="cosine", description="The schedule.")
+    steps: Positive | None = Field(
+        default=None, description="Where the minimum is reached; null: at training.max_steps."
+    )
+    minimum: Least = Field(default=0.0, description="The learning rate at the end.")
+
+
+class PlateauSchedule(_Warmed):
+    """Falls by a factor when the evaluations no longer get better."""
+
+    type: Literal["plateau"] = Field(default="plateau", description="The schedule.")
+    factor: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.5, description="Factor on the learning rate each time."
+    )
+    patience: Positive = Field(
+        default=2,
+        description="Evaluations without a better one, by early_stop.metric and min_delta.",
+    )
+    minimum: Least = Field(default=0.0, description="The learning rate goes no lower.")
+
+
 Schedule = Annotated[
     Annotated[ConstantSchedule, Tag("constant")]
     | Annotated[InverseSqrtSchedule, Tag("inverse_sqrt")]
-    | Annotated[ExponentialSchedule, Tag("exponential")],
+    | Annotated[NoamSchedule, Tag("noam")]
+    | Annotated[ExponentialSchedule, Tag("exponential")]
+    | Annotated[CosineSchedule, Tag("cosine")]
+    | Annotated[PlateauSchedule, Tag("plateau")],
     by_type("constant"),
 ]
 
 
 class EarlyStop(Section):
-    """Stops when the loss on the eval split no longer falls."""
+    """Stops when the eval split is no longer done better."""
 
-    patience: Positive = Field(default=3, description="Evaluations without a better loss.")
-    min_delta: Annotated[float, Field(ge=0.0)] = Field(
-        default=0.0, description="By how much a loss must be lower to be better."
+    patience: Positive = Field(default=3, description="Evaluations without a better one.")
+    min_delta: Least = Field(
+        default=0.0,
+        description="By how much one must be better, in nats a piece or BLEU points.",
+    )
+    metric: Literal["loss", "bleu"] = Field(
+        default="loss",
+        description="What evaluations are compared by, here and wherever the best one counts; "
+        "bleu: of answers that are really decoded.",
+    )
+
+
+class MovingAverage(Section):
+    """A moving average of the weights, which is evaluated and exported in their place."""
+
+    decay: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.999, description="What is kept of the average at each step."
+    )
+
+
+class CheckpointAverage(Section):
+    """The mean of the weights of several evaluations, which is exported (Vaswani 2017)."""
+
+    checkpoints: Annotated[int, Field(ge=2)] = Field(
+        default=5, description="How many evaluations' weights are averaged."
+    )
+    of: Literal["last", "best"] = Field(
+        default="last", description="Which: the last ones, or the best by early_stop.metric."
+    )
+
+
+class Reinforce(Section):
+    """How hard attention with training: reinforce is rewarded (Xu 2015, section 4.1)."""
+
+    baseline_decay: Momentum = Field(
+        default=0.9, description="What is kept of the moving mean of the reward at each step."
+    )
+    reward_weight: Least = Field(default=1.0, description="Weight of the reward in the loss.")
+    entropy_weight: Least = Field(
+        default=0.002, description="Weight of the entropy of where to look."
     )
 
 
@@ -72,11 +161,17 @@ class Training(Section):
         default=20, description="Passes over the train split at most; null: no limit."
     )
     max_steps: Positive | None = Field(default=None, description="Steps at most; null: no limit.")
-    max_minutes: Annotated[float, Field(gt=0.0)] | None = Field(
+    max_minutes: Rate | None = Field(
         default=None, description="Minutes of training at most; null: no limit."
     )
-    learning_rate: Annotated[float, Field(gt=0.0)] = Field(
-        default=0.001, description="Adam's learning rate, at its highest."
+    learning_rate: Rate = Field(default=0.001, description="Adam's learning rate, at its highest.")
+    beta_1: Momentum = Field(default=0.9, description="Adam's memory of the gradient.")
+    beta_2: Momentum = Field(default=0.98, description="Adam's memory of its square.")
+    epsilon: Rate = Field(default=1e-9, description="Adam's guard against a division by 0.")
+    weight_decay: Least = Field(
+        default=0.0,
+        description="AdamW: the share of each weight that goes at each step, times the learning "
+        "rate; offsets and normalisations keep theirs. 0: none.",
     )
     schedule: Schedule = Field(
         default=ConstantSchedule(), description="How the learning rate changes over the steps."
@@ -84,12 +179,38 @@ class Training(Section):
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         default=0.1, description="Probability spread over all pieces instead of the right one."
     )
-    clip_norm: Annotated[float, Field(gt=0.0)] | None = Field(
+    clip_norm: Rate | None = Field(
         default=1.0, description="Largest norm of all gradients together; null: no limit."
+    )
+    accumulate: Positive = Field(
+        default=1,
+        description="Batches whose gradients make one step; steps are what all keys count in.",
+    )
+    evaluate_every: Positive | None = Field(
+        default=None, description="Steps between two evaluations; null: after each epoch."
     )
     early_stop: EarlyStop | None = Field(
         default=EarlyStop(),
-        description="When to stop because the loss on the eval split no longer falls; null: never.",
+        description="When to stop because the eval split is no longer done better; null: never.",
+    )
+    validation_rows: Positive | None = Field(
+        default=None,
+        description="Rows of the eval split that are decoded at each evaluation, for BLEU; null: "
+        "none, or all where early_stop.metric is bleu.",
+    )
+    validation_tokenize: Tokenize = Field(
+        default="13a", description="sacreBLEU's tokenization for that; zh for Chinese targets."
+    )
+    ema: MovingAverage | None = Field(
+        default=None,
+        description="A moving average of the weights, to be evaluated and exported; null: none.",
+    )
+    average: CheckpointAverage | None = Field(
+        default=None,
+        description="Export the mean of several evaluations' weights; null: the best one's.",
+    )
+    reinforce: Reinforce = Field(
+        default=Reinforce(), description="For hard attention with training: reinforce."
     )
     checkpoint_seconds: Positive = Field(
         default=60, description="Seconds between checkpoints: what a killed run loses at most."
@@ -98,4 +219,14 @@ class Training(Section):
         default="float32",
         description="Number format of the computation; weights are always float32.",
     )
+    jit_compile: bool = Field(
+        default=False,
+        description="Whether XLA compiles the steps, once for each length of batches; not for "
+        "recurrent layers.",
+    )
     seed: Count = Field(default=17, description="Seed of the weights, of dropout and of shuffling.")
+    deterministic: bool = Field(
+        default=False,
+        description="Whether a training gives the same weights, bit for bit, wherever its "
+        "operations can; slower.",
+    )

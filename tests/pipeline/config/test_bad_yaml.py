@@ -44,7 +44,7 @@ CASES = {
             (
                 7,
                 "training.schedule.type: 'inverse_square' is not a choice; did you mean "
-                "inverse_sqrt? choices: constant, inverse_sqrt, exponential",
+                "inverse_sqrt? choices: constant, inverse_sqrt, noam, exponential, cosine, plateau",
             )
         ],
     ),
@@ -61,8 +61,8 @@ CASES = {
         [(5, "tokenizer.type: 'bpw' is not a choice; did you mean bpe? choices: uni")],
     ),
     "a choice without a variant": (
-        "model:\n  encoder:\n    type: transformer",
-        [(7, "model.encoder.type: 'transformer' is not a choice; choices: recurrent")],
+        "model:\n  encoder:\n    type: transformr",
+        [(7, "model.encoder.type: 'transformr' is not a choice; did you mean transformer?")],
     ),
     "text for a number": (
         "training: {learning_rate: fast}",

@@ -90,18 +90,6 @@ DATA_CASES = {
 
 # What follows these begins in line 4.
 CASES = {
-    "dot of different widths": (
-        "model:\n  attention: {score: dot}",
-        [
-            "5: model.attention.score: dot needs decoder and encoder of the same width, but the "
-            "decoder has 256 units and the encoder gives 2 x 256 = 512; set "
-            "model.decoder.units: 512, or use score: general"
-        ],
-    ),
-    "beam larger than the vocabulary": (
-        "tokenizer: {vocab_size: 50}\nsearch: {beam_size: 51}",
-        ["5: search.beam_size: 51 is more than the 50 pieces of tokenizer.vocab_size"],
-    ),
     "batch smaller than a row": (
         "training: {batch_tokens: 199}",
         [
@@ -112,10 +100,6 @@ CASES = {
     "endless": (
         "training: {max_epochs: null, early_stop: null}",
         ["4: training.max_epochs: training would never end"],
-    ),
-    "empty hypotheses": (
-        "search: {max_length_factor: 0, max_length_offset: 0}",
-        ["4: search.max_length_offset: with max_length_factor: 0 every hypothesis"],
     ),
     "floor that is not computed": (
         "evaluation:\n  metrics: [chrf]\n  floors: {bleu: 30}",
@@ -181,12 +165,9 @@ def test_other_sections(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "model: {attention: {score: dot}, decoder: {units: 512}}",
-        "model: {attention: {score: dot}, encoder: {bidirectional: false}}",
         "training: {batch_tokens: 200}",
         "evaluation: {metrics: [exact_match], floors: {exact_match: 0.97}}",
         "evaluation: {production: null}",
-        "search: {type: greedy}",
         "training: {max_epochs: null, max_minutes: 5}",
     ],
 )

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from components.corpus_gen import resolve
 from pipeline.config import Config, load
-from pipeline.config.model import BeamSearch, GreedySearch
+from pipeline.config.search import BeamSearch, GreedySearch
 from pipeline.config.training import ExponentialSchedule
 
 MINIMAL = "name: tiny\ndata:\n  train: {source: a.en, target: a.de}\n"

@@ -45,7 +45,7 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
     assert tokenizer["additionalProperties"] is False
     assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
     assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
-    assert len(content["properties"]["search"]["oneOf"]) == 2
+    assert len(content["properties"]["search"]["oneOf"]) == 3
 
 
 def _all_models(model: type) -> list[type]:

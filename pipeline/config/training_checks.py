@@ -1,0 +1,68 @@
+"""Trainings that cannot work, found before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.config.document import Problem
+from pipeline.config.model import TransformerDecoder, TransformerEncoder
+from pipeline.config.sections import Config
+from pipeline.config.training import CosineSchedule, PlateauSchedule, Training
+
+
+def impossible_training(config: Config) -> Iterator[Problem]:
+    """Yields what of ``training`` cannot work together, at the key to be changed."""
+    training = config.training
+    yield from _limits(training)
+    yield from _schedule(training)
+    if training.jit_compile:
+        yield from _compiled(config)
+
+
+def _limits(training: Training) -> Iterator[Problem]:
+    least = 2 * training.max_length
+    if training.batch_tokens < least:
+        message = (
+            f"{training.batch_tokens} does not hold one row of max_length: {training.max_length} "
+            f"on both sides; use at least {least}, or a lower max_length"
+        )
+        yield Problem(("training", "batch_tokens"), message)
+    limits = (training.max_epochs, training.max_steps, training.max_minutes, training.early_stop)
+    if all(limit is None for limit in limits):
+        message = "training would never end; set max_epochs, max_steps, max_minutes or early_stop"
+        yield Problem(("training", "max_epochs"), message)
+
+
+def _schedule(training: Training) -> Iterator[Problem]:
+    schedule, path = training.schedule, ("training", "schedule")
+    if isinstance(schedule, CosineSchedule):
+        end = schedule.steps or training.max_steps
+        if end is None:
+            message = "a cosine has to know its end; set steps, or training.max_steps"
+            yield Problem((*path, "steps"), message)
+        elif end <= schedule.warmup_steps:
+            message = f"the warm-up would still rise at the end of the schedule, step {end}; use "
+            yield Problem((*path, "warmup_steps"), f"{message}less than {end}, or more steps")
+    minimum = getattr(schedule, "minimum", 0.0)
+    if minimum > training.learning_rate:
+        message = f"{minimum:g} is more than learning_rate: {training.learning_rate:g}; use less"
+        yield Problem((*path, "minimum"), message)
+    stop = training.early_stop
+    if isinstance(schedule, PlateauSchedule) and stop and stop.patience <= schedule.patience:
+        message = (
+            f"early_stop.patience: {stop.patience} ends the training before the rate has fallen; "
+            f"use less than {stop.patience}, or a greater early_stop.patience"
+        )
+        yield Problem((*path, "patience"), message)
+
+
+def _compiled(config: Config) -> Iterator[Problem]:
+    sides = {"encoder": config.model.encoder, "decoder": config.model.decoder}
+    recurrent = [
+        f"model.{name}.type: {part.type}"
+        for name, part in sides.items()
+        if not isinstance(part, TransformerEncoder | TransformerDecoder)
+    ]
+    if recurrent:
+        message = "XLA cannot compile the training of recurrent layers, such as "
+        yield Problem(("training", "jit_compile"), f"{message}{' and '.join(recurrent)}; use false")

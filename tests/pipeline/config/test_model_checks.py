@@ -1,0 +1,185 @@
+"""Networks and searches that cannot work are refused when the file is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from components.errors import UserError
+from pipeline.config import load
+
+# What follows these begins in line 4.
+CASES = {
+    "dot of different widths": (
+        "model:\n  attention: {score: dot}",
+        [
+            "5: model.attention.score: dot needs decoder and encoder of the same width, but the "
+            "decoder has 256 units and the encoder gives 2 x 256 = 512; set "
+            "model.decoder.units: 512, or use score: general"
+        ],
+    ),
+    "beam larger than the vocabulary": (
+        "tokenizer: {vocab_size: 50}\nsearch: {beam_size: 51}",
+        ["5: search.beam_size: 51 is more than the 50 pieces of tokenizer.vocab_size"],
+    ),
+    "empty hypotheses": (
+        "search: {max_length_factor: 0, max_length_offset: 0}",
+        ["4: search.max_length_offset: with max_length_factor: 0 every hypothesis"],
+    ),
+    "dot of different widths, bahdanau": (
+        "model:\n  decoder: {type: bahdanau, units: 100}\n  attention: {score: cosine}",
+        ["6: model.attention.score: cosine needs decoder and encoder of the same width"],
+    ),
+    "a Transformer's memory is as wide as its embeddings": (
+        "model:\n  embedding: 128\n  encoder: {type: transformer}\n  attention: {score: dot}",
+        [
+            "7: model.attention.score: dot needs decoder and encoder of the same width, but the "
+            "decoder has 256 units and the encoder gives 128; set model.decoder.units: 128"
+        ],
+    ),
+    "unknown score": (
+        "model:\n  attention: {score: genral}",
+        ["5: model.attention.score: 'genral' is not a choice; did you mean general? choices: dot"],
+    ),
+    "unknown alignment in a mapping": (
+        "model:\n  attention: {alignment: {type: locl_p}}",
+        ["5: model.attention.alignment.type: 'locl_p' is not a choice; did you mean local_p?"],
+    ),
+    "window of nothing": (
+        "model:\n  attention: {alignment: {type: local_m, window: 0}}",
+        ["5: model.attention.alignment.window: must be at least 1; 0 was given"],
+    ),
+    "heads that do not divide": (
+        "model:\n  embedding: 128\n  encoder: {type: transformer, heads: 6}",
+        [
+            "6: model.encoder.heads: 6 heads do not divide the width model.embedding: 128; use "
+            "2, 4, 8, or another width"
+        ],
+    ),
+    "odd heads cannot turn": (
+        "model:\n  embedding: 6\n  encoder: {type: transformer, heads: 2, positions: rotary}",
+        ["6: model.encoder.positions: rotary turns pairs of numbers, but a head is 3 wide"],
+    ),
+    "more positions than are learned": (
+        "model:\n  encoder: {type: transformer, positions: learned, max_positions: 200}",
+        [
+            "5: model.encoder.max_positions: 200 is less than the 257 that training.max_length "
+            "and search.max_source_length allow; use at least 257"
+        ],
+    ),
+    "more positions to write than are learned": (
+        "model:\n  decoder: {type: transformer, positions: learned, max_positions: 512}",
+        ["5: model.decoder.max_positions: 512 is less than the 523 that training.max_length"],
+    ),
+    "more positions than the location score has": (
+        "model:\n  attention: {score: {type: location, max_source: 100}}",
+        ["5: model.attention.score: max_source: 100 is less than the 257 that"],
+    ),
+    "local_p without a recurrent query": (
+        "model:\n  decoder: {type: transformer}\n  attention: {alignment: local_p}",
+        ["6: model.attention.alignment: local_p predicts where to look from a recurrent state"],
+    ),
+    "REINFORCE without one choice a step": (
+        "model:\n  decoder: {type: transformer}\n  attention: {alignment: hard}",
+        ["6: model.attention.alignment: reinforce needs the one choice a step"],
+    ),
+    "a Transformer that does not look": (
+        "model:\n  decoder: {type: transformer}\n  attention: null",
+        ["6: model.attention: a transformer decoder sees its source through attention alone"],
+    ),
+    "one matrix for two tokenizers": (
+        "model: {tie_embeddings: all}",
+        ["4: model.tie_embeddings: all needs one tokenizer for both sides"],
+    ),
+    "one matrix for two widths": (
+        "model: {tie_embeddings: output, embedding: 100}",
+        [
+            "4: model.tie_embeddings: output needs embeddings as wide as the decoder, but they "
+            "have 100 and 256; set model.embedding: 256, or use none"
+        ],
+    ),
+    "no vectors": (
+        "model: {pretrained: {}}",
+        ["4: model.pretrained: names no file; give source, target or both"],
+    ),
+    "two files for one matrix": (
+        "tokenizer: {shared: true}\n"
+        "model: {tie_embeddings: all, pretrained: {source: a.txt, target: b.txt}}",
+        ["5: model.pretrained.target: with tie_embeddings: all there is one matrix"],
+    ),
+    "more answers than hypotheses": (
+        "search: {beam_size: 3, n_best: 4}",
+        ["4: search.n_best: 4 is more than beam_size: 3 can give"],
+    ),
+    "coverage without attention": (
+        "model: {attention: null}\nsearch: {coverage_penalty: 0.2}",
+        ["5: search.coverage_penalty: there is no coverage without attention"],
+    ),
+    "shortest above longest": (
+        "search: {min_length_factor: 3}",
+        ["4: search.min_length_factor: 3 is more than max_length_factor: 2"],
+    ),
+    "a key of another search": (
+        "search: {type: sampling, beam_size: 3}",
+        ["4: search.beam_size: unknown key for this type; it goes with type: beam"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_impossible(name: str, tmp_path: Path) -> None:
+    text, expected = CASES[name]
+    path = tmp_path / "x.yaml"
+    path.write_text(f"name: x\ndata:\n  train: {{source: a.en, target: a.de}}\n{text}\n")
+    with pytest.raises(UserError) as caught:
+        load(path)
+    lines = [line.removeprefix(f"{path}:") for line in caught.value.message.splitlines()]
+    assert len(lines) == len(expected), lines
+    for line, start in zip(lines, expected, strict=True):
+        assert line.startswith(start), line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: {attention: {score: dot}, decoder: {units: 512}}",
+        "model: {attention: {score: dot}, encoder: {bidirectional: false}}",
+        "model: {attention: null}",
+        "model: {encoder: {type: transformer}, decoder: {type: bahdanau, cell: gru}}",
+        "model: {decoder: {type: transformer}, attention: {score: dot, alignment: local_m}}",
+        "model: {attention: {alignment: {type: hard, training: reinforce}}}",
+        "model: {tie_embeddings: all}\ntokenizer: {shared: true}",
+        "search: {type: greedy}",
+        "search: {type: sampling, temperature: 0.7, top_p: 0.9}",
+    ],
+)
+def test_possible(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"name: x\ndata:\n  train: {{source: a.en, target: a.de}}\n{text}\n")
+    load(path)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "score"),
+    [("luong", "general"), ("bahdanau", "additive"), ("transformer", "scaled_dot")],
+)
+@pytest.mark.parametrize("attention", ["", ", attention: {alignment: soft}"])
+def test_each_decoder_has_its_papers_score(
+    decoder: str, score: str, attention: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        f"name: x\ndata: {{train: a.tsv}}\nmodel: {{decoder: {{type: {decoder}}}{attention}}}\n"
+    )
+    config = load(path)
+    assert config.model.attention is not None
+    assert config.model.attention.score.type == score
+
+
+def test_vectors_lie_beside_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("name: x\ndata: {train: a.tsv}\nmodel: {pretrained: {source: v/glove.txt}}\n")
+    pretrained = load(path).model.pretrained
+    assert pretrained is not None
+    assert pretrained.files() == {"source": str(tmp_path / "v" / "glove.txt")}

@@ -1,0 +1,129 @@
+"""The section ``training``: its choices, and what cannot work together."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+import pydantic
+import pytest
+
+from models.schedules import SCHEDULES, schedule
+from pipeline.config.annotations import models_in, type_of
+from pipeline.config.evaluation import Evaluation
+from pipeline.config.sections import Config
+from pipeline.config.training import Schedule, Tokenize, Training
+from pipeline.config.training_checks import impossible_training
+
+TRANSFORMER = {"encoder": {"type": "transformer"}, "decoder": {"type": "transformer"}}
+
+
+def problems(training: dict[str, Any], model: dict[str, Any] | None = None) -> list[str]:
+    config = Config.model_validate(
+        {
+            "name": "one",
+            "data": {"train": "a.tsv"},
+            "model": model or {},
+            "training": training,
+        }
+    )
+    found = impossible_training(config)
+    return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in found]
+
+
+def test_schedules() -> None:
+    assert [type_of(model) for model in models_in(Schedule)] == list(SCHEDULES)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_is_made_from_its_defaults(name: str) -> None:
+    training = Training.model_validate({"schedule": {"type": name}, "max_steps": 9})
+    settings = training.model_dump(mode="json")["schedule"]
+    made = schedule(training.learning_rate, settings, max_steps=training.max_steps)
+    assert 0.0 < float(made(0)) <= 1.001 * training.learning_rate
+
+
+def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
+    assert Evaluation.model_fields["tokenize"].annotation == Tokenize
+    assert "zh" in typing.get_args(Tokenize)
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        (
+            {"batch_tokens": 199},
+            "training.batch_tokens: 199 does not hold one row of max_length: 100",
+        ),
+        (
+            {"max_epochs": None, "early_stop": None},
+            "training.max_epochs: training would never end",
+        ),
+        (
+            {"schedule": {"type": "cosine"}},
+            "training.schedule.steps: a cosine has to know its end; set steps, or training.max",
+        ),
+        (
+            {"schedule": {"type": "cosine", "steps": 100, "warmup_steps": 100}},
+            "training.schedule.warmup_steps: the warm-up would still rise at the end of the "
+            "schedule, step 100; use less than 100, or more steps",
+        ),
+        (
+            {"schedule": {"type": "cosine", "steps": 100, "minimum": 0.1}, "learning_rate": 0.01},
+            "training.schedule.minimum: 0.1 is more than learning_rate: 0.01; use less",
+        ),
+        (
+            {"schedule": {"type": "plateau", "patience": 3}},
+            "training.schedule.patience: early_stop.patience: 3 ends the training before the rate",
+        ),
+        (
+            {"jit_compile": True},
+            "training.jit_compile: XLA cannot compile the training of recurrent layers, such as "
+            "model.encoder.type: recurrent and model.decoder.type: luong; use false",
+        ),
+    ],
+)
+def test_impossible(training: dict[str, Any], expected: str) -> None:
+    (found,) = problems(training)
+    assert found.startswith(expected)
+
+
+def test_one_recurrent_side_is_enough() -> None:
+    (found,) = problems({"jit_compile": True}, {"encoder": {"type": "transformer"}})
+    assert "such as model.decoder.type: luong; use false" in found
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"batch_tokens": 200},
+        {"max_epochs": None, "max_minutes": 5.0},
+        {"schedule": {"type": "cosine"}, "max_steps": 10},
+        {"schedule": {"type": "plateau", "patience": 3}, "early_stop": None},
+        {"schedule": {"type": "plateau", "patience": 2}},
+    ],
+)
+def test_possible(training: dict[str, Any]) -> None:
+    assert problems(training) == []
+    assert problems({**training, "jit_compile": True}, TRANSFORMER) == []
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"average": {"checkpoints": 1}},
+        {"average": {"of": "first"}},
+        {"ema": {"decay": 1.0}},
+        {"accumulate": 0},
+        {"evaluate_every": 0},
+        {"validation_rows": 0},
+        {"early_stop": {"metric": "chrf"}},
+        {"schedule": {"type": "plateau", "factor": 1.0}},
+        {"beta_2": 1.0},
+        {"weight_decay": -0.1},
+        {"epsilon": 0.0},
+    ],
+)
+def test_out_of_range(training: dict[str, Any]) -> None:
+    with pytest.raises(pydantic.ValidationError):
+        Training.model_validate(training)

@@ -26,6 +26,29 @@ def by_name(kind: str, choices: Mapping[str, T], name: str) -> T:
     raise ValueError(f"Unknown {kind} {name!r}.{hint} Choices: {', '.join(sorted(choices))}.")
 
 
+def spec(
+    kind: str, choices: Mapping[str, Any], value: str | Mapping[str, Any], **common: Any
+) -> Any:
+    """An instance of what ``value`` asks for: a name, or ``{"type": name, **options}``.
+
+    Args:
+        kind: what the choices are, for the error.
+        choices: the classes by their names.
+        value: the name, alone or with arguments of the constructor.
+        common: further arguments, the same for every choice.
+
+    Raises:
+        ValueError: there is no such name, no ``type``, or the class refuses an option's value.
+        TypeError: the class has no such option.
+    """
+    if not isinstance(value, Mapping):
+        return by_name(kind, choices, value)(**common)
+    options = dict(value)
+    if "type" not in options:
+        raise ValueError(f"A {kind} with options needs its name as 'type'; there are {options}.")
+    return by_name(kind, choices, options.pop("type"))(**options, **common)
+
+
 def layer_config(value: Any) -> Any:
     """A nested layer as plain data for ``get_config``."""
     return keras.saving.serialize_keras_object(value)

@@ -9,7 +9,7 @@ from keras import ops
 
 from models.attention.alignments import ALIGNMENTS
 from models.attention.scores import SCORES
-from models.serialization import by_name, register
+from models.serialization import register, spec
 
 
 @register
@@ -20,41 +20,39 @@ class Attention(keras.layers.Layer):
     ``prepare`` once and ``attend`` at every step; ``call`` does both.
 
     Args:
-        score: a name in ``SCORES``.
-        alignment: a name in ``ALIGNMENTS``.
-        score_options: further arguments of the score.
-        alignment_options: further arguments of the alignment.
+        score: a name in ``SCORES``, or ``{"type": name, **options}``.
+        alignment: a name in ``ALIGNMENTS``, or ``{"type": name, **options}``.
 
     Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, mask
     ``[batch, source]`` (true at real positions) or None. Gives the context ``[batch, target,
-    depth]`` and the alignment weights ``[batch, target, source]``.
+    depth]`` and the alignment weights ``[batch, target, source]``; both are zero where all of the
+    memory is masked.
+
+    Raises:
+        ValueError: there is no such score or alignment, or it refuses an option; when built, the
+            score refuses the depths.
 
     Example:
-        >>> attention = Attention(score="general", alignment="soft")
+        >>> attention = Attention(score="general", alignment={"type": "local_p", "window": 5})
         >>> context, weights = attention(query, memory, mask=mask)
     """
 
     def __init__(
         self,
-        score: str = "general",
-        alignment: str = "soft",
-        score_options: dict[str, Any] | None = None,
-        alignment_options: dict[str, Any] | None = None,
+        score: str | dict[str, Any] = "general",
+        alignment: str | dict[str, Any] = "soft",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "score": score,
-            "alignment": alignment,
-            "score_options": dict(score_options or {}),
-            "alignment_options": dict(alignment_options or {}),
-        }
-        self.score = by_name("score", SCORES, score)(
-            **self.settings["score_options"], dtype=self.dtype_policy, name="score"
-        )
-        self.alignment = by_name("alignment", ALIGNMENTS, alignment)(
-            **self.settings["alignment_options"], dtype=self.dtype_policy, name="alignment"
-        )
+        self.settings: dict[str, Any] = {"score": score, "alignment": alignment}
+        policy = self.dtype_policy
+        self.score = spec("score", SCORES, score, dtype=policy, name="score")
+        self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether weights are drawn in training, so that the draw has to be rewarded."""
+        return bool(self.alignment.stochastic)
 
     def build(
         self, query_shape: tuple[int | None, ...], memory_shape: tuple[int | None, ...]
@@ -67,7 +65,18 @@ class Attention(keras.layers.Layer):
         """What ``attend`` needs of a memory, computed once."""
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
+        mask = self.score.reach(mask)
         return {"keys": self.score.prepare(memory), "values": memory, "mask": mask}
+
+    def draw(self, prepared: dict[str, Any]) -> dict[str, Any]:
+        """A prepared memory with the random numbers for all looks at it in training.
+
+        A decoder that looks from inside of a loop calls this before the loop; without it every
+        look draws its own, which changes the state of a generator. Alignments that never sample
+        leave the memory as it is.
+        """
+        drawn = self.alignment.draw()
+        return prepared if drawn is None else {**prepared, "drawn": drawn}
 
     def attend(
         self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
@@ -81,16 +90,28 @@ class Attention(keras.layers.Layer):
                 default the first, second, ... of the queries given.
             training: whether alignments that sample do so.
         """
+        context, weights, _ = self.look(query, prepared, position, training)
+        return context, weights
+
+    def look(
+        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
+    ) -> tuple[Any, Any, Any]:
+        """As ``attend``, and the distribution that the weights were drawn from.
+
+        The distribution is ``[batch, target, source]``: the weights themselves, unless the
+        alignment is a hard one.
+        """
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
-        weights = self.alignment(
+        weights, distribution = self.alignment.look(
             self.score.match(query, prepared["keys"]),
             mask=prepared["mask"][:, None, :],
             query=query,
             position=position,
             training=training,
+            drawn=prepared.get("drawn"),
         )
-        return ops.matmul(weights, prepared["values"]), weights
+        return ops.matmul(weights, prepared["values"]), weights, distribution
 
     def call(
         self, query: Any, memory: Any, mask: Any = None, training: bool = False

@@ -1,7 +1,4 @@
-"""Alignments: from scores to the weights with which the source is looked at.
-
-A new alignment is one class here and one line in ``ALIGNMENTS``.
-"""
+"""What every alignment is, and the softmax that most are made of."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.serialization import register
+MASKED = -1e9  # the score of what is masked, below all others and still a number
 
 
 class Alignment(keras.layers.Layer):
@@ -18,9 +15,16 @@ class Alignment(keras.layers.Layer):
 
     Shapes: scores and weights ``[batch, target, source]``; mask ``[batch, 1 or target, source]``,
     true where the source may be looked at, or None. Weights are at least 0, and exactly 0 where
-    the mask is false. For alignments that predict where to look there are the query ``[batch,
-    target, depth]`` and its position among the decoder's steps, ``[batch or 1, target]``.
+    the mask is false; where all is masked they are all 0. For alignments that predict where to
+    look there are the query ``[batch, target, depth]`` and its position among the decoder's
+    steps, ``[batch or 1, target]``; for those that sample there is what ``draw`` gave.
+
+    Attributes:
+        stochastic: whether weights are drawn in training so that gradients reach the scores only
+            by a reward (see ``models.reinforce``).
     """
+
+    stochastic: bool = False
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
@@ -30,6 +34,14 @@ class Alignment(keras.layers.Layer):
         """Makes the weights, for those that have any; the query's depth must be known."""
         self.built = True
 
+    def draw(self) -> Any:
+        """What the random numbers of one sequence are made of, or None where none are needed.
+
+        Drawn once outside of a decoder's loop it serves all of its steps: generators have a
+        state, and a loop's body must not change what stands outside of it.
+        """
+        return None
+
     def call(
         self,
         scores: Any,
@@ -37,8 +49,24 @@ class Alignment(keras.layers.Layer):
         query: Any = None,
         position: Any = None,
         training: bool = False,
+        drawn: Any = None,
     ) -> Any:
         raise TypeError(f"{type(self).__name__} does not say how scores become weights.")
+
+    def look(
+        self,
+        scores: Any,
+        mask: Any = None,
+        query: Any = None,
+        position: Any = None,
+        training: bool = False,
+        drawn: Any = None,
+    ) -> tuple[Any, Any]:
+        """The weights, and the distribution they were drawn from: by default themselves."""
+        weights = self(
+            scores, mask=mask, query=query, position=position, training=training, drawn=drawn
+        )
+        return weights, weights
 
 
 def masked_softmax(scores: Any, mask: Any = None) -> Any:
@@ -48,30 +76,8 @@ def masked_softmax(scores: Any, mask: Any = None) -> Any:
         return ops.softmax(scores, axis=-1)
     # Not minus infinity: a row without any true entry must give zeros and no NaN, in the
     # gradient too.
-    scores = ops.where(mask, scores, -1e9)
+    scores = ops.where(mask, scores, MASKED)
     peak = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
-    weights = ops.exp(scores - peak) * ops.cast(mask, "float32")
+    weights = ops.exp(scores - ops.maximum(peak, MASKED)) * ops.cast(mask, "float32")
     total = ops.sum(weights, axis=-1, keepdims=True)
     return weights / ops.maximum(total, 1e-9)
-
-
-@register
-class SoftAlignment(Alignment):
-    """The softmax of the scores: every unmasked position gets some weight.
-
-    Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and
-    Translate", §3.1; Luong et al. 2015, eq. 7.
-    """
-
-    def call(
-        self,
-        scores: Any,
-        mask: Any = None,
-        query: Any = None,
-        position: Any = None,
-        training: bool = False,
-    ) -> Any:
-        return ops.cast(masked_softmax(scores, mask), self.compute_dtype)
-
-
-ALIGNMENTS: dict[str, type[Alignment]] = {"soft": SoftAlignment}

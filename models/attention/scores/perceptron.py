@@ -1,0 +1,101 @@
+"""Scores that a perceptron of one hidden layer gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from models.attention.scores.base import Score, Shape
+from models.serialization import register
+
+
+class PerceptronScore(Score):
+    """Base of the perceptrons: v · tanh(q's share + k's share); the depths may differ.
+
+    The hidden layer is ``[..., target, source, units]``, the largest tensor of any score. The
+    keys' share is computed once a sentence.
+
+    Args:
+        units: the width of the hidden layer; None for the query's depth.
+
+    Raises:
+        ValueError: ``units`` is below 1.
+    """
+
+    def __init__(self, units: int | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        if units is not None and units < 1:
+            raise ValueError(f"A perceptron needs at least 1 unit, not {units}.")
+        self.units = units
+
+    def build(self, query_shape: Shape, keys_shape: Shape) -> None:
+        width = self.units or query_shape[-1]
+        self._build_hidden(query_shape[-1], keys_shape[-1], width)
+        self.vector = self.add_weight(name="vector", shape=(width, 1), initializer="glorot_uniform")
+        super().build(query_shape, keys_shape)
+
+    def match(self, query: Any, prepared: Any) -> Any:
+        ours = self._of_query(query)[..., :, None, :]
+        hidden = ops.tanh(ours + prepared[..., None, :, :])
+        return ops.matmul(hidden, self._cast(self.vector))[..., 0]
+
+    def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
+        """Makes the weights of the hidden layer."""
+        raise TypeError(f"{type(self).__name__} does not say which weights it has.")
+
+    def _of_query(self, query: Any) -> Any:
+        """The query's share of the hidden layer, ``[..., target, units]``."""
+        raise TypeError(f"{type(self).__name__} does not say what it makes of a query.")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+@register
+class AdditiveScore(PerceptronScore):
+    """v · tanh(W q + U k + b).
+
+    Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and Translate",
+    §A.1.2, with the bias that the paper leaves out of its formulas. Arguments and shapes as in
+    ``PerceptronScore``.
+    """
+
+    def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
+        self.query_kernel = self.add_weight(
+            name="query_kernel", shape=(query_depth, width), initializer="glorot_uniform"
+        )
+        self.key_kernel = self.add_weight(
+            name="key_kernel", shape=(key_depth, width), initializer="glorot_uniform"
+        )
+        self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
+
+    def prepare(self, keys: Any) -> Any:
+        # The bias is added here, once a sentence.
+        return ops.matmul(keys, self._cast(self.key_kernel)) + self._cast(self.bias)
+
+    def _of_query(self, query: Any) -> Any:
+        return ops.matmul(query, self._cast(self.query_kernel))
+
+
+@register
+class ConcatScore(PerceptronScore):
+    """v · tanh(W [q; k]).
+
+    Luong et al. 2015, §3.1, "concat". W [q; k] is the sum of two products with the upper and the
+    lower part of W: the vectors are never joined. Arguments and shapes as in ``PerceptronScore``.
+    """
+
+    def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
+        self.query_depth = query_depth
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(query_depth + key_depth, width),
+            initializer="glorot_uniform",
+        )
+
+    def prepare(self, keys: Any) -> Any:
+        return ops.matmul(keys, self._cast(self.kernel)[self.query_depth :])
+
+    def _of_query(self, query: Any) -> Any:
+        return ops.matmul(query, self._cast(self.kernel)[: self.query_depth])

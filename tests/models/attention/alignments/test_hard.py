@@ -1,0 +1,128 @@
+"""What hard alignments draw, and how their gradients go."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.attention.alignments import HardAlignment, masked_softmax
+
+SCORES = np.array([0.0, 1.0, 2.0, -1.0, 3.0], "float32")
+MASK = np.array([1, 1, 1, 1, 0], bool)
+
+
+def numpy(x):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float64"))
+
+
+def rows(batch, target=1):
+    scores = np.broadcast_to(SCORES, (batch, target, 5)).copy()
+    return scores, np.broadcast_to(MASK, (batch, 1, 5))
+
+
+def hard(**options):
+    return HardAlignment(**{"expectation": 0.0, "seed": 5, **options})
+
+
+@pytest.mark.parametrize("training", ["reinforce", "straight_through"])
+def test_draws_follow_the_softmax(training):
+    scores, mask = rows(500, 8)
+    weights = numpy(hard(training=training)(scores, mask=mask, training=True))
+    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(weights.max(-1), 1.0, atol=1e-6)
+    assert (weights[..., 4] == 0).all()
+    expected = numpy(masked_softmax(SCORES, MASK))[:4] * 4000
+    found = weights.sum((0, 1))[:4]
+    # Chi-square with 3 degrees of freedom: 16.3 is exceeded once in a thousand seeds.
+    assert ((found - expected) ** 2 / expected).sum() < 16.3
+
+
+def test_draws_differ_from_call_to_call_and_come_again_with_the_seed():
+    scores, mask = rows(50)
+    first, other = hard(), hard()
+    calls = [numpy(first(scores, mask=mask, training=True)) for _ in range(2)]
+    assert (calls[0] != calls[1]).any()
+    for call in calls:
+        np.testing.assert_array_equal(numpy(other(scores, mask=mask, training=True)), call)
+
+
+def test_steps_in_a_loop_draw_what_they_draw_at_once():
+    scores, mask = rows(20, 6)
+    layer = hard(expectation=0.5)
+    drawn = layer.draw()
+    whole = numpy(layer(scores, mask=mask, training=True, drawn=drawn))
+    steps = [
+        numpy(
+            layer(
+                scores[:, t : t + 1],
+                mask=mask,
+                position=np.full((20, 1), t),
+                training=True,
+                drawn=drawn,
+            )
+        )
+        for t in range(6)
+    ]
+    np.testing.assert_array_equal(np.concatenate(steps, axis=1), whole)
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "high"), [(0.0, 0, 0), (0.3, 240, 360), (1.0, 1000, 1000)]
+)
+def test_a_share_of_the_rows_is_soft(share, low, high):
+    scores, mask = rows(1000, 2)
+    layer = hard(expectation=share)
+    weights, distribution = layer.look(scores, mask=mask, training=True)
+    soft = (numpy(weights) == numpy(distribution)).all(-1)
+    assert (soft.all(-1) == soft.any(-1)).all()  # a row is soft at all of its steps or at none
+    assert low <= soft[:, 0].sum() <= high
+
+
+@pytest.mark.parametrize("training", ["reinforce", "straight_through"])
+def test_inference_takes_the_best_and_says_how_sure_it_was(training):
+    scores, mask = rows(2)
+    weights, distribution = hard(training=training).look(scores, mask=mask)
+    assert numpy(weights)[:, 0].tolist() == [[0, 0, 1, 0, 0]] * 2
+    np.testing.assert_allclose(numpy(distribution), numpy(masked_softmax(scores, mask)))
+
+
+def test_only_rewarded_draws_are_stochastic():
+    assert hard(training="reinforce").stochastic
+    assert not hard(training="straight_through").stochastic
+
+
+@pytest.mark.parametrize(
+    ("options", "learns"),
+    [
+        ({"training": "reinforce"}, False),
+        ({"training": "straight_through"}, True),
+        ({"training": "reinforce", "expectation": 1.0}, True),
+    ],
+)
+def test_gradients_pass_as_if_soft_or_not_at_all(options, learns):
+    import tensorflow as tf
+
+    taste = tf.constant([[[1.0, -2.0, 3.0, 0.5, 7.0]]])
+    scores, mask = rows(3, 2)
+    scores = tf.constant(scores)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(scores)
+        value = tf.reduce_sum(hard(**options)(scores, mask=mask, training=True) * taste)
+        soft = tf.reduce_sum(masked_softmax(scores, mask) * taste)
+    expected = tape.gradient(soft, scores)
+    found = tape.gradient(value, scores)
+    if learns:
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    else:
+        assert found is None or not np.any(found)
+
+
+def test_the_distribution_has_a_gradient():
+    import tensorflow as tf
+
+    scores, mask = rows(3, 2)
+    scores = tf.constant(scores)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        _, distribution = hard().look(scores, mask=mask, training=True)
+        value = tf.reduce_sum(distribution[..., 0])
+    assert np.any(tape.gradient(value, scores))

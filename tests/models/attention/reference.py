@@ -1,0 +1,106 @@
+"""The formulas of the scores and alignments, one number at a time, in float64."""
+
+import math
+
+import numpy as np
+
+
+def number(name, q, k, s, weights):
+    """The score of one query vector with one key vector at source position ``s``."""
+    if name == "dot":
+        return q @ k
+    if name == "scaled_dot":
+        return q @ k / math.sqrt(len(q))
+    if name == "general":
+        (kernel,) = weights
+        return q @ kernel.T @ k
+    if name == "additive":
+        query_kernel, key_kernel, bias, vector = weights
+        return vector[:, 0] @ np.tanh(query_kernel.T @ q + key_kernel.T @ k + bias)
+    if name == "concat":
+        kernel, vector = weights
+        return vector[:, 0] @ np.tanh(kernel.T @ np.concatenate([q, k]))
+    if name == "cosine":
+        (temperature,) = weights
+        return np.exp(temperature) * (q @ k) / (np.linalg.norm(q) * np.linalg.norm(k))
+    if name == "location":
+        (kernel,) = weights
+        return (kernel.T @ q)[s] if s < kernel.shape[1] else -np.inf
+    raise KeyError(name)
+
+
+def scores(name, query, keys, weights):
+    """``[batch, target, source]``."""
+    weights = [np.asarray(w, "float64") for w in weights]
+    query, keys = np.asarray(query, "float64"), np.asarray(keys, "float64")
+    found = np.zeros((query.shape[0], query.shape[1], keys.shape[1]))
+    for b, t, s in np.ndindex(*found.shape):
+        found[b, t, s] = number(name, query[b, t], keys[b, s], s, weights)
+    return found
+
+
+def softmax(z):
+    """Of a vector, of which there may be nothing."""
+    e = np.exp(z - z.max()) if len(z) else z
+    return e / e.sum() if len(z) else z
+
+
+def sparsemax(z):
+    """max(z - τ, 0); no k of the scores may weigh more than 1, and those above τ weigh just that.
+
+    So τ is the greatest of (the sum of the k best - 1) / k over all k.
+    """
+    threshold = max((np.sort(z)[len(z) - k :].sum() - 1) / k for k in range(1, len(z) + 1))
+    return np.maximum(z - threshold, 0)
+
+
+def align(name, z, q, t, options, weights):
+    """The weights of one step: scores ``z`` of the true source positions, query vector, step."""
+    if not len(z):
+        return z
+    steps = np.arange(len(z))
+    found = np.zeros(len(z))
+    if name == "soft":
+        found = softmax(z)
+    elif name == "hard":
+        found[np.argmax(z)] = 1
+    elif name == "sparsemax":
+        found = sparsemax(z)
+    elif name == "top_k":
+        best = np.argsort(-z, kind="stable")[: options["k"]]
+        found[best] = softmax(z[best])
+    elif name == "local_m":
+        inside = np.abs(steps - min(t, len(z) - 1)) <= options["window"]
+        found[inside] = softmax(z[inside])
+    elif name == "local_p":
+        kernel, vector = (np.asarray(w, "float64") for w in weights)
+        centre = len(z) / (1 + np.exp(-(np.tanh(q @ kernel) @ vector[:, 0])))
+        inside = np.abs(steps - centre) <= options["window"]
+        found[inside] = softmax(z[inside])
+        deviation = options["window"] / 2
+        found *= np.exp(-((steps - centre) ** 2) / (2 * deviation**2))
+    else:
+        raise KeyError(name)
+    return found
+
+
+def alignment(name, scored, query, lengths, options, weights, position=None):
+    """``[batch, target, source]``: 0 behind each row's length."""
+    found = np.zeros(scored.shape)
+    for b, t in np.ndindex(*scored.shape[:2]):
+        true = scored[b, t, : lengths[b]].astype("float64")
+        step = t if position is None else position[b, t]
+        query_vector = np.asarray(query[b, t], "float64")
+        found[b, t, : lengths[b]] = align(name, true, query_vector, step, options, weights)
+    return found
+
+
+def differences(function, x, step=1e-6):
+    """The gradient of a scalar function at ``x``, by central differences."""
+    x = np.asarray(x, "float64")
+    gradient = np.zeros_like(x)
+    for index in np.ndindex(*x.shape):
+        move = np.zeros_like(x)
+        move[index] = step
+        gradient[index] = (function(x + move) - function(x - move)) / (2 * step)
+    return gradient

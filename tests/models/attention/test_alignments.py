@@ -1,0 +1,202 @@
+"""Every alignment against its formula, and what alignments promise to all who use them."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.attention import ALIGNMENTS
+from models.attention.alignments import masked_softmax
+from tests.models.attention import reference
+
+RANDOM = np.random.default_rng(7)
+SOURCE = 9
+LENGTHS = [9, 4, 1, 0]
+CASES = [
+    ("soft", {}),
+    ("hard", {}),
+    ("sparsemax", {}),
+    ("top_k", {"k": 3}),
+    ("top_k", {"k": 20}),
+    ("local_m", {"window": 1}),
+    ("local_m", {"window": 30}),
+    ("local_p", {"window": 1}),
+    ("local_p", {"window": 4, "units": 3}),
+]
+SMOOTH = [case for case in CASES if case[0] not in ("hard",)]
+
+
+def made(name, depth=5, dtype="float32", **options):
+    layer = ALIGNMENTS[name](dtype=dtype, **options)
+    layer.build((None, None, depth))
+    trainable = [RANDOM.normal(size=w.shape) for w in layer.trainable_weights]
+    for weight, value in zip(layer.trainable_weights, trainable, strict=True):
+        weight.assign(value)
+    return layer
+
+
+def inputs(scale=2.0):
+    scores = (RANDOM.normal(size=(4, 6, SOURCE)) * scale).astype("float32")
+    query = RANDOM.normal(size=(4, 6, 5)).astype("float32")
+    mask = np.arange(SOURCE) < np.array(LENGTHS)[:, None, None]
+    return scores, query, mask
+
+
+def numpy(x, dtype="float64"):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, dtype))
+
+
+def weights_of(layer):
+    return [numpy(w) for w in layer.trainable_weights]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_equals_the_formula(name, options):
+    scores, query, mask = inputs()
+    layer = made(name, **options)
+    found = numpy(layer(scores, mask=mask, query=query))
+    expected = reference.alignment(name, scores, query, LENGTHS, options, weights_of(layer))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert (found[~np.broadcast_to(mask, found.shape)] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_without_a_mask_all_is_seen(name, options):
+    scores, query, _ = inputs()
+    layer = made(name, **options)
+    everything = np.ones((4, 1, SOURCE), bool)
+    expected = numpy(layer(scores, mask=everything, query=query))
+    np.testing.assert_allclose(numpy(layer(scores, query=query)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_a_mask_may_differ_from_step_to_step(name, options):
+    """As that of self-attention does, which sees nothing behind its own position."""
+    scores, query, _ = inputs()
+    layer = made(name, **options)
+    causal = np.broadcast_to(np.tri(6, SOURCE, dtype=bool), (4, 6, SOURCE))
+    found = numpy(layer(scores, mask=causal, query=query))
+    for t in range(6):
+        alone = layer(
+            scores[:, t : t + 1, : t + 1], query=query[:, t : t + 1], position=np.array([[t]])
+        )
+        np.testing.assert_allclose(found[:, t : t + 1, : t + 1], numpy(alone), atol=1e-5)
+        assert (found[:, t, t + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "options"), [*CASES, ("hard", {"training": "straight_through"})])
+def test_where_nothing_scores_nothing_is_seen(name, options):
+    """Scores of minus infinity, as of a location beyond the longest source, are no NaN."""
+    scores, query, mask = inputs()
+    scores[:, :, 2:] = -np.inf
+    for training in (False, True):
+        weights = numpy(made(name, **options)(scores, mask=mask, query=query, training=training))
+        assert np.isfinite(weights).all()
+        assert (weights[3] == 0).all()
+        assert (weights[:, :, 2:] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "options"), SMOOTH)
+def test_gradients_by_finite_differences(name, options):
+    """Of the scores, the query and the weights, for a loss that tells all weights apart."""
+    import tensorflow as tf
+
+    scores, query, mask = inputs(scale=1.0)
+    layer = made(name, **options)
+    taste = RANDOM.normal(size=scores.shape)
+    arguments = [tf.constant(scores), tf.constant(query)]
+    with tf.GradientTape() as tape:
+        tape.watch(arguments)
+        weights = layer(arguments[0], mask=mask, query=arguments[1])
+        value = tf.reduce_sum(tf.cast(weights, "float64") * taste)
+    found = tape.gradient(value, [*arguments, *(w.value for w in layer.trainable_weights)])
+
+    def loss(scores, query, *weights):
+        return (taste * reference.alignment(name, scores, query, LENGTHS, options, weights)).sum()
+
+    everything = [scores, query, *weights_of(layer)]
+    for i, gradient in enumerate(found):
+        expected = reference.differences(
+            lambda x, i=i: loss(*everything[:i], x, *everything[i + 1 :]), everything[i]
+        )
+        gradient = np.zeros_like(expected) if gradient is None else np.asarray(gradient)
+        np.testing.assert_allclose(gradient, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("hard", {"training": "reinforced"}, "'reinforced'.*straight_through"),
+        ("hard", {"expectation": 1.5}, "from 0 to 1, not 1.5"),
+        ("top_k", {"k": 0}, "k from 1, not 0"),
+        ("local_m", {"window": 0}, "at least 1 to either side, not 0"),
+        ("local_p", {"window": -1}, "at least 1 to either side, not -1"),
+        ("local_p", {"units": 0}, "at least 1 unit, not 0"),
+    ],
+)
+def test_impossible_options_are_refused(name, options, words):
+    with pytest.raises(ValueError, match=words):
+        ALIGNMENTS[name](**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*CASES, ("hard", {"training": "straight_through", "expectation": 0.25, "seed": 3})],
+)
+def test_config_round_trip(name, options):
+    layer = ALIGNMENTS[name](name="mine", dtype="float32", **options)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert type(again) is type(layer)
+    assert again.get_config() == layer.get_config()
+    assert options.items() <= layer.get_config().items()
+
+
+def test_softmax_equals_the_formula():
+    scores = RANDOM.normal(size=(2, 3, 4)) * 5
+    mask = np.array([[[1, 1, 1, 0]], [[1, 0, 1, 1]]], bool)
+    expected = np.exp(scores) * mask
+    expected /= expected.sum(-1, keepdims=True)
+    found = masked_softmax(scores.astype("float32"), mask)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_softmax_does_not_overflow():
+    scores = np.array([[[1e4, 1e4 - 1, -1e4]]], "float32")
+    expected = reference.softmax(scores[0, 0].astype("float64"))
+    np.testing.assert_allclose(numpy(masked_softmax(scores))[0, 0], expected, atol=1e-6)
+    mask = np.ones((1, 1, 3), bool)
+    np.testing.assert_allclose(numpy(masked_softmax(scores, mask))[0, 0], expected, atol=1e-6)
+
+
+def test_sparsemax_by_hand():
+    """Martins and Astudillo 2016, §2.3: in two dimensions it is a line between two plateaus."""
+    differences = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0], "float32")
+    scores = np.stack([differences, np.zeros(7, "float32")], axis=-1)[None]
+    found = numpy(ALIGNMENTS["sparsemax"]()(scores))[0, :, 0]
+    np.testing.assert_allclose(found, [0, 0, 0.25, 0.5, 0.75, 1, 1], atol=1e-6)
+
+
+def test_top_k_takes_the_first_of_equals():
+    found = numpy(ALIGNMENTS["top_k"](k=2)(np.array([[[1.0, 3.0, 1.0, 1.0]]], "float32")))
+    assert (found[0, 0] > 0).tolist() == [True, True, False, False]
+    np.testing.assert_allclose(found.sum(), 1.0, atol=1e-6)
+
+
+def test_local_m_follows_the_position_and_stays_in_the_source():
+    layer = made("local_m", window=1)
+    mask = np.array([[[1] * 7 + [0] * 2]], bool)
+    scores = np.zeros((1, 4, SOURCE), "float32")
+    found = numpy(layer(scores, mask=mask, position=np.array([[0, 3, 6, 50]])))
+    assert [np.flatnonzero(row).tolist() for row in found[0]] == [[0, 1], [2, 3, 4], [5, 6], [5, 6]]
+
+
+def test_local_p_measures_the_true_source():
+    """p = S · sigmoid(0) = S / 2 where the vector is zero; σ = D / 2."""
+    layer = made("local_p", window=2)
+    layer.vector.assign(keras.ops.zeros_like(layer.vector))
+    mask = np.arange(SOURCE) < np.array([8, 4])[:, None, None]
+    scores = np.zeros((2, 1, SOURCE), "float32")
+    found = numpy(layer(scores, mask=mask, query=np.ones((2, 1, 5), "float32")))[:, 0]
+    gauss = np.exp(-np.array([4.0, 1, 0, 1, 4]) / 2)
+    np.testing.assert_allclose(found[0, 2:7], gauss / 5, atol=1e-6)
+    np.testing.assert_allclose(found[1, :4], gauss[:4] / 4, atol=1e-6)
+    assert found[0, [0, 1, 7, 8]].max() == found[1, 4:].max() == 0

@@ -1,0 +1,97 @@
+import keras
+import numpy as np
+import pytest
+
+from models.attention import SCORES, Pointer
+from tests.models.attention import reference
+
+RANDOM = np.random.default_rng(13)
+LENGTHS = [5, 3, 0]
+MASK = np.arange(5) < np.array(LENGTHS)[:, None]
+
+
+def inputs():
+    query = RANDOM.normal(size=(3, 2, 4)).astype("float32")
+    return query, RANDOM.normal(size=(3, 5, 4)).astype("float32")
+
+
+def made(score="additive", clip=None, **options):
+    pointer = Pointer(score, clip, **options)
+    pointer.build((None, None, 4), (None, None, 4))
+    pointer.set_weights([RANDOM.normal(size=w.shape) for w in pointer.get_weights()])
+    return pointer
+
+
+def numpy(x, dtype="float64"):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, dtype))
+
+
+@pytest.mark.parametrize("clip", [None, 2.0])
+@pytest.mark.parametrize("score", sorted(SCORES))
+def test_equals_the_formula(score, clip):
+    query, memory = inputs()
+    pointer = made(score, clip)
+    scores = reference.scores(score, query, memory, [numpy(w) for w in pointer.weights])
+    scores = scores if clip is None else clip * np.tanh(scores)
+    expected = reference.alignment("soft", scores, query, LENGTHS, {}, [])
+    np.testing.assert_allclose(numpy(pointer(query, memory, MASK)), expected, atol=1e-5)
+    logits = numpy(pointer.logits(query, pointer.prepare(memory, MASK)))
+    seen = np.broadcast_to(MASK[:, None], logits.shape)
+    np.testing.assert_allclose(logits[seen], scores[seen], atol=1e-5)
+    assert (logits[~seen] < -1e8).all()
+
+
+def test_what_is_no_choice_now_has_no_probability():
+    query, memory = inputs()
+    pointer = made()
+    choices = RANDOM.random((3, 2, 5)) < 0.5
+    choices[0, 0] = False
+    found = numpy(pointer(query, memory, MASK, choices))
+    allowed = choices & MASK[:, None]
+    assert (found[~allowed] == 0).all()
+    np.testing.assert_allclose(found.sum(-1), allowed.any(-1), atol=1e-6)
+    free = numpy(pointer(query, memory, MASK))  # the ratios of those left stay
+    kept = np.where(allowed, free, 0)
+    total = kept.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found * total, kept, atol=1e-6)
+
+
+def test_without_a_mask_every_position_can_be_chosen():
+    query, memory = inputs()
+    assert (numpy(made()(query, memory)) > 0).all()
+
+
+def test_gradients_are_finite_where_nothing_can_be_chosen():
+    import tensorflow as tf
+
+    query, memory = (tf.constant(x) for x in inputs())
+    pointer = made(clip=10.0)
+    with tf.GradientTape() as tape:
+        tape.watch([query, memory])
+        value = tf.reduce_sum(pointer(query, memory, MASK)[..., 0])
+    for gradient in tape.gradient(value, [query, memory, *pointer.trainable_variables]):
+        assert np.isfinite(gradient).all()
+
+
+def test_low_precision_gives_float32_probabilities():
+    query, memory = inputs()
+    exact = made(clip=10.0)
+    rough = Pointer(clip=10.0, dtype="mixed_bfloat16")
+    rough.build(query.shape, memory.shape)
+    rough.set_weights(exact.get_weights())
+    found = rough(query, memory, MASK)
+    assert keras.backend.standardize_dtype(found.dtype) == "float32"
+    np.testing.assert_allclose(numpy(found), numpy(exact(query, memory, MASK)), atol=0.1)
+
+
+@pytest.mark.parametrize("clip", [0.0, -1.0])
+def test_a_clip_that_is_not_positive_is_refused(clip):
+    with pytest.raises(ValueError, match="above 0"):
+        Pointer(clip=clip)
+
+
+def test_config_round_trip():
+    layer = Pointer({"type": "concat", "units": 3}, 10.0, name="points")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert again.get_config() == layer.get_config()
+    assert again.score.units == 3

@@ -1,0 +1,161 @@
+"""The reward's loss against its formula, its gradient, and what it teaches."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.attention.alignments import HardAlignment
+from models.reinforce import Reinforce
+
+RANDOM = np.random.default_rng(11)
+MASK = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], "float32")
+
+
+def inputs():
+    """Three rows of 3, 1 and no real pieces; the first looks at 4 positions, the others at 3."""
+    logp = -RANDOM.uniform(0.1, 3.0, size=(3, 3)).astype("float32")
+    distribution = RANDOM.dirichlet(np.ones(4), size=(3, 3)).astype("float32")
+    distribution[1:, :, 3] = 0
+    distribution /= distribution.sum(-1, keepdims=True)
+    alignments = np.eye(4, dtype="float32")[RANDOM.integers(0, 3, size=(3, 3))]
+    return logp, alignments, distribution
+
+
+def reference(logp, alignments, distribution, baseline, reward_weight, entropy_weight):
+    """One choice at a time, in float64; also the mean reward of the rows with pieces."""
+    loss, rewards = 0.0, []
+    for b in range(2):
+        length = int(MASK[b].sum())
+        reward = logp[b, :length].astype("float64").mean()
+        rewards.append(reward)
+        for t in range(length):
+            p = distribution[b, t].astype("float64")
+            p = p[p > 0]
+            chosen = np.log(distribution[b, t, alignments[b, t].argmax()], dtype="float64")
+            loss -= reward_weight * (reward - baseline) * chosen
+            loss += entropy_weight * (p * np.log(p)).sum()
+    return loss / MASK.sum(), np.mean(rewards)
+
+
+def number(x):
+    return float(keras.ops.convert_to_numpy(x))
+
+
+def test_equals_the_formula_with_a_baseline_that_moves():
+    layer = Reinforce(baseline_decay=0.8, reward_weight=0.7, entropy_weight=0.3)
+    baseline = 0.0
+    for _ in range(3):
+        arguments = inputs()
+        expected, mean = reference(*arguments, baseline, 0.7, 0.3)
+        assert number(layer(*arguments, MASK, training=True)) == pytest.approx(expected, rel=1e-5)
+        baseline = 0.8 * baseline + 0.2 * mean
+        assert number(layer.baseline) == pytest.approx(baseline, rel=1e-5)
+    assert not layer.trainable_weights
+
+
+def test_the_baseline_stays_outside_of_training_and_without_pieces():
+    layer = Reinforce(baseline_decay=0.0)
+    layer(*inputs(), MASK)
+    assert number(layer.baseline) == 0.0
+    loss = layer(*inputs(), np.zeros((3, 3), bool), training=True)
+    assert number(loss) == number(layer.baseline) == 0.0
+
+
+def gradients(layer, mask, logp, alignments, distribution):
+    import tensorflow as tf
+
+    tensors = [tf.constant(x) for x in (logp, alignments, distribution)]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        loss = layer(*tensors, mask)
+    return tape.gradient(loss, tensors)
+
+
+def test_only_the_distribution_learns():
+    logp, alignments, distribution = inputs()
+    layer = Reinforce(entropy_weight=0.0)
+    of_logp, of_alignments, of_distribution = gradients(layer, MASK, logp, alignments, distribution)
+    assert of_logp is None
+    assert of_alignments is None
+    rewards = [logp[0].mean(), logp[1, 0], 0.0]
+    expected = np.zeros_like(distribution)
+    for b, t in zip(*np.nonzero(MASK), strict=True):
+        s = alignments[b, t].argmax()
+        expected[b, t, s] = -rewards[b] / distribution[b, t, s] / MASK.sum()
+    np.testing.assert_allclose(of_distribution, expected, rtol=1e-4)
+
+
+def test_more_entropy_costs_less():
+    flat = np.full((1, 1, 4), 0.25, "float32")
+    sharp = np.array([[[0.97, 0.01, 0.01, 0.01]]], "float32")
+    layer = Reinforce(reward_weight=0.0, entropy_weight=1.0)
+    one = np.ones((1, 1), "float32")
+    assert number(layer(one, flat, flat, one)) == pytest.approx(-np.log(4), rel=1e-5)
+    assert number(layer(one, flat, sharp, one)) > -0.2
+
+
+def test_rows_with_soft_weights_get_no_gradient_from_their_reward():
+    import tensorflow as tf
+
+    scores = tf.constant(RANDOM.normal(size=(2, 3, 4)).astype("float32"))
+    alignment = HardAlignment(expectation=1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        weights, distribution = alignment.look(scores, training=True)
+        mask = tf.ones((2, 3))
+        loss = Reinforce(entropy_weight=0.0)(-2.0 * mask, weights, distribution, mask)
+    np.testing.assert_allclose(tape.gradient(loss, scores), 0.0, atol=1e-6)
+
+
+def test_the_expected_gradient_is_that_of_the_expected_reward():
+    """Averaged over many draws, with rewards known for each position: r_a ∇log p(a) → ∇ Σ p r."""
+    import tensorflow as tf
+
+    rewards = np.array([-1.0, -0.2, -3.0, -0.7], "float32")
+    rows = 20000
+    scores = tf.Variable(np.array([0.3, -0.2, 0.5, 0.1], "float32"))
+    alignment = HardAlignment(expectation=0.0, seed=2)
+    one = tf.ones((rows, 1))
+    with tf.GradientTape(persistent=True) as tape:
+        spread = tf.broadcast_to(scores, (rows, 1, 4))
+        weights, distribution = alignment.look(spread, training=True)
+        logp = tf.reduce_sum(weights * rewards, axis=-1)
+        loss = Reinforce(entropy_weight=0.0)(logp, weights, distribution, one)
+        expected = -tf.reduce_sum(tf.nn.softmax(scores) * rewards)
+    np.testing.assert_allclose(
+        tape.gradient(loss, scores), tape.gradient(expected, scores), atol=0.02
+    )
+
+
+def test_rewarded_looks_find_what_pays():
+    """Only position 2 pays: after some steps it is nearly always chosen."""
+    import tensorflow as tf
+
+    scores = tf.Variable(np.zeros(4, "float32"))
+    alignment, layer = HardAlignment(expectation=0.0, seed=4), Reinforce()
+    one = tf.ones((16, 1))
+    for _ in range(60):
+        with tf.GradientTape() as tape:
+            spread = tf.broadcast_to(scores, (16, 1, 4))
+            weights, distribution = alignment.look(spread, training=True)
+            logp = -3.0 * (1.0 - weights[..., 2])
+            loss = layer(logp, weights, distribution, one, training=True)
+        scores.assign_sub(0.5 * tape.gradient(loss, scores))
+    assert tf.nn.softmax(scores)[2] > 0.9
+
+
+def test_low_precision_does_not_round_what_comes_in():
+    arguments = inputs()
+    exact = number(Reinforce()(*arguments, MASK))
+    assert number(Reinforce(dtype="mixed_bfloat16")(*arguments, MASK)) == exact
+
+
+def test_a_decay_of_one_is_refused():
+    with pytest.raises(ValueError, match="below 1, not 1"):
+        Reinforce(baseline_decay=1.0)
+
+
+def test_config_round_trip():
+    layer = Reinforce(0.8, 0.5, 0.1, name="rewards")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert again.get_config() == layer.get_config()

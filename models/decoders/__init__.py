@@ -1,8 +1,14 @@
 """Decoders: ``start(memory)``, ``step(tokens, state)`` and ``unroll(tokens, memory)``."""
 
+from models.decoders.bahdanau import BahdanauDecoder
 from models.decoders.base import Decoder
-from models.decoders.recurrent import RecurrentDecoder
+from models.decoders.luong import LuongDecoder
+from models.decoders.transformer import TransformerDecoder
 
-DECODERS = {"recurrent": RecurrentDecoder}
+DECODERS: dict[str, type[Decoder]] = {
+    "bahdanau": BahdanauDecoder,
+    "luong": LuongDecoder,
+    "transformer": TransformerDecoder,
+}
 
-__all__ = ["DECODERS", "Decoder", "RecurrentDecoder"]
+__all__ = ["DECODERS", "BahdanauDecoder", "Decoder", "LuongDecoder", "TransformerDecoder"]

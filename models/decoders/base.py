@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+from keras import ops
+
+from models.layers.embeddings import TokenEmbedding
 
 
 class Decoder(keras.layers.Layer):
@@ -15,7 +18,81 @@ class Decoder(keras.layers.Layer):
     ``state["memory"]`` is what never changes while decoding, with ``batch`` rows; everything
     else has ``batch * hypotheses`` rows and is what a search reorders. A decoder sees from the
     two how many hypotheses a row has, so a memory is never copied for them.
+
+    A decoder sets ``embedding``, calls ``make_output`` in its constructor and ``build_output`` in
+    ``build``, and gets its logits from ``output_logits``.
     """
+
+    embedding: TokenEmbedding
+    tied: bool = False
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether alignments are sampled in training, so that their choice has to be rewarded."""
+        return False
+
+    def use_embedding(self, layer: TokenEmbedding) -> None:
+        """Takes the embedding of another part of the model, with which it is then shared.
+
+        Raises:
+            ValueError: the decoder is built, or the embeddings differ in size.
+        """
+        if self.built:
+            raise ValueError("An embedding can only be shared before the decoder is built.")
+        own = (self.embedding.vocabulary, self.embedding.depth)
+        other = (layer.vocabulary, layer.depth)
+        if own != other:
+            raise ValueError(
+                f"An embedding of {other[0]} pieces and depth {other[1]} cannot be shared with a "
+                f"decoder of {own[0]} pieces and depth {own[1]}."
+            )
+        self._tracker.untrack(self.embedding)  # or its dropout's seed would be saved as ours
+        self.embedding = layer
+
+    def get_build_config(self) -> None:
+        """Nothing: a decoder that is read back may have to share an embedding before it is built.
+
+        Whatever holds the decoder builds it.
+        """
+
+    def make_output(self, vocabulary: int, depth: int, tied: bool) -> None:
+        """Makes what gives logits from hidden states ``[..., depth]``.
+
+        Args:
+            vocabulary: the number of target pieces.
+            depth: the depth of the hidden states.
+            tied: take the embeddings as the matrix (Press and Wolf 2017, "Using the Output
+                Embedding to Improve Language Models", §2), with a bias of its own.
+
+        Raises:
+            ValueError: tied, and the depth is not that of the embeddings.
+        """
+        self.tied = tied
+        if not tied:
+            self.logits = keras.layers.Dense(vocabulary, dtype=self.dtype_policy, name="logits")
+        elif depth != self.embedding.depth:
+            raise ValueError(
+                f"Tied embeddings need a decoder whose last layer is as deep as they are, but the "
+                f"two have {depth} and {self.embedding.depth}."
+            )
+
+    def build_output(self, depth: int) -> None:
+        """Makes the weights of the embeddings, if nobody has, and of the output."""
+        if not self.embedding.built:
+            self.embedding.build()
+        if self.tied:
+            self.logits_bias = self.add_weight(
+                name="logits_bias", shape=(self.embedding.vocabulary,), initializer="zeros"
+            )
+        else:
+            self.logits.build((None, depth))
+
+    def output_logits(self, hidden: Any) -> Any:
+        """Hidden states ``[..., depth]`` → logits ``[..., vocabulary]``."""
+        if not self.tied:
+            return self.logits(hidden)
+        logits = self.embedding.attend(hidden)
+        return logits + ops.cast(self.logits_bias, logits.dtype)
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
         """The state before the first token.
@@ -42,3 +119,14 @@ class Decoder(keras.layers.Layer):
         are what ``step`` gives when it is fed the same tokens one by one.
         """
         raise TypeError(f"{type(self).__name__} does not say how it is unrolled.")
+
+    def unroll_with_distribution(
+        self, tokens: Any, memory: dict[str, Any], training: bool = False
+    ) -> tuple[Any, Any, Any]:
+        """As ``unroll``, and the distribution that the alignments were drawn from.
+
+        The distribution is ``[batch, target, source]``: the alignments themselves, unless the
+        decoder is ``stochastic``.
+        """
+        logits, alignments = self.unroll(tokens, memory, training=training)
+        return logits, alignments, alignments

@@ -1,7 +1,8 @@
-"""The recurrent decoder, on Luong's path: h_t → alignment → context → attentional state."""
+"""What the recurrent decoders share: layers, their first states, dropout, a look at the memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,33 +11,38 @@ from keras import ops
 from models.attention.attention import Attention
 from models.decoders.base import Decoder
 from models.layers.cells import CELLS
+from models.layers.dropouts import NO_DROPS, Drops, drawn, sequence_dropout
 from models.layers.embeddings import TokenEmbedding
-from models.layers.loops import scan_steps
-from models.serialization import by_name, register
-
-PATHS = ("luong",)
+from models.serialization import by_name
 
 
-@register
 class RecurrentDecoder(Decoder):
-    """A stack of recurrent layers that looks at the memory at every step.
+    """Base of the decoders that are a stack of recurrent layers.
 
-    Luong et al. 2015, §3: h_t = RNN(y_{t-1}, h_{t-1}), a_t = align(score(h_t, memory)),
-    c_t = Σ a_t memory, h̃_t = tanh(W [c_t; h_t]), logits = W_s h̃_t. With input feeding (§3.3)
-    h̃_{t-1} goes into the first layer beside the embedding.
+    The first states are bridged from the encoder's last ones: tanh(W s + b) for each tensor of a
+    cell's state (Bahdanau et al. 2015, §A.2.2). A memory without ``final_states`` is summed up by
+    the mean of its values instead. Without attention (Cho et al. 2014, §2.2) every step gets the
+    encoder's last state of the top layer, or that mean, as its context, and alignments are zero.
 
     Args:
         vocabulary: the number of target pieces.
         memory_depth: the depth of the memory's values.
-        final_depth: the depth of the encoder's final states, from which decoding starts.
+        final_depth: the depth of the encoder's final states; 0 where it gives none.
         embedding: the depth of the embeddings.
-        units: the size of a state, and of the attentional state.
+        dropout: the share dropped of the embeddings, between layers, and before the logits.
+        attention: the arguments of ``Attention``; None for a decoder without.
+        tied: take the embeddings as the matrix of the logits too.
+        units: the size of a state, and of what the logits are computed from.
         layers: the number of layers.
         cell: a name in ``CELLS``.
-        path: the order of recurrence and attention, one of ``PATHS``.
-        input_feeding: feed the attentional state into the next step.
-        dropout: the share dropped between layers, and of the attentional state before the logits.
-        attention: the arguments of ``Attention``.
+        residual: add a layer's input to its output wherever the two are equally deep.
+        dropout_type: ``plain``, or ``variational``, which drops the same at all steps, and of the
+            states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
+        extra: the depth of what the first layer gets at each step beside the embedding.
+
+    Raises:
+        ValueError: there is no such cell, dropout type or attention; or the embeddings are tied
+            and not as deep as ``units``.
     """
 
     def __init__(
@@ -45,13 +51,16 @@ class RecurrentDecoder(Decoder):
         memory_depth: int,
         final_depth: int,
         embedding: int = 256,
+        dropout: float = 0.0,
+        attention: dict[str, Any] | None = None,
+        tied: bool = False,
         units: int = 256,
         layers: int = 1,
         cell: str = "lstm",
-        path: str = "luong",
-        input_feeding: bool = True,
-        dropout: float = 0.0,
-        attention: dict[str, Any] | None = None,
+        residual: bool = False,
+        dropout_type: str = "plain",
+        *,
+        extra: int,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -60,34 +69,32 @@ class RecurrentDecoder(Decoder):
             "memory_depth": memory_depth,
             "final_depth": final_depth,
             "embedding": embedding,
+            "dropout": dropout,
+            "attention": None if attention is None else dict(attention),
+            "tied": tied,
             "units": units,
             "layers": layers,
             "cell": cell,
-            "path": path,
-            "input_feeding": input_feeding,
-            "dropout": dropout,
-            "attention": dict(attention or {}),
+            "residual": residual,
+            "dropout_type": dropout_type,
         }
-        if path not in PATHS:
-            raise ValueError(f"Unknown path {path!r}. Choices: {', '.join(PATHS)}.")
         policy = self.dtype_policy
-        self.units, self.input_feeding = units, input_feeding
+        self.units = units
+        self.variational = dropout_type == "variational"
+        # What is dropped once a sequence, and what at every step of it.
+        once, stepwise = (dropout, 0.0) if self.variational else (0.0, dropout)
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, dropout, dtype=policy, name="embedding"
+            vocabulary, embedding, stepwise, dtype=policy, name="embedding"
         )
         make = by_name("cell", CELLS, cell)
         self.cells = [
-            make(
-                units,
-                extra=units if input_feeding and i == 0 else 0,
-                dtype=policy,
-                name=f"layer_{i}",
-            )
+            make(units, extra=0 if i else extra, dtype=policy, name=f"layer_{i}")
             for i in range(layers)
         ]
-        self.attention = Attention(**(attention or {}), dtype=policy, name="attention")
-        self.combine = keras.layers.Dense(
-            units, activation="tanh", use_bias=False, dtype=policy, name="combine"
+        # Whether a layer's input is added to its output.
+        self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]
+        self.attention = (
+            None if attention is None else Attention(**attention, dtype=policy, name="attention")
         )
         self.bridges = [
             keras.layers.Dense(
@@ -95,118 +102,156 @@ class RecurrentDecoder(Decoder):
             )
             for name in self.cells[0].state_names
         ]
+        self.embedding_dropout = sequence_dropout(once, dropout_type, dtype=policy)
+        self.state_dropout = keras.layers.Dropout(once, dtype=policy)
         self.between = keras.layers.Dropout(dropout, dtype=policy)
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
-        self.logits = keras.layers.Dense(vocabulary, dtype=policy, name="logits")
+        self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
+        self.make_output(vocabulary, units, tied)
+
+    @property
+    def stochastic(self) -> bool:
+        return self.attention is not None and self.attention.stochastic
 
     def build(self, tokens_shape: Any = None) -> None:
-        settings = self.settings
-        memory_depth = settings["memory_depth"]
-        self.embedding.build()
-        depth = settings["embedding"]
+        memory_depth = self.settings["memory_depth"]
+        depth = self.settings["embedding"]
         for cell in self.cells:
             cell.build((None, depth))
             depth = self.units
-        self.attention.build((None, None, self.units), (None, None, memory_depth))
-        self.combine.build((None, None, memory_depth + self.units))
+        if self.attention is not None:
+            self.attention.build((None, None, self.units), (None, None, memory_depth))
         for bridge in self.bridges:
-            bridge.build((None, settings["final_depth"]))
-        self.logits.build((None, self.units))
+            bridge.build((None, self.settings["final_depth"] or memory_depth))
+        self.build_output(self.units)
         self.built = True
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+        finals = self._finals(memory)
+        # An encoder of another cell has more states or fewer: the first is the output.
+        finals = [finals[i if i < len(finals) else 0] for i in range(len(self.bridges))]
         starts = [
             ops.split(bridge(final), len(self.cells), axis=-1)
-            for bridge, final in zip(self.bridges, memory["final_states"], strict=True)
+            for bridge, final in zip(self.bridges, finals, strict=True)
         ]
-        state: dict[str, Any] = {
-            "memory": self.attention.prepare(memory["values"], memory["mask"]),
-            "cells": [tuple(parts) for parts in zip(*starts, strict=True)],
-        }
-        state["position"] = ops.cast(ops.zeros_like(state["cells"][0][0][:, 0]), "int32")
-        if self.input_feeding:
-            state["fed"] = ops.zeros_like(state["cells"][0][0])
-        return state
-
-    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        projected = self.cells[0].project(self.embedding(tokens))
-        cells = self._advance(projected, state["cells"], state.get("fed"), None)
-        batch = ops.shape(state["memory"]["mask"])[0]
-        # The hypotheses of a row stand side by side as queries to the row's one memory.
-        query = ops.reshape(cells[-1][0], (batch, -1, self.units))
-        position = ops.reshape(state["position"], (batch, -1))
-        attentional, alignment = self._look(query, state["memory"], position)
-        attentional = ops.reshape(attentional, (-1, self.units))
-        alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
-        new = {"memory": state["memory"], "cells": cells, "position": state["position"] + 1}
-        if self.input_feeding:
-            new["fed"] = attentional
-        return self.logits(attentional), new, alignment
+        cells = [tuple(parts) for parts in zip(*starts, strict=True)]
+        if self.attention is None:
+            context = finals[0][:, -self.settings["memory_depth"] :]
+            seen = {"context": context[:, None], "mask": memory["mask"]}
+        else:
+            seen = self.attention.prepare(memory["values"], memory["mask"])
+        position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
+        return {"memory": seen, "cells": cells, "position": position}
 
     def unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool = False
     ) -> tuple[Any, Any]:
+        logits, looks = self._unroll(tokens, memory, training)
+        return logits, looks[0]
+
+    def unroll_with_distribution(
+        self, tokens: Any, memory: dict[str, Any], training: bool = False
+    ) -> tuple[Any, Any, Any]:
+        logits, looks = self._unroll(tokens, memory, training)
+        return logits, looks[0], looks[-1]
+
+    def _unroll(
+        self, tokens: Any, memory: dict[str, Any], training: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Logits, and what ``_look`` gives for all steps, each ``[batch, target, source]``."""
+        raise TypeError(f"{type(self).__name__} does not say how it is unrolled.")
+
+    def _begin(self, memory: dict[str, Any], training: bool) -> dict[str, Any]:
+        """The state before the first token, with all random numbers that a loop needs."""
         state = self.start(memory)
-        embedded = ops.transpose(self.embedding(tokens, training=training), (1, 0, 2))
-        projected = self.cells[0].project(embedded)  # [target, batch, 4 units]
-        drop = self._between_masks(tokens, projected.dtype, training)
-        unroll = self._unroll_fed if self.input_feeding else self._unroll_free
-        attentional, alignments = unroll(projected, drop, state, training)
-        return self.logits(self.dropout(attentional, training=training)), alignments
+        if training and self.attention is not None:
+            state["memory"] = self.attention.draw(state["memory"])
+        return state
 
-    def _unroll_fed(
-        self, projected: Any, drop: Any, state: dict[str, Any], training: bool
-    ) -> tuple[Any, Any]:
-        """Recurrence and attention in one loop, since each step needs what the last one saw."""
-        memory = state["memory"]
-        unseen = ops.cast(ops.zeros_like(memory["mask"]), projected.dtype)  # [batch, source]
-
-        def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
-            cells, fed, _, position = carry
-            cells = self._advance(now[0], cells, fed, now[1:])
-            query = cells[-1][0][:, None]
-            fed, alignment = self._look(query, memory, position[:, None], training)
-            new = (cells, fed[:, 0], alignment[:, 0], position + 1)
-            return new, new
-
-        start = (state["cells"], state["fed"], unseen, state["position"])
-        _, (_, attentional, alignments, _) = scan_steps(step, start, (projected, *drop))
-        return ops.transpose(attentional, (1, 0, 2)), ops.transpose(alignments, (1, 0, 2))
-
-    def _unroll_free(
-        self, projected: Any, drop: Any, state: dict[str, Any], training: bool
-    ) -> tuple[Any, Any]:
-        """The recurrence first, then attention for all steps at once."""
-
-        def step(cells: Any, now: list[Any]) -> tuple[Any, Any]:
-            new = self._advance(now[0], cells, None, now[1:])
-            return new, new
-
-        _, cells = scan_steps(step, state["cells"], (projected, *drop))
-        query = ops.transpose(cells[-1][0], (1, 0, 2))
-        return self._look(query, state["memory"], training=training)
-
-    def _advance(self, projected: Any, cells: Any, fed: Any, drop: Any) -> list[tuple[Any, ...]]:
-        """All layers by one step; ``drop`` has one mask a layer above the first, or is empty."""
-        new = [self.cells[0].advance(projected, cells[0], fed)]
-        for i in range(1, len(self.cells)):
-            below = new[-1][0] * drop[i - 1] if drop else new[-1][0]
-            new.append(self.cells[i].advance(self.cells[i].project(below), cells[i]))
-        return new
+    def _finals(self, memory: dict[str, Any]) -> list[Any]:
+        """What sums up the source: ``[batch, depth]`` for each tensor of the encoder's states."""
+        if self.settings["final_depth"]:
+            return list(memory["final_states"])
+        values = ops.cast(memory["values"], "float32")
+        real = ops.cast(memory["mask"], "float32")[..., None]
+        mean = ops.sum(values * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
+        return [ops.cast(mean, self.compute_dtype)]
 
     def _look(
-        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
-    ) -> tuple[Any, Any]:
-        context, alignment = self.attention.attend(query, prepared, position, training)
-        return self.combine(ops.concatenate([context, query], axis=-1)), alignment
+        self, query: Any, seen: dict[str, Any], position: Any = None, training: bool = False
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Context ``[batch, target, depth]``, and the alignment ``[batch, target, source]``.
 
-    def _between_masks(self, tokens: Any, dtype: Any, training: bool) -> tuple[Any, ...]:
-        """Dropout masks between the layers for all steps, drawn outside of the loop."""
+        The alignment comes with the distribution it was drawn from where it is drawn.
+        """
+        if self.attention is None:
+            target = ops.shape(query)[1]
+            weights = ops.cast(ops.zeros_like(seen["mask"]), query.dtype)[:, None]
+            return ops.repeat(seen["context"], target, axis=1), (ops.repeat(weights, target, 1),)
+        context, *looks = self.attention.look(query, seen, position, training)
+        return context, tuple(looks if self.stochastic else looks[:1])
+
+    def _unlooked(self, seen: dict[str, Any], dtype: Any) -> tuple[Any, ...]:
+        """What ``_look`` gives of one step, in zeros: a loop needs something to start from."""
+        nothing = ops.cast(ops.zeros_like(seen["mask"]), dtype)  # [batch, source]
+        return (nothing, nothing) if self.stochastic else (nothing,)
+
+    def _look_once(
+        self, query: Any, seen: dict[str, Any], position: Any, training: bool = False
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """``_look`` for one query a row or hypothesis: all is ``[rows, depth or source]``."""
+        batch = ops.shape(seen["mask"])[0]
+        # The hypotheses of a row stand side by side as queries to the row's one memory.
+        query = ops.reshape(query, (batch, -1, self.units))
+        context, looks = self._look(query, seen, ops.reshape(position, (batch, -1)), training)
+        return _flat(context), tuple(_flat(look) for look in looks)
+
+    def _inputs(self, tokens: Any, training: bool) -> tuple[Any, Drops]:
+        """Embeddings as ``[target, batch, depth]``, and the masks of all steps."""
+        embedded = self.embedding(tokens, training=training)
+        embedded = ops.transpose(self.embedding_dropout(embedded, training=training), (1, 0, 2))
+        return embedded, self._drops(tokens, embedded.dtype, training)
+
+    def _scanned(self, embedded: Any, drops: Drops = NO_DROPS) -> tuple[Any, ...]:
+        """What a loop over the steps goes through, in the order in which ``_advance`` takes it."""
+        projected = self.cells[0].project(embedded)
+        return (projected, *([embedded] if self.residuals[0] else []), *drops.scanned)
+
+    def _advance(
+        self, now: Sequence[Any], cells: Any, extra: Any = None, drops: Drops = NO_DROPS
+    ) -> tuple[list[tuple[Any, ...]], Any]:
+        """All layers by one step: their states, and the output of the last ``[rows, units]``."""
+        projected, *masks = now
+        output = masks.pop(0) if self.residuals[0] else None
+        between = masks or drops.fixed
+        new = []
+        for i, (cell, state) in enumerate(zip(self.cells, cells, strict=True)):
+            if i:
+                projected, extra = cell.project(output), None
+            keep = drops.states[i] if drops.states else None
+            new.append(cell.advance(projected, state, extra, keep))
+            below, output = output, new[-1][0]
+            if between and i < len(self.cells) - 1:
+                output = output * between[i]
+            if self.residuals[i]:
+                output = output + below
+        return new, output
+
+    def _drops(self, tokens: Any, dtype: Any, training: bool) -> Drops:
         if not training or not self.settings["dropout"]:
-            return ()
-        batch, target = ops.shape(tokens)[0], ops.shape(tokens)[1]
-        ones = ops.ones((target, batch, self.units), dtype=dtype)
-        return tuple(self.between(ones, training=True) for _ in self.cells[1:])
+            return NO_DROPS
+        rows = (ops.shape(tokens)[0], self.units)
+        if self.variational:
+            return Drops(
+                fixed=tuple(drawn(self.between, rows, dtype) for _ in self.cells[1:]),
+                states=tuple(drawn(self.state_dropout, rows, dtype) for _ in self.cells),
+            )
+        steps = (ops.shape(tokens)[1], *rows)
+        return Drops(scanned=tuple(drawn(self.between, steps, dtype) for _ in self.cells[1:]))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
+
+
+def _flat(x: Any) -> Any:
+    """``[batch, hypotheses, depth]`` → ``[batch * hypotheses, depth]``."""
+    return ops.reshape(x, (-1, ops.shape(x)[-1]))

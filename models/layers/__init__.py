@@ -1,1 +1,1 @@
-"""The building blocks that are not attention: embeddings and recurrent cells."""
+"""The building blocks that are not attention: embeddings, positions, cells, blocks, dropouts."""

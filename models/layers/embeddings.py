@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
@@ -12,19 +13,30 @@ from models.serialization import register
 
 @register
 class TokenEmbedding(keras.layers.Layer):
-    """A vector a piece, with dropout.
+    """A vector a piece, with dropout; the same vectors can score pieces (`attend`).
+
+    Vaswani et al. 2017 §3.4 multiply the vectors by the square root of their depth; Press and
+    Wolf 2017 use the table once more as the output layer.
 
     Args:
         vocabulary: the number of pieces.
         depth: the size of a vector.
         dropout: the share of the numbers set to zero in training.
+        scale: whether the vectors are multiplied by ``sqrt(depth)`` on their way in.
 
     Shapes: ids ``[batch, length]`` → ``[batch, length, depth]``.
     """
 
-    def __init__(self, vocabulary: int, depth: int, dropout: float = 0.0, **kwargs: Any):
+    def __init__(
+        self,
+        vocabulary: int,
+        depth: int,
+        dropout: float = 0.0,
+        scale: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
-        self.vocabulary, self.depth, self.rate = vocabulary, depth, dropout
+        self.vocabulary, self.depth, self.rate, self.scale = vocabulary, depth, dropout, scale
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, ids_shape: Any = None) -> None:
@@ -37,7 +49,34 @@ class TokenEmbedding(keras.layers.Layer):
 
     def call(self, ids: Any, training: bool = False) -> Any:
         vectors = ops.take(ops.convert_to_tensor(self.table), ids, axis=0)
-        return self.dropout(ops.cast(vectors, self.compute_dtype), training=training)
+        vectors = ops.cast(vectors, self.compute_dtype)
+        if self.scale:
+            vectors = vectors * math.sqrt(self.depth)
+        return self.dropout(vectors, training=training)
+
+    def attend(self, hidden: Any) -> Any:
+        """Scores every piece by the product of its vector with a hidden state.
+
+        The vectors are taken as they stand in the table, without ``scale``, so that a table drawn
+        with variance ``1 / depth`` gives scores of variance one for states of variance one.
+
+        Args:
+            hidden: ``[..., depth]``.
+
+        Returns:
+            ``[..., vocabulary]`` in the compute dtype.
+
+        Raises:
+            ValueError: the states have another depth than the vectors.
+        """
+        if hidden.shape[-1] != self.depth:
+            raise ValueError(
+                f"states of depth {hidden.shape[-1]} cannot be scored by vectors of depth "
+                f"{self.depth}: tied embeddings need one depth"
+            )
+        # Called from a decoder's methods, where Keras casts no variable by itself.
+        table = ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
+        return ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -45,4 +84,5 @@ class TokenEmbedding(keras.layers.Layer):
             "vocabulary": self.vocabulary,
             "depth": self.depth,
             "dropout": self.rate,
+            "scale": self.scale,
         }

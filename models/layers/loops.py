@@ -33,3 +33,8 @@ def scan_steps(
         return step(carry, list(ops.split(now, ends, axis=-1)) if ends else [now])
 
     return ops.scan(one, start, joined)
+
+
+def rows_first(x: Any) -> Any:
+    """``[steps, batch, depth]`` → ``[batch, steps, depth]``."""
+    return ops.transpose(x, (1, 0, 2))

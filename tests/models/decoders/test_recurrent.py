@@ -1,96 +1,47 @@
-import itertools
+"""What holds for every recurrent decoder, whatever its path."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.decoders import RecurrentDecoder
+from models.decoders import BahdanauDecoder, LuongDecoder
+from models.layers.dropouts import Drops
 
-RANDOM = np.random.default_rng(11)
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
-VARIANTS = list(itertools.product([1, 2], [True, False], ["general", "dot"]))
+PATHS = {"luong": LuongDecoder, "bahdanau": BahdanauDecoder}
+GENERAL = {"score": "general"}
+VARIANTS = [
+    ("luong", {}),
+    ("luong", {"layers": 2, "cell": "gru", "residual": True, "embedding": 5}),
+    ("luong", {"input_feeding": False, "attention": {"score": "dot", "alignment": "local_p"}}),
+    ("luong", {"input_feeding": False, "residual": True, "embedding": 5, "layers": 2}),
+    ("luong", {"attention": None, "tied": True, "embedding": 5}),
+    ("luong", {"attention": None, "input_feeding": False, "dropout_type": "variational"}),
+    ("bahdanau", {"attention": {"score": "additive"}}),
+    ("bahdanau", {"layers": 2, "cell": "gru", "residual": True, "readout": "tanh"}),
+    ("bahdanau", {"attention": None, "layers": 2}),
+]
+every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
+every_path = pytest.mark.parametrize("path", PATHS)
 
 
-def make(layers=1, input_feeding=True, score="general", **settings):
-    decoder = RecurrentDecoder(
-        9,
-        memory_depth=5,
-        final_depth=6,
-        embedding=3,
-        units=5,
-        layers=layers,
-        input_feeding=input_feeding,
-        attention={"score": score},
-        **settings,
-    )
+def make(path, **settings):
+    keras.utils.set_random_seed(5)
+    final_depth = settings.pop("final_depth", 6)
+    settings = {"embedding": 3, "units": 5, "attention": GENERAL, **settings}
+    decoder = PATHS[path](9, 5, final_depth, **settings)
     decoder.build()
     return decoder
 
 
-def memory():
-    mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
-    return {
-        "values": RANDOM.normal(size=(2, 3, 5)).astype("float32") * mask[..., None],
-        "mask": mask,
-        "final_states": [RANDOM.normal(size=(2, 6)).astype("float32") for _ in range(2)],
-    }
+def rows(memory, count):
+    """The memory with every row repeated."""
+    return keras.tree.map_structure(lambda x: np.repeat(x, count, axis=0), memory)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def reference(decoder, tokens, memory):
-    """Luong et al. 2015, §3, for one row, in float64: logits and alignments."""
-    as64 = {w.path.split("/", 1)[1]: np.asarray(w, "float64") for w in decoder.weights}
-    units, layers = decoder.units, len(decoder.cells)
-    values = memory["values"][memory["mask"]].astype("float64")
-    starts = [
-        np.tanh(final @ as64[f"bridge_{name}/kernel"] + as64[f"bridge_{name}/bias"])
-        for name, final in zip("hc", memory["final_states"], strict=True)
-    ]
-    states = [[s[i * units : (i + 1) * units] for s in starts] for i in range(layers)]
-    fed, logits, alignments = np.zeros(units), [], []
-    for token in tokens:
-        x = as64["embedding/table"][token]
-        for i, state in enumerate(states):
-            h, c = state
-            hidden = np.concatenate([h, fed]) if i == 0 and decoder.input_feeding else h
-            z = x @ as64[f"layer_{i}/kernel"] + as64[f"layer_{i}/bias"]
-            z = z + hidden @ as64[f"layer_{i}/recurrent_kernel"]
-            gate_i, gate_f, new, gate_o = np.split(z, 4)
-            c = sigmoid(gate_f) * c + sigmoid(gate_i) * np.tanh(new)
-            x = sigmoid(gate_o) * np.tanh(c)
-            states[i] = [x, c]
-        keys = values
-        if "attention/score/kernel" in as64:
-            keys = values @ as64["attention/score/kernel"]
-        weights = np.exp(keys @ x)
-        weights /= weights.sum()
-        fed = np.tanh(np.concatenate([weights @ values, x]) @ as64["combine/kernel"])
-        logits.append(fed @ as64["logits/kernel"] + as64["logits/bias"])
-        alignments.append(weights)
-    return np.array(logits), np.array(alignments)
-
-
-@pytest.mark.parametrize(("layers", "input_feeding", "score"), VARIANTS)
-def test_unroll_equals_the_paper(layers, input_feeding, score):
-    decoder, seen = make(layers, input_feeding, score), memory()
-    logits, alignments = decoder.unroll(TOKENS, seen)
-    for row in range(2):
-        one = {
-            "values": seen["values"][row],
-            "mask": seen["mask"][row],
-            "final_states": [f[row] for f in seen["final_states"]],
-        }
-        expected, weights = reference(decoder, TOKENS[row], one)
-        np.testing.assert_allclose(logits[row], expected, atol=1e-5)
-        np.testing.assert_allclose(alignments[row, :, : weights.shape[1]], weights, atol=1e-5)
-
-
-@pytest.mark.parametrize(("layers", "input_feeding", "score"), VARIANTS)
-def test_steps_equal_unroll(layers, input_feeding, score):
-    decoder, seen = make(layers, input_feeding, score), memory()
+@every_variant
+def test_steps_equal_unroll(path, settings, memory):
+    decoder, seen = make(path, **settings), memory()
     logits, alignments = decoder.unroll(TOKENS, seen)
     state = decoder.start(seen)
     for t in range(TOKENS.shape[1]):
@@ -99,37 +50,212 @@ def test_steps_equal_unroll(layers, input_feeding, score):
         np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
 
 
-def test_hypotheses_share_one_memory():
-    decoder, seen = make(2), memory()
+@every_variant
+def test_hypotheses_share_one_memory(path, settings, memory):
+    decoder, seen = make(path, **settings), memory()
+    tokens = np.array([4, 5, 6, 7], "int32")  # two for each row
     state = decoder.start(seen)
-    single, _, _ = decoder.step(TOKENS[:, 1], state)
-    doubled = {
-        name: value
-        if name == "memory"
-        else keras.tree.map_structure(lambda x: keras.ops.repeat(x, 2, axis=0), value)
-        for name, value in state.items()
-    }
-    logits, _, alignment = decoder.step(np.repeat(TOKENS[:, 1], 2), doubled)
-    np.testing.assert_allclose(logits[::2], single, atol=1e-5)
-    np.testing.assert_allclose(logits[1::2], single, atol=1e-5)
-    assert alignment.shape == (4, 3)
+    doubled = {name: value if name == "memory" else rows(value, 2) for name, value in state.items()}
+    logits, doubled, _ = decoder.step(tokens, doubled)
+    logits, _, alignment = decoder.step(tokens, doubled)
+    copied = decoder.start(rows(seen, 2))
+    _, copied, _ = decoder.step(tokens, copied)
+    expected, _, expected_alignment = decoder.step(tokens, copied)
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
+    np.testing.assert_allclose(alignment, expected_alignment, atol=1e-5)
 
 
-def test_without_feeding_the_attentional_state_does_not_come_back():
-    assert "fed" in make(input_feeding=True).start(memory())
-    assert "fed" not in make(input_feeding=False).start(memory())
+@every_variant
+def test_a_padded_row_gives_what_it_gives_alone(path, settings, memory):
+    decoder, seen = make(path, **settings), memory()
+    logits, alignments = decoder.unroll(TOKENS, seen)
+    alone = {"values": seen["values"][1:, :2], "mask": seen["mask"][1:, :2]}
+    alone["final_states"] = [final[1:] for final in seen["final_states"]]
+    alone_logits, alone_alignments = decoder.unroll(TOKENS[1:], alone)
+    np.testing.assert_allclose(logits[1:], alone_logits, atol=1e-5)
+    np.testing.assert_allclose(alignments[1:, :, :2], alone_alignments, atol=1e-5)
 
 
-def test_dropout_between_layers_differs_between_steps():
-    decoder = make(2, dropout=0.5)
-    tokens = np.zeros((2, 4), "int32")
-    (mask,) = decoder._between_masks(tokens, "float32", training=True)
-    mask = keras.ops.convert_to_numpy(mask)
+@pytest.mark.parametrize(
+    ("path", "settings", "compiled"),
+    [(*VARIANTS[1], False), (*VARIANTS[5], False), (*VARIANTS[6], False), (*VARIANTS[0], True)],
+    ids=str,
+)
+def test_a_graph_of_unknown_sizes_equals_eager(path, settings, compiled, memory):
+    import tensorflow as tf
+
+    decoder, seen = make(path, **settings), memory()
+    values, mask, *finals = seen["values"], seen["mask"], *seen["final_states"]
+    sizes = [(None, None, 5), (None, None), (None, 6), (None, 6)]
+    kinds = ["float32", "bool", "float32", "float32"]
+    shapes = [tf.TensorSpec([None, None], "int32"), *map(tf.TensorSpec, sizes, kinds)]
+
+    @tf.function(input_signature=None if compiled else shapes, jit_compile=compiled)
+    def unroll(tokens, values, mask, *finals):
+        seen = {"values": values, "mask": mask, "final_states": list(finals)}
+        return decoder.unroll(tokens, seen)
+
+    found = unroll(*(tf.constant(x) for x in (TOKENS, values, mask, *finals)))
+    for ours, expected in zip(found, decoder.unroll(TOKENS, seen), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+@every_path
+@pytest.mark.parametrize("attention", [GENERAL, None])
+def test_a_memory_without_final_states_starts_from_its_mean(path, attention, memory):
+    decoder = make(path, attention=attention, final_depth=0)
+    seen = memory(states=0)
+    noisy = {**seen, "values": np.where(seen["mask"][..., None], seen["values"], 7.0)}
+    mean = np.stack([seen["values"][0].mean(0), seen["values"][1, :2].mean(0)]).astype("float32")
+    told = {**seen, "final_states": [mean, mean]}
+    teller = make(path, attention=attention, final_depth=5)
+    teller.set_weights(decoder.get_weights())
+    np.testing.assert_allclose(
+        decoder.unroll(TOKENS, noisy)[0], teller.unroll(TOKENS, told)[0], atol=1e-5
+    )
+
+
+@every_path
+@pytest.mark.parametrize(("cell", "states"), [("lstm", 1), ("gru", 2)])
+def test_the_encoder_may_have_another_cell(path, cell, states, memory):
+    logits, _ = make(path, cell=cell).unroll(TOKENS, memory(states=states))
+    assert np.isfinite(logits).all()
+
+
+@every_variant
+def test_gradients_are_finite_and_reach_every_weight(path, settings, memory):
+    import tensorflow as tf
+
+    decoder, seen = make(path, **settings, dropout=0.3), memory()
+    seen["mask"][1] = False  # a row without any source
+    with tf.GradientTape() as tape:
+        logits, _ = decoder.unroll(TOKENS, seen, training=True)
+        loss = tf.reduce_sum(tf.nn.log_softmax(logits)[..., 3])
+    weights = [weight.value for weight in decoder.trainable_weights]
+    gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
+    assert all(np.isfinite(g).all() for g in gradients)
+    assert all(np.any(g != 0) for g in gradients)
+
+
+@every_path
+@pytest.mark.parametrize("settings", [{}, {"cell": "gru", "layers": 2}, {"attention": None}])
+def test_low_precision_is_close_in_unroll_and_step(path, settings, memory):
+    exact, seen = make(path, **settings), memory()
+    rough = make(path, **settings, dtype="mixed_bfloat16")
+    rough.set_weights(exact.get_weights())
+    expected, _ = exact.unroll(TOKENS, seen)
+    low = keras.tree.map_structure(
+        lambda x: x if x.dtype == bool else keras.ops.cast(x, "bfloat16"), seen
+    )
+    logits, _ = rough.unroll(TOKENS, low)  # no __call__ around it that casts the weights
+    stepped, state, _ = rough.step(TOKENS[:, 0], rough.start(low))
+    assert logits.dtype == stepped.dtype == "bfloat16"
+    assert state["cells"][0][0].dtype == "bfloat16"
+    np.testing.assert_allclose(keras.ops.cast(logits, "float32"), expected, atol=0.05)
+    np.testing.assert_allclose(keras.ops.cast(stepped, "float32"), expected[:, 0], atol=0.05)
+
+
+HARD = {
+    "score": "general",
+    "alignment": {"type": "hard", "training": "reinforce", "expectation": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [("luong", {}), ("luong", {"input_feeding": False}), ("bahdanau", {})],
+    ids=str,
+)
+def test_hard_alignments_come_with_their_distribution(path, settings, memory):
+    decoder = make(path, attention=HARD, **settings)
+    assert decoder.stochastic
+    assert not make(path, **settings).stochastic
+    seen = rows(memory(), 20)
+    tokens = np.repeat(TOKENS, 20, axis=0)
+    unrolled = decoder.unroll_with_distribution(tokens, seen, training=True)
+    logits, alignments, distribution = (np.asarray(x) for x in unrolled)
+    assert logits.shape == (40, 4, 9)
+    assert set(np.unique(alignments)) == {0.0, 1.0}
+    np.testing.assert_allclose(alignments.sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(distribution.sum(-1), 1, atol=1e-5)
+    assert (distribution[20:, :, 2] == 0).all()  # padding
+    assert (alignments.argmax(-1) != distribution.argmax(-1)).any()  # drawn, not the best
+    # The rows are alike in everything but the draw.
+    np.testing.assert_allclose(distribution[:20, 0], distribution[:1, 0].repeat(20, 0), atol=1e-6)
+    assert len(np.unique(alignments[:20, 0], axis=0)) > 1
+    _, still, best = (np.asarray(x) for x in decoder.unroll_with_distribution(tokens, seen))
+    np.testing.assert_array_equal(still.argmax(-1), best.argmax(-1))
+
+
+@every_path
+def test_soft_alignments_are_their_own_distribution(path, memory):
+    _, alignments, distribution = make(path).unroll_with_distribution(TOKENS, memory())
+    assert alignments is distribution
+
+
+def test_plain_dropout_between_layers_differs_between_steps():
+    decoder = make("luong", layers=2, dropout=0.5)
+    drops = decoder._drops(TOKENS, "float32", training=True)
+    (mask,) = (np.asarray(mask) for mask in drops.scanned)
     assert set(np.unique(mask)) == {0.0, 2.0}
     assert not (mask[0] == mask[1]).all()
-    assert decoder._between_masks(tokens, "float32", training=False) == ()
+    assert drops.fixed == drops.states == ()
+    assert not any(decoder._drops(TOKENS, "float32", training=False))
 
 
-def test_config_round_trip():
-    decoder = make(2, False, "dot", dropout=0.2)
-    assert RecurrentDecoder.from_config(decoder.get_config()).get_config() == decoder.get_config()
+def test_variational_dropout_is_the_same_at_all_steps():
+    decoder = make("luong", layers=3, dropout=0.5, dropout_type="variational")
+    drops = decoder._drops(TOKENS, "float32", training=True)
+    assert (len(drops.scanned), len(drops.fixed), len(drops.states)) == (0, 2, 3)
+    embedded, _ = decoder._inputs(np.full((40, 4), 5, "int32"), training=True)
+    dropped = np.asarray(embedded) == 0  # [target, batch, depth]
+    assert (dropped == dropped[:1]).all()
+    assert 0 < dropped.mean() < 1
+    assert not (dropped[:, :1] == dropped).all()  # each row has its own
+
+
+@every_path
+@pytest.mark.parametrize("kind", ["plain", "variational"])
+def test_dropout_only_in_training(path, kind, memory):
+    decoder, seen = make(path, layers=2, dropout=0.5, dropout_type=kind), memory()
+    still, _ = decoder.unroll(TOKENS, seen)
+    np.testing.assert_array_equal(still, decoder.unroll(TOKENS, seen)[0])
+    bare = make(path, layers=2)
+    bare.set_weights([w.numpy() for w in decoder.trainable_weights])
+    np.testing.assert_allclose(still, bare.unroll(TOKENS, seen)[0], atol=1e-6)
+    assert not np.allclose(still, decoder.unroll(TOKENS, seen, training=True)[0])
+
+
+@every_path
+def test_variational_dropout_of_the_states_reaches_the_recurrence(path, memory):
+    """With all of the state dropped where it meets its weights, the recurrent kernel is idle."""
+    decoder, seen = make(path), memory()
+    now = decoder._scanned(np.ones((2, 3), "float32"))
+    cells = decoder.start(seen)["cells"]
+    extra = np.zeros((2, decoder.cells[0].extra), "float32")
+    _, dropped = decoder._advance(now, cells, extra, Drops(states=(np.zeros((2, 5), "float32"),)))
+    decoder.cells[0].recurrent_kernel.assign(decoder.cells[0].recurrent_kernel * 0)
+    _, idle = decoder._advance(now, cells, extra)
+    np.testing.assert_allclose(dropped, idle, atol=1e-6)
+
+
+@every_variant
+def test_config_round_trip(path, settings):
+    decoder = make(path, **settings, dropout=0.2)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(decoder))
+    assert type(again) is type(decoder)
+    assert again.get_config() == decoder.get_config()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cell": "lstn"}, "Unknown cell 'lstn'. Did you mean 'lstm'"),
+        ({"dropout_type": "varied"}, "dropout_type 'varied'. Choices: plain, variational"),
+        ({"tied": True}, "5 and 3"),
+        ({"attention": {"score": "dott"}}, "Did you mean 'dot'"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        make("luong", **settings)

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.cells import LSTMCell
-from models.layers.loops import scan_steps
+from models.layers.cells import GRUCell, LSTMCell
+from models.layers.loops import rows_first, scan_steps
 
 RANDOM = np.random.default_rng(7)
 
@@ -36,31 +36,107 @@ def test_the_forget_gate_starts_open():
     np.testing.assert_array_equal(cell.bias, [0, 0, 1, 1, 0, 0, 0, 0])
 
 
-def test_coincides_with_keras():
+def run(cell, x, **drops):
+    """The outputs ``[batch, steps, units]`` of a cell over a sequence, from a state of zeros."""
+
+    def step(state, now):
+        new = cell.advance(now[0], state, **drops)
+        return new, new
+
+    steps = cell.project(np.transpose(x, (1, 0, 2)))
+    _, states = scan_steps(step, cell.start(len(x)), [steps])
+    return rows_first(states[0])
+
+
+def test_lstm_coincides_with_keras():
     theirs = keras.layers.LSTM(4, return_sequences=True)
     x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
     expected = theirs(x)
     ours = LSTMCell(4)
     ours.build((None, 3))
     ours.set_weights(theirs.get_weights())
-    steps = np.transpose(x, (1, 0, 2))
-    state = tuple(np.zeros((2, 4), "float32") for _ in range(2))
-
-    def step(state, now):
-        new = ours.advance(now[0], state)
-        return new, new
-
-    _, (h, _) = scan_steps(step, state, [ours.project(steps)])
-    np.testing.assert_allclose(np.transpose(h, (1, 0, 2)), expected, atol=1e-5)
+    np.testing.assert_allclose(run(ours, x), expected, atol=1e-5)
 
 
-def test_directions_are_cells_of_their_own():
-    both = LSTMCell(4, directions=2)
+def test_gru_coincides_with_keras():
+    theirs = keras.layers.GRU(4, return_sequences=True, reset_after=True)
+    x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
+    theirs.build(x.shape)
+    kernel, recurrent, biases = (RANDOM.normal(size=w.shape) for w in theirs.get_weights())
+    theirs.set_weights([kernel, recurrent, biases])
+    ours = GRUCell(4)
+    ours.build((None, 3))
+    # Keras has a bias of the input and one of the state for every gate.
+    bias = np.concatenate([biases.sum(0)[:8], biases[0, 8:]])
+    ours.set_weights([kernel, recurrent, bias, biases[1, 8:]])
+    np.testing.assert_allclose(run(ours, x), theirs(x), atol=1e-5)
+
+
+def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
+    cell = GRUCell(4, extra=2)
+    cell.build((None, 3))
+    x, h, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (3, 4, 2))
+    whole = GRUCell(4)  # the same with the extra input beside the other
+    whole.build((None, 5))
+    kernel, recurrent, extra_kernel, *biases = cell.get_weights()
+    whole.set_weights([np.concatenate([kernel, extra_kernel]), recurrent, *biases])
+    (expected,) = whole(np.concatenate([x, extra], -1), (h,))
+    np.testing.assert_allclose(cell(x, (h,), extra)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+@pytest.mark.parametrize("extra", [0, 2])
+def test_a_dropped_state_only_leaves_the_products(make, extra):
+    """What is kept of the state where it meets its weights; the carried state stays whole."""
+    cell = make(4, extra=extra)
+    cell.build((None, 3))
+    x = RANDOM.normal(size=(2, 3)).astype("float32")
+    state = tuple(RANDOM.normal(size=(2, 4)).astype("float32") for _ in cell.state_names)
+    second = np.ones((2, extra), "float32") if extra else None
+    keep = np.array([[0, 2, 0, 2], [2, 0, 2, 0]], "float32")
+    masked = cell.advance(cell.project(x), state, second, keep)
+    # Rows of the recurrent kernel scaled by the mask do the same, for one row of the batch.
+    kernel = np.array(cell.recurrent_kernel)
+    kernel[:4] *= keep[0][:, None]
+    cell.recurrent_kernel.assign(kernel)
+    by_kernel = cell.advance(cell.project(x), state, second)
+    for ours, expected in zip(masked, by_kernel, strict=True):
+        np.testing.assert_allclose(ours[0], expected[0], atol=1e-6)
+        assert not np.allclose(ours[1], expected[1])
+
+
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+def test_low_precision_casts_its_weights_by_itself(make):
+    exact, rough = make(4, extra=2), make(4, extra=2, dtype="mixed_bfloat16")
+    for cell in (exact, rough):
+        cell.build((None, 3))
+    rough.set_weights(exact.get_weights())
+    x, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (3, 2))
+    state = rough.start(2)
+    low = keras.ops.cast(extra, "bfloat16")
+    (h, *_) = rough.advance(rough.project(keras.ops.cast(x, "bfloat16")), state, low)
+    assert h.dtype == "bfloat16"
+    assert rough.kernel.dtype == "float32"
+    expected = exact(x, exact.start(2), extra)[0]
+    np.testing.assert_allclose(keras.ops.cast(h, "float32"), expected, atol=0.02)
+
+
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+def test_config_round_trip(make):
+    cell = make(4, directions=2, extra=3, name="one")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(cell))
+    assert type(again) is make
+    assert again.get_config() == cell.get_config()
+
+
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+def test_directions_are_cells_of_their_own(make):
+    both = make(4, directions=2)
     both.build((None, 3))
     x = RANDOM.normal(size=(2, 5, 3)).astype("float32")  # [direction, batch, depth]
-    h, _ = both(x, both.start(5))
+    h, *_ = both(x, both.start(5))
     for direction in range(2):
-        one = LSTMCell(4)
+        one = make(4)
         one.build((None, 3))
         one.set_weights(
             [
@@ -68,29 +144,15 @@ def test_directions_are_cells_of_their_own():
                 for w, s in zip(both.get_weights(), one.weights, strict=True)
             ]
         )
-        alone, _ = one(x[direction], one.start(5))
+        alone, *_ = one(x[direction], one.start(5))
         np.testing.assert_allclose(h[direction], alone, atol=1e-6)
     first, second = both.get_weights()[1]
     assert not np.allclose(first, second)
 
 
-def test_every_gate_starts_orthogonal():
-    cell = LSTMCell(6)
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+def test_every_gate_starts_orthogonal(make):
+    cell = make(6)
     cell.build((None, 3))
-    for gate in np.split(np.asarray(cell.recurrent_kernel), 4, axis=-1):
+    for gate in np.split(np.asarray(cell.recurrent_kernel), cell.blocks, axis=-1):
         np.testing.assert_allclose(gate.T @ gate, np.eye(6), atol=1e-5)
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_scan_gives_each_input_its_own_slice(count):
-    inputs = [RANDOM.normal(size=(4, 2, 1 + n)).astype("float32") for n in range(count)]
-
-    def step(total, now):
-        assert len(now) == count
-        total = total + sum(keras.ops.sum(x, axis=-1) for x in now)
-        return total, total
-
-    last, all_totals = scan_steps(step, np.zeros(2, "float32"), inputs)
-    expected = np.cumsum(sum(x.sum(-1) for x in inputs), axis=0)
-    np.testing.assert_allclose(all_totals, expected, atol=1e-5)
-    np.testing.assert_allclose(last, expected[-1], atol=1e-5)

@@ -1,0 +1,76 @@
+"""The feed-forward part of a Transformer block: the same small network at every position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.serialization import register
+
+ACTIVATIONS = ("relu", "gelu", "swiglu")
+
+
+@register
+class FeedForward(keras.layers.Layer):
+    """W2 · activation(W1 x).
+
+    Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form); Shazeer
+    2020, "GLU Variants Improve Transformer", eq. 6 (swiglu: W2 (silu(W x) · V x), without
+    biases; its ``inner`` numbers need a third matrix, so it has half as many weights again).
+
+    Args:
+        inner: the depth between the two products.
+        activation: one of ``ACTIVATIONS``.
+        dropout: the share dropped of what the activation gives, in training.
+
+    Shapes: ``[..., depth]`` → ``[..., depth]``.
+
+    Raises:
+        ValueError: an unknown activation, or ``inner`` is less than 1.
+    """
+
+    def __init__(self, inner: int, activation: str = "relu", dropout: float = 0.0, **kwargs: Any):
+        super().__init__(**kwargs)
+        if activation not in ACTIVATIONS:
+            choices = ", ".join(ACTIVATIONS)
+            raise ValueError(f"Unknown activation {activation!r}. Choices: {choices}.")
+        if inner < 1:
+            raise ValueError(f"The inner depth must be at least 1, not {inner}.")
+        self.inner, self.activation, self.rate = inner, activation, dropout
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        depth = inputs_shape[-1]
+        gated = self.activation == "swiglu"
+        # The gate and what it gates are one product.
+        wide = 2 * self.inner if gated else self.inner
+        self.expand = keras.layers.Dense(
+            wide, use_bias=not gated, dtype=self.dtype_policy, name="expand"
+        )
+        self.contract = keras.layers.Dense(
+            depth, use_bias=not gated, dtype=self.dtype_policy, name="contract"
+        )
+        self.expand.build((None, depth))
+        self.contract.build((None, self.inner))
+        self.built = True
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        hidden = self.expand(inputs)
+        if self.activation == "swiglu":
+            gate, hidden = ops.split(hidden, 2, axis=-1)
+            hidden = ops.silu(gate) * hidden
+        elif self.activation == "gelu":
+            hidden = ops.gelu(hidden, approximate=False)
+        else:
+            hidden = ops.relu(hidden)
+        return self.contract(self.dropout(hidden, training=training))
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "inner": self.inner,
+            "activation": self.activation,
+            "dropout": self.rate,
+        }

@@ -1,0 +1,117 @@
+"""The recurrent decoders' layers once more, in NumPy's float64, one row and one step at a time."""
+
+import numpy as np
+import pytest
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Reference:
+    """Layers, first states and attention of a decoder, from its weights and the formulas."""
+
+    def __init__(self, decoder):
+        self.settings = decoder.settings
+        self.weights = {
+            weight.path.split("/", 1)[1]: np.asarray(weight, "float64")
+            for weight in decoder.weights
+        }
+
+    def start(self, memory):
+        """The first states: a list of lists, a layer's h and c."""
+        finals = [final.astype("float64") for final in memory.get("final_states", [])]
+        self.values = memory["values"][memory["mask"]].astype("float64")
+        self.finals = finals or [self.values.mean(0)]
+        names = "hc" if self.settings["cell"] == "lstm" else "h"
+        states = []
+        for i, name in enumerate(names):
+            final = self.finals[i] if i < len(self.finals) else self.finals[0]
+            whole = final @ self.weights[f"bridge_{name}/kernel"]
+            whole = np.tanh(whole + self.weights[f"bridge_{name}/bias"])
+            states.append(np.split(whole, self.settings["layers"]))
+        self.states = [list(layer) for layer in zip(*states, strict=True)]
+
+    def advance(self, x, extra):
+        """All layers by one step: the output of the last."""
+        for i in range(self.settings["layers"]):
+            self.states[i] = self.cell(i, x, extra if i == 0 else np.zeros(0))
+            output = self.states[i][0]
+            if self.settings["residual"] and len(x) == len(output):
+                output = output + x
+            x = output
+        return x
+
+    def cell(self, i, x, extra):
+        w = {n.split("/")[1]: v for n, v in self.weights.items() if n.startswith(f"layer_{i}/")}
+        wx = x @ w["kernel"] + w["bias"]
+        if self.settings["cell"] == "lstm":
+            h, c = self.states[i]
+            z = wx + np.concatenate([h, extra]) @ w["recurrent_kernel"]
+            gate_i, gate_f, new, gate_o = np.split(z, 4)
+            c = sigmoid(gate_f) * c + sigmoid(gate_i) * np.tanh(new)
+            return [sigmoid(gate_o) * np.tanh(c), c]
+        (h,) = self.states[i]
+        if len(extra):
+            wx = wx + extra @ w["extra_kernel"]
+        (xz, xr, xn), (hz, hr, hn) = np.split(wx, 3), np.split(h @ w["recurrent_kernel"], 3)
+        z, r = sigmoid(xz + hz), sigmoid(xr + hr)
+        new = np.tanh(xn + r * (hn + w["reset_bias"]))
+        return [z * h + (1 - z) * new]
+
+    def look(self, query):
+        """Context and weights for the scores dot and general, or without attention."""
+        if self.settings["attention"] is None:
+            return self.finals[0][-self.values.shape[1] :], np.zeros(len(self.values))
+        keys = self.values
+        if "attention/score/kernel" in self.weights:
+            keys = keys @ self.weights["attention/score/kernel"]
+        weights = np.exp(keys @ query)
+        weights /= weights.sum()
+        return weights @ self.values, weights
+
+    def logits(self, hidden):
+        if self.settings["tied"]:
+            return hidden @ self.weights["embedding/table"].T + self.weights["logits_bias"]
+        return hidden @ self.weights["logits/kernel"] + self.weights["logits/bias"]
+
+
+@pytest.fixture
+def equals_reference():
+    """Checks logits and alignments of a batch, row by row, against a step in NumPy."""
+
+    def check(decoder, tokens, memory, run):
+        logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
+        for row in range(len(tokens)):
+            one = {name: memory[name][row] for name in ("values", "mask")}
+            if "final_states" in memory:
+                one["final_states"] = [final[row] for final in memory["final_states"]]
+            reference = Reference(decoder)
+            reference.start(one)
+            expected, weights = (np.array(x) for x in run(reference, tokens[row]))
+            source = weights.shape[1]
+            np.testing.assert_allclose(logits[row], expected, atol=1e-5)
+            np.testing.assert_allclose(alignments[row, :, :source], weights, atol=1e-5)
+            assert (alignments[row, :, source:] == 0).all()
+
+    return check
+
+
+@pytest.fixture
+def memory():
+    """Makes a memory of two rows, the second padded; ``states`` is what the encoder adds."""
+
+    def make(depth=5, final_depth=6, states=2, seed=11):
+        random = np.random.default_rng(seed)
+        mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
+        made = {
+            "values": random.normal(size=(2, 3, depth)).astype("float32") * mask[..., None],
+            "mask": mask,
+        }
+        if states:
+            made["final_states"] = [
+                random.normal(size=(2, final_depth)).astype("float32") for _ in range(states)
+            ]
+        return made
+
+    return make

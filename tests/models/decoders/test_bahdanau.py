@@ -1,0 +1,66 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from models.decoders import BahdanauDecoder
+
+TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
+GENERAL = {"score": "general"}
+VARIANTS = [
+    {"layers": layers, "readout": readout, "attention": attention, "cell": cell}
+    for layers, readout, attention, cell in itertools.product(
+        [1, 2], ["maxout", "tanh"], [GENERAL, None], ["lstm", "gru"]
+    )
+]
+VARIANTS += [
+    {"residual": True, "layers": 2, "embedding": 4, "cell": "gru"},
+    {"residual": True, "layers": 2, "embedding": 3, "cell": "lstm"},
+    {"tied": True, "embedding": 4},
+]
+
+
+def make(**settings):
+    keras.utils.set_random_seed(3)
+    settings = {"embedding": 3, "units": 4, "attention": GENERAL, **settings}
+    decoder = BahdanauDecoder(9, memory_depth=5, final_depth=6, **settings)
+    decoder.build()
+    return decoder
+
+
+def paper(reference, tokens):
+    """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments."""
+    logits, alignments = [], []
+    for token in tokens:
+        x = reference.weights["embedding/table"][token]
+        context, weights = reference.look(reference.states[-1][0])  # of the step before
+        hidden = reference.advance(x, context)
+        read = np.concatenate([hidden, x, context]) @ reference.weights["readout/kernel"]
+        read = read + reference.weights["readout/bias"]
+        if reference.settings["readout"] == "maxout":
+            read = np.array([max(read[2 * j], read[2 * j + 1]) for j in range(len(read) // 2)])
+        else:
+            read = np.tanh(read)
+        logits.append(reference.logits(read))
+        alignments.append(weights)
+    return logits, alignments
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_equals_the_paper(settings, memory, equals_reference):
+    equals_reference(make(**settings), TOKENS, memory(), paper)
+
+
+def test_the_first_look_is_before_the_first_piece(memory):
+    decoder, seen = make(), memory()
+    other = np.where(TOKENS == 2, 8, TOKENS)
+    _, alignments = decoder.unroll(TOKENS, seen)
+    _, others = decoder.unroll(other, seen)
+    np.testing.assert_array_equal(alignments[:, 0], others[:, 0])
+    assert not np.allclose(alignments[:, 1], others[:, 1])
+
+
+def test_an_unknown_readout_is_refused():
+    with pytest.raises(ValueError, match=r"readout 'softmax'. Choices: maxout, tanh"):
+        make(readout="softmax")

@@ -1,0 +1,79 @@
+import keras
+import numpy as np
+import pytest
+
+from models.decoders import DECODERS, LuongDecoder
+from models.decoders.base import Decoder
+from models.encoders import RecurrentEncoder
+
+TOKENS = np.array([[2, 5, 6, 7]], "int32")
+
+
+def make(**settings):
+    return LuongDecoder(9, 5, 6, embedding=4, units=4, attention={"score": "general"}, **settings)
+
+
+def test_an_embedding_is_shared():
+    encoder = RecurrentEncoder(9, embedding=4, units=5)
+    encoder.build()
+    decoder = make(dropout=0.1)
+    decoder.use_embedding(encoder.embedding)
+    decoder.build()
+    assert decoder.embedding is encoder.embedding
+    tables = [w for w in decoder.weights if w.path.endswith("embedding/table")]
+    assert [id(w) for w in tables] == [id(encoder.embedding.table)]
+    # Nothing of the decoder's first embedding is left, not even the seed of its dropout.
+    unshared = make(dropout=0.1)
+    unshared.build()
+    assert len(decoder.variables) == len(unshared.variables) - 1
+
+
+def test_sharing_is_refused_where_it_cannot_be():
+    decoder = make()
+    small = RecurrentEncoder(8, embedding=4, units=5).embedding
+    with pytest.raises(ValueError, match=r"8 pieces and depth 4.*9 pieces and depth 4"):
+        decoder.use_embedding(small)
+    decoder.build()
+    with pytest.raises(ValueError, match="before the decoder is built"):
+        decoder.use_embedding(make().embedding)
+
+
+def test_a_decoder_that_is_read_back_can_still_share():
+    decoder = make()
+    decoder.build()
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(decoder))
+    shared = make().embedding
+    again.use_embedding(shared)
+    again.build()
+    assert again.embedding is shared
+
+
+def test_tied_logits_are_products_with_the_embeddings():
+    decoder = make(tied=True)
+    decoder.build()
+    decoder.logits_bias.assign(np.arange(9.0))
+    hidden = np.random.default_rng(1).normal(size=(2, 3, 4)).astype("float32")
+    expected = hidden @ np.asarray(decoder.embedding.table).T + np.arange(9)
+    np.testing.assert_allclose(decoder.output_logits(hidden), expected, atol=1e-5)
+    assert not [w for w in decoder.weights if "logits/" in w.path]
+
+
+def test_by_default_the_distribution_is_the_alignment():
+    class Constant(Decoder):
+        def unroll(self, tokens, memory, training=False):
+            return tokens, memory
+
+    logits, alignments, distribution = Constant().unroll_with_distribution(1, 2)
+    assert (logits, alignments, distribution) == (1, 2, 2)
+    assert not Constant().stochastic
+
+
+@pytest.mark.parametrize("method", ["start", "step", "unroll"])
+def test_a_decoder_that_says_nothing_is_told_so(method):
+    with pytest.raises(TypeError, match="Decoder does not say how"):
+        getattr(Decoder(), method)(*[None] * (1 if method == "start" else 2))
+
+
+def test_every_decoder_is_registered():
+    for name, decoder in DECODERS.items():
+        assert keras.saving.get_registered_name(decoder) == f"regard>{decoder.__name__}", name

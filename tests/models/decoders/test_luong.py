@@ -1,0 +1,66 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from models.decoders import LuongDecoder
+
+TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
+GENERAL, DOT = {"score": "general"}, {"score": "dot"}
+VARIANTS = [
+    {"layers": layers, "input_feeding": feeding, "attention": attention, "cell": cell}
+    for layers, feeding, attention, cell in itertools.product(
+        [1, 2], [True, False], [GENERAL, DOT, None], ["lstm", "gru"]
+    )
+]
+VARIANTS += [
+    {"residual": True, "layers": 2, "embedding": embedding, "attention": GENERAL, "cell": cell}
+    for embedding, cell in itertools.product([3, 5], ["lstm", "gru"])
+]
+VARIANTS += [
+    {"residual": True, "layers": 2, "embedding": 5, "attention": DOT, "input_feeding": False},
+    {"tied": True, "embedding": 5, "attention": DOT},
+]
+
+
+def make(**settings):
+    keras.utils.set_random_seed(3)
+    settings = {"embedding": 3, "units": 5, "attention": GENERAL, **settings}
+    decoder = LuongDecoder(9, memory_depth=5, final_depth=6, **settings)
+    decoder.build()
+    if decoder.tied:
+        decoder.logits_bias.assign(np.linspace(-1, 1, 9))
+    return decoder
+
+
+def paper(reference, tokens):
+    """Luong et al. 2015, §3, for one row: logits and alignments."""
+    feeding = reference.settings["input_feeding"]
+    fed, logits, alignments = np.zeros(5), [], []
+    for token in tokens:
+        x = reference.weights["embedding/table"][token]
+        hidden = reference.advance(x, fed if feeding else np.zeros(0))
+        context, weights = reference.look(hidden)
+        fed = np.tanh(np.concatenate([context, hidden]) @ reference.weights["combine/kernel"])
+        logits.append(reference.logits(fed))
+        alignments.append(weights)
+    return logits, alignments
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_equals_the_paper(settings, memory, equals_reference):
+    equals_reference(make(**settings), TOKENS, memory(), paper)
+
+
+def test_without_feeding_the_attentional_state_does_not_come_back(memory):
+    assert "fed" in make(input_feeding=True).start(memory())
+    assert "fed" not in make(input_feeding=False).start(memory())
+
+
+def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory):
+    seen = memory(final_depth=10)  # two layers of the memory's depth
+    decoder = LuongDecoder(9, 5, 10, embedding=3, units=5, attention=None)
+    decoder.build()
+    state = decoder.start(seen)
+    np.testing.assert_array_equal(state["memory"]["context"][:, 0], seen["final_states"][0][:, 5:])

@@ -1,0 +1,196 @@
+import keras
+import numpy as np
+import pytest
+
+from models.decoders.transformer import TransformerDecoder
+
+RANDOM = np.random.default_rng(12)
+TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
+VARIANTS = [
+    {"norm": "pre", "positions": "sinusoidal"},
+    {"norm": "post", "positions": "learned", "activation": "gelu", "tied": True},
+    {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
+    {"attention": {"score": "general", "alignment": {"type": "local_m", "window": 1}}},
+]
+
+
+def made(**settings):
+    sizes = {"embedding": 8, "layers": 2, "heads": 2, "feed_forward": 6}
+    decoder = TransformerDecoder(9, memory_depth=5, final_depth=0, **{**sizes, **settings})
+    decoder.build()
+    return decoder
+
+
+def memory():
+    mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
+    values = RANDOM.normal(size=(2, 3, 5)).astype("float32") * mask[..., None]
+    return {"values": values, "mask": mask}
+
+
+def repeated(state, times):
+    return {
+        name: value
+        if name == "memory"
+        else keras.tree.map_structure(lambda x: keras.ops.repeat(x, times, axis=0), value)
+        for name, value in state.items()
+    }
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_steps_equal_unroll(settings):
+    decoder, seen = made(**settings), memory()
+    logits, alignments = decoder.unroll(TOKENS, seen)
+    assert logits.shape == (2, 4, 9)
+    state = decoder.start(seen, longest=6)
+    for t in range(TOKENS.shape[1]):
+        step_logits, state, alignment = decoder.step(TOKENS[:, t], state)
+        np.testing.assert_allclose(step_logits, logits[:, t], atol=1e-5)
+        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_a_later_token_changes_nothing_before_it(settings):
+    decoder, seen = made(**settings), memory()
+    changed = TOKENS.copy()
+    changed[:, 2] = 8
+    before, _ = decoder.unroll(TOKENS, seen)
+    after, _ = decoder.unroll(changed, seen)
+    np.testing.assert_array_equal(before[:, :2], after[:, :2])
+    assert not np.allclose(before[:, 2], after[:, 2])
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_a_padded_row_gives_what_it_gives_alone(settings):
+    decoder, seen = made(**settings), memory()
+    together, alignments = decoder.unroll(TOKENS, seen)
+    one = {"values": seen["values"][1:, :2], "mask": seen["mask"][1:, :2]}
+    alone, weights = decoder.unroll(TOKENS[1:, :3], one)
+    np.testing.assert_allclose(together[1:, :3], alone, atol=1e-5)
+    np.testing.assert_allclose(alignments[1:, :3, :2], weights, atol=1e-5)
+    assert (keras.ops.convert_to_numpy(alignments)[1, :, 2] == 0).all()
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_hypotheses_share_one_memory_and_keep_caches_of_their_own(settings):
+    decoder, seen = made(**settings), memory()
+    state = repeated(decoder.start(seen, longest=4), 2)
+    firsts = np.array([5, 6, 7, 4], "int32")
+    seconds = np.array([4, 8, 8, 5], "int32")
+    _, state, _ = decoder.step(firsts, state)
+    logits, _, alignment = decoder.step(seconds, state)
+    assert alignment.shape == (4, 3)
+    for row in range(4):
+        tokens = np.array([[firsts[row], seconds[row]]])
+        one = {name: value[row // 2 : row // 2 + 1] for name, value in seen.items()}
+        expected, weights = decoder.unroll(tokens, one)
+        np.testing.assert_allclose(logits[row], expected[0, 1], atol=1e-5)
+        np.testing.assert_allclose(alignment[row], weights[0, 1], atol=1e-5)
+
+
+def test_caches_have_room_for_the_longest():
+    decoder, seen = made(), memory()
+    state = decoder.start(seen, longest=7)
+    assert [c["keys"].shape for c in state["caches"]] == [(2, 2, 7, 4)] * 2
+    with pytest.raises(ValueError, match="longest"):
+        decoder.start(seen)
+
+
+def test_tied_logits_are_products_with_the_embeddings():
+    decoder, seen = made(tied=True, norm="post"), memory()
+    loose = made(norm="post")
+    names = {w.path.split("/", 1)[1]: w for w in decoder.weights}
+    assert not any(name.startswith("logits/") for name in names)
+    names["logits_bias"].assign(RANDOM.normal(size=9))
+    for weight in loose.weights:
+        name = weight.path.split("/", 1)[1]
+        if name == "logits/kernel":
+            weight.assign(np.asarray(names["embedding/table"]).T)
+        else:
+            weight.assign(names["logits_bias" if name == "logits/bias" else name])
+    np.testing.assert_allclose(
+        decoder.unroll(TOKENS, seen)[0], loose.unroll(TOKENS, seen)[0], atol=1e-5
+    )
+
+
+def test_alignment_is_the_mean_of_the_last_blocks_heads():
+    decoder, seen = made(layers=1), memory()
+    _, alignments = decoder.unroll(TOKENS, seen)
+    np.testing.assert_allclose(keras.ops.sum(alignments, axis=-1), np.ones((2, 4)), atol=1e-5)
+    block = decoder.blocks[0]
+    whole, position = decoder.embedding(TOKENS), np.arange(4)[None]
+    hidden = block.attention_norm(decoder.positions(whole, position))
+    seen_by_itself, _ = block.attention(hidden, causal=True)
+    query = block.cross_norm(decoder.positions(whole, position) + seen_by_itself)
+    prepared = block.prepare(seen["values"], seen["mask"])
+    _, heads, _ = block.cross.look(query, prepared)
+    np.testing.assert_allclose(alignments, keras.ops.mean(heads, axis=1), atol=1e-5)
+
+
+def test_dropout_only_in_training():
+    decoder, seen = made(dropout=0.5), memory()
+    still, _ = decoder.unroll(TOKENS, seen)
+    np.testing.assert_array_equal(still, decoder.unroll(TOKENS, seen)[0])
+    assert not np.allclose(still, decoder.unroll(TOKENS, seen, training=True)[0])
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_compiled_equals_eager(settings):
+    import tensorflow as tf
+
+    decoder, seen = made(**settings), memory()
+    compiled = tf.function(lambda tokens: decoder.unroll(tokens, seen)[0], jit_compile=True)
+    np.testing.assert_allclose(compiled(TOKENS), decoder.unroll(TOKENS, seen)[0], atol=1e-5)
+
+
+def test_mixed_precision_is_close_and_steps_too():
+    exact, rough, seen = made(), made(dtype="mixed_bfloat16"), memory()
+    rough.set_weights(exact.get_weights())
+    logits, _ = rough.unroll(TOKENS, seen)
+    assert logits.dtype == "bfloat16"
+    expected, _ = exact.unroll(TOKENS, seen)
+    np.testing.assert_allclose(keras.ops.cast(logits, "float32"), expected, atol=0.1)
+    step, state, _ = rough.step(TOKENS[:, 0], rough.start(seen, longest=3))
+    np.testing.assert_allclose(keras.ops.cast(step, "float32"), expected[:, 0], atol=0.1)
+    assert all(c["values"].dtype == "bfloat16" for c in state["caches"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"attention": {"score": "scaled_do"}}, "Did you mean 'scaled_dot'"),
+        ({"heads": 5}, "8 does not divide into 5"),
+        ({"layers": 0}, "at least one layer, not 0"),
+    ],
+)
+def test_refusals(settings, message):
+    with pytest.raises(ValueError, match=message):
+        made(**settings)
+
+
+def test_config_round_trip():
+    decoder = made(**VARIANTS[1], attention={"score": "dot"}, dropout=0.2)
+    assert TransformerDecoder.from_config(decoder.get_config()).get_config() == decoder.get_config()
+
+
+def test_hard_attention_gives_the_draws_of_every_head():
+    hard = {"type": "hard", "training": "reinforce", "expectation": 0.0, "seed": 3}
+    decoder, seen = made(attention={"alignment": hard}), memory()
+    assert decoder.stochastic
+    _, drawn, distribution = decoder.unroll_with_distribution(TOKENS, seen, training=True)
+    drawn, distribution = (keras.ops.convert_to_numpy(x) for x in (drawn, distribution))
+    assert drawn.shape == distribution.shape == (2, 4, 2 * 2 * 3)
+    drawn, distribution = (x.reshape(2, 4, 4, 3) for x in (drawn, distribution))
+    np.testing.assert_array_equal(np.sort(drawn, -1), np.tile([0.0, 0.0, 1.0], (2, 4, 4, 1)))
+    np.testing.assert_allclose(distribution.sum(-1), 1.0, atol=1e-5)
+    assert ((distribution > 0) == seen["mask"][:, None, None, :]).all()
+    still, alignments = decoder.unroll(TOKENS, seen)
+    assert alignments.shape == (2, 4, 3)
+    np.testing.assert_array_equal(still, decoder.unroll(TOKENS, seen)[0])
+
+
+def test_soft_attention_is_its_own_distribution():
+    decoder, seen = made(), memory()
+    assert not decoder.stochastic
+    _, alignments, distribution = decoder.unroll_with_distribution(TOKENS, seen)
+    np.testing.assert_array_equal(alignments, distribution)
+    assert alignments.shape == (2, 4, 3)

@@ -1,0 +1,106 @@
+import keras
+import numpy as np
+import pytest
+
+from models.encoders.transformer import TransformerEncoder
+
+IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
+VARIANTS = [
+    {"norm": norm, "positions": positions, "activation": activation}
+    for norm, positions, activation in [
+        ("pre", "sinusoidal", "relu"),
+        ("post", "learned", "gelu"),
+        ("pre", "rotary", "swiglu"),
+    ]
+]
+
+
+def made(**settings):
+    encoder = TransformerEncoder(
+        10, **{"embedding": 8, "layers": 2, "heads": 2, "feed_forward": 6, **settings}
+    )
+    encoder.build()
+    return encoder
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_a_padded_row_gives_what_it_gives_alone(settings):
+    encoder = made(**settings)
+    together, alone = encoder(IDS), encoder(IDS[1:, :2])
+    np.testing.assert_allclose(together["values"][1:, :2], alone["values"], atol=1e-5)
+    assert (keras.ops.convert_to_numpy(together["values"])[1, 2:] == 0).all()
+    np.testing.assert_array_equal(together["mask"], IDS != 0)
+    assert together["values"].shape == (2, 4, encoder.depth)
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_the_order_matters(settings):
+    encoder = made(**settings)
+    there, back = encoder(IDS[:1]), encoder(IDS[:1, ::-1])
+    assert not np.allclose(there["values"], back["values"][:, ::-1], atol=1e-3)
+
+
+def test_it_starts_from_scaled_embeddings_and_sinusoids():
+    encoder = made(layers=1)
+    for weight in encoder.blocks[0].weights:
+        weight.assign(np.zeros(weight.shape))  # only the way around the parts is left
+    vectors = np.asarray(encoder.embedding.table)[IDS] * np.sqrt(8)
+    phase = np.arange(4)[:, None] / 10000 ** (np.arange(0, 8, 2) / 8)
+    vectors = vectors + np.stack([np.sin(phase), np.cos(phase)], -1).reshape(4, 8)
+    centred = vectors - vectors.mean(-1, keepdims=True)
+    expected = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(encoder(IDS)["values"][0], expected[0], atol=1e-4)
+
+
+def test_a_row_that_is_all_padding_is_zero():
+    values = keras.ops.convert_to_numpy(made()(np.zeros((1, 3), "int32"))["values"])
+    assert (values == 0).all()
+
+
+def test_a_source_beyond_the_learned_positions_is_no_error():
+    encoder = made(positions="learned", max_positions=3)
+    values = keras.ops.convert_to_numpy(encoder(np.full((1, 9), 4, "int32"))["values"])
+    assert np.isfinite(values).all()
+
+
+def test_dropout_only_in_training():
+    encoder = made(dropout=0.5)
+    still = encoder(IDS)["values"]
+    np.testing.assert_array_equal(still, encoder(IDS)["values"])
+    assert not np.allclose(still, encoder(IDS, training=True)["values"])
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_compiled_equals_eager(settings):
+    import tensorflow as tf
+
+    encoder = made(**settings)
+    compiled = tf.function(lambda ids: encoder(ids)["values"], jit_compile=True)
+    np.testing.assert_allclose(compiled(IDS), encoder(IDS)["values"], atol=1e-5)
+
+
+def test_mixed_precision_is_close():
+    exact, rough = made(), made(dtype="mixed_bfloat16")
+    rough.set_weights(exact.get_weights())
+    found = rough(IDS)["values"]
+    assert found.dtype == "bfloat16"
+    np.testing.assert_allclose(keras.ops.cast(found, "float32"), exact(IDS)["values"], atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"positions": "sinusoid"}, "Did you mean 'sinusoidal'"),
+        ({"heads": 3}, "8 does not divide into 3"),
+        ({"layers": 0}, "at least one layer, not 0"),
+        ({"embedding": 6, "positions": "rotary"}, "must be even, not 3"),
+    ],
+)
+def test_refusals(settings, message):
+    with pytest.raises(ValueError, match=message):
+        made(**settings)
+
+
+def test_config_round_trip():
+    encoder = made(**VARIANTS[2], dropout=0.1)
+    assert TransformerEncoder.from_config(encoder.get_config()).get_config() == encoder.get_config()

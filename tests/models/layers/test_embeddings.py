@@ -1,0 +1,86 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from models.layers.embeddings import TokenEmbedding
+from models.serialization import layer_config, layer_from_config
+
+RANDOM = np.random.default_rng(7)
+IDS = np.array([[3, 1, 4, 0], [1, 5, 5, 2]])
+
+
+def make(vocabulary=6, depth=4, **settings):
+    layer = TokenEmbedding(vocabulary, depth, **settings)
+    layer.build()
+    return layer
+
+
+@pytest.mark.parametrize(("scale", "factor"), [(False, 1.0), (True, 2.0)])
+def test_a_piece_has_its_row(scale, factor):
+    layer = make(scale=scale)
+    table = np.asarray(layer.table)
+    np.testing.assert_allclose(layer(IDS), factor * table[IDS], rtol=1e-6)
+
+
+def test_the_table_is_drawn_with_a_variance_of_one_over_the_depth():
+    table = np.asarray(make(2000, 64).table)
+    assert table.std() == pytest.approx(64**-0.5, rel=0.02)
+    assert abs(table.mean()) < 0.002
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+def test_attend_is_a_product_with_the_table_itself(scale, shape):
+    layer = make(scale=scale)
+    hidden = RANDOM.normal(size=shape).astype("float32")
+    expected = np.einsum("...d,vd->...v", hidden.astype("float64"), np.asarray(layer.table))
+    found = layer.attend(ops.convert_to_tensor(hidden))
+    assert found.shape == (*shape[:-1], 6)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_attend_refuses_another_depth():
+    with pytest.raises(ValueError, match="depth 5 cannot be scored by vectors of depth 4"):
+        make().attend(ops.zeros((2, 5)))
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_computes_low_and_keeps_the_table_high(policy):
+    layer = make(scale=True, dtype=policy)
+    low = policy.removeprefix("mixed_")
+    vectors = layer(IDS)
+    scores = layer.attend(vectors)
+    kinds = [keras.backend.standardize_dtype(t.dtype) for t in (vectors, scores, layer.table)]
+    assert kinds == [low, low, "float32"]
+    exact = 4 * np.asarray(layer.table)[IDS] @ np.asarray(layer.table).T / 2
+    np.testing.assert_allclose(ops.cast(scores, "float32"), exact, atol=0.03)
+
+
+def test_dropout_is_for_training_alone():
+    layer = make(dropout=0.5)
+    table = np.asarray(layer.table)[IDS]
+    np.testing.assert_array_equal(layer(IDS), table)
+    trained = np.asarray(layer(IDS, training=True))
+    kept = trained != 0
+    assert 0 < kept.sum() < kept.size
+    np.testing.assert_allclose(trained[kept], 2 * table[kept], rtol=1e-6)
+
+
+def test_one_table_learns_from_both_uses():
+    layer = make()
+    ids = keras.Input((4,), dtype="int32")
+    model = keras.Model(ids, keras.layers.Lambda(layer.attend)(layer(ids)))
+    model.compile("sgd", "mse")
+    before = np.asarray(layer.table).copy()
+    model.fit(IDS, RANDOM.normal(size=(2, 4, 6)), verbose=0)
+    assert len(model.trainable_weights) == 1
+    assert (np.asarray(layer.table) != before).all()
+
+
+def test_config_round_trip():
+    layer = make(dropout=0.25, scale=True, name="pieces")
+    again = layer_from_config(layer_config(layer))
+    again.set_weights(layer.get_weights())
+    assert again.get_config() == layer.get_config()
+    np.testing.assert_array_equal(again(IDS), layer(IDS))

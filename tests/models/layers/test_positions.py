@@ -1,0 +1,94 @@
+import keras
+import numpy as np
+import pytest
+
+from models.layers.positions import (
+    POSITIONS,
+    LearnedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    rotate,
+)
+
+RANDOM = np.random.default_rng(6)
+
+
+def positions(*values):
+    return np.array([values], "int32")
+
+
+@pytest.mark.parametrize("depth", [6, 7])
+def test_sinusoids_equal_the_paper(depth):
+    at = positions(0, 1, 5, 300)
+    found = SinusoidalPositions()(np.zeros((1, 4, depth), "float32"), at)
+    expected = np.zeros((4, depth))
+    for row, pos in enumerate(at[0]):
+        for number in range(depth):
+            phase = pos / 10000 ** (2 * (number // 2) / depth)
+            expected[row, number] = np.cos(phase) if number % 2 else np.sin(phase)
+    np.testing.assert_allclose(found[0], expected, atol=1e-4)
+
+
+def test_learned_positions_are_rows_and_the_last_one_stands_for_all_beyond():
+    layer = LearnedPositions(max_positions=4)
+    vectors = RANDOM.normal(size=(2, 5, 3)).astype("float32")
+    found = layer(vectors, positions(0, 1, 3, 4, 1000))
+    table = np.asarray(layer.table)
+    np.testing.assert_allclose(found, vectors + table[[0, 1, 3, 3, 3]], atol=1e-6)
+
+
+@pytest.mark.parametrize("shift", [1, 40])
+def test_rotated_products_depend_on_the_distance_alone(shift):
+    layer = RotaryPositions()
+    query, keys = RANDOM.normal(size=(2, 1, 2, 3, 8)).astype("float32")
+
+    def products(at):
+        angles = layer.angles(at, 8)
+        return np.asarray(rotate(query, angles)) @ np.swapaxes(rotate(keys, angles), -1, -2)
+
+    at = positions(0, 2, 7)
+    np.testing.assert_allclose(products(at), products(at + shift), atol=1e-4)
+    assert not np.allclose(products(at), query @ np.swapaxes(keys, -1, -2), atol=1e-2)
+
+
+def test_a_rotation_turns_each_pair_by_its_angle():
+    at, depth = 3, 6
+    vector = RANDOM.normal(size=(1, 1, 1, depth)).astype("float32")
+    found = np.asarray(rotate(vector, RotaryPositions().angles(positions(at), depth)))[0, 0, 0]
+    for i in range(depth // 2):
+        turned = complex(vector[0, 0, 0, i], vector[0, 0, 0, i + depth // 2])
+        turned *= np.exp(1j * at / 10000 ** (2 * i / depth))
+        assert found[i] == pytest.approx(turned.real, abs=1e-5)
+        assert found[i + depth // 2] == pytest.approx(turned.imag, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(POSITIONS))
+def test_rows_may_be_at_different_positions(name):
+    layer = POSITIONS[name]()
+    vectors = RANDOM.normal(size=(2, 1, 8)).astype("float32")
+    at = np.array([[3], [5]], "int32")
+    together = layer(vectors, at)
+    for row in range(2):
+        np.testing.assert_allclose(
+            together[row : row + 1], layer(vectors[row : row + 1], at[row : row + 1]), atol=1e-6
+        )
+    if layer.angles(at, 4) is not None:
+        heads = RANDOM.normal(size=(2, 2, 1, 4)).astype("float32")
+        turned = rotate(heads, layer.angles(at, 4))
+        one = rotate(heads[1:], layer.angles(at[1:], 4))
+        np.testing.assert_allclose(turned[1:], one, atol=1e-6)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="must be even, not 3"):
+        RotaryPositions().check(3)
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        LearnedPositions(max_positions=0)
+
+
+@pytest.mark.parametrize("name", sorted(POSITIONS))
+def test_config_round_trip(name):
+    layer = POSITIONS[name](max_positions=9, name="where")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert type(again) is type(layer)
+    assert again.get_config() == layer.get_config()

@@ -47,16 +47,37 @@ class Translator:
     def answers(
         self, batches: Iterable[list[str]], align: bool = False
     ) -> Iterator[tuple[str, Answer | None]]:
-        """Each line with its answer, in order; a line without text has none."""
+        """Each line with its answer, in order; a line without text has none.
+
+        Raises:
+            UserError: the model refuses a source; the answers before it have been given.
+        """
         try:
             function = saved_model.signature(self._model, "align" if align else "serving_default")
         except saved_model.SavedModelError as error:
             raise UserError(str(error), where=str(self._path)) from error
         for batch in batches:
             asked = [line for line in batch if line.strip()]
-            rows = iter(saved_model.ask(function, asked) if asked else [])
+            rows = _asked(function, asked)
             for line in batch:
                 yield line, next(rows) if line.strip() else None
+
+
+def _asked(function: Any, sources: list[str]) -> Iterator[Answer]:
+    """The answers to one batch; where a source is refused, those before it first."""
+    try:
+        yield from saved_model.ask(function, sources) if sources else []
+    except saved_model.SourceRefused as error:
+        if len(sources) == 1:
+            shown = sources[0] if len(sources[0]) <= 60 else f"{sources[0][:59]}…"
+            raise UserError(
+                str(error),
+                where=shown,
+                remedy="Shorten it, or train with another search.max_source_length or "
+                "search.long_source: truncate.",
+            ) from None
+        for source in sources:
+            yield from _asked(function, [source])
 
 
 def one_line(answer: Answer | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,10 @@ class SavedModelError(Exception):
     """The model is not what it should be: a signature or an output is missing or misshapen."""
 
 
+class SourceRefused(SavedModelError):
+    """A source is longer than the model takes, and it was exported to refuse such."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Answer:
     """What a model answered to one source.
@@ -40,6 +45,7 @@ class Answer:
         source_pieces: with their end of sentence; empty for ``serving_default``.
         target_pieces: the same.
         alignment: ``[target, source]`` in pieces, float32; None for ``serving_default``.
+        source_cut: how many pieces of the source were not read; 0 for ``serving_default``.
     """
 
     hypothesis: str
@@ -47,6 +53,7 @@ class Answer:
     source_pieces: list[str] = dataclasses.field(default_factory=list)
     target_pieces: list[str] = dataclasses.field(default_factory=list)
     alignment: Any = None
+    source_cut: int = 0
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -81,12 +88,19 @@ def ask(function: Any, sources: Sequence[str]) -> list[Answer]:
     """The answers to one request, in order, without their padding.
 
     Raises:
+        SourceRefused: a source is too long.
         SavedModelError: an output's first dimension is not the batch.
     """
     import tensorflow as tf
 
     request = tf.constant(list(sources), dtype=tf.string)
-    out = {name: value.numpy() for name, value in function(**{INPUT: request}).items()}
+    try:
+        out = {name: value.numpy() for name, value in function(**{INPUT: request}).items()}
+    except tf.errors.InvalidArgumentError as error:
+        refused = re.search(r"\[(a source has more than .*? max_source_length)\b", error.message)
+        if refused is None:
+            raise
+        raise SourceRefused(refused[1]) from None
     for name, value in out.items():
         if value.ndim == 0 or value.shape[0] != len(sources):
             raise SavedModelError(
@@ -107,6 +121,7 @@ def _answer(out: dict[str, Any], row: int) -> Answer:
         [_text(piece) for piece in out["target_pieces"][row][:target]],
         # A copy: a view would keep the padded batch in memory.
         out["alignment"][row, :target, :source].copy(),
+        int(out["source_cut"][row]) if "source_cut" in out else 0,
     )
 
 

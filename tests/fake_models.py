@@ -20,7 +20,8 @@ class Reverser(tf.Module):
 
     ``bug`` breaks it in one way: ``batch`` makes the score depend on the padding, ``flat`` gives
     an output without the batch's dimension, ``empty`` fails on an empty source, ``nan`` gives
-    it no number, ``weights`` gives `align` other weights than it gave before.
+    it no number, ``weights`` gives `align` other weights than it gave before, ``refuse`` refuses
+    long sources as ours do where they are told to.
     """
 
     def __init__(self, bug: str = ""):
@@ -30,7 +31,9 @@ class Reverser(tf.Module):
 
     def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         # Cut, as ours cut what is too long: an alignment grows with the square of the length.
-        letters = tf.strings.unicode_split(source, "UTF-8")[:, :MOST_LETTERS]
+        letters = tf.strings.unicode_split(source, "UTF-8")
+        cut = tf.maximum(tf.cast(letters.row_lengths(), tf.int32) - MOST_LETTERS, 0)
+        letters = letters[:, :MOST_LETTERS]
         lengths = tf.cast(letters.row_lengths(), tf.int32)
         score = self.per_letter * tf.cast(lengths, tf.float32)
         capitals = tf.strings.upper(letters[:, ::-1], encoding="utf-8")
@@ -38,6 +41,10 @@ class Reverser(tf.Module):
             score -= tf.cast(letters.bounding_shape(1), tf.float32)
         if self.bug == "nan":
             score = tf.where(lengths == 0, float("nan"), score)
+        if self.bug == "refuse":
+            message = "a source has more than the 100 pieces of max_source_length; the lengths:"
+            with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(cut == 0), [message])]):
+                score = tf.identity(score)
         if self.bug == "empty":
             with tf.control_dependencies([tf.debugging.assert_positive(lengths)]):
                 score = tf.identity(score)
@@ -53,6 +60,7 @@ class Reverser(tf.Module):
             "score": score,
             "source_pieces": sides[0],
             "source_length": lengths + 1,
+            "source_cut": cut,
             "target_pieces": sides[1],
             "target_length": lengths + 1,
             "alignment": alignment * 0.5 if self.bug == "weights" else alignment,

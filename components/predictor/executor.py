@@ -16,6 +16,7 @@ from components.errors import UserError
 from components.predictions import Row
 from components.predictor.decode import Decoded, decode, device
 from components.predictor.rows import read_rows
+from serving.saved_model import SourceRefused
 
 NODE = "Predictor"
 SPLIT = "test"
@@ -48,6 +49,7 @@ class PredictorExecutor(BaseExecutor):
 
         decoded = _decode("the new model", candidate, rows, batch_size, 0.0, share)
         predictions.write(folder / predictions.CANDIDATE, rows, decoded.answers)
+        _tell_cut(decoded)
         models = {"candidate": _speed(candidate, decoded)}
         error = None
         if production:
@@ -114,7 +116,26 @@ def _decode(
             sentences_per_second=round(speed, 1),
         )
 
-    return decode(model, [row.source for row in rows], batch_size, progress)
+    try:
+        return decode(model, [row.source for row in rows], batch_size, progress)
+    except SourceRefused as error:
+        raise UserError(
+            f"the test split cannot be decoded: {error}",
+            where="search.long_source",
+            remedy="Raise search.max_source_length, or let long_source: truncate cut them.",
+        ) from None
+
+
+def _tell_cut(decoded: Decoded) -> None:
+    """Says how many sources the model has not read to their end."""
+    cut = [answer.source_cut for answer in decoded.answers if answer.source_cut]
+    if cut:
+        events.emit(
+            "warning",
+            node=NODE,
+            text=f"{len(cut):,} of {len(decoded.answers):,} sources are longer than "
+            f"search.max_source_length: {sum(cut):,} pieces were not read",
+        )
 
 
 def _speed(model: Path, decoded: Decoded) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What all searches share: the hypotheses they give, and how a state follows its hypotheses."""
+"""What all searches share: how they are asked, what they give, how a state follows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from models.vocabulary import BOS, PAD
+from models.vocabulary import PAD
 
 # Below every log-probability that can occur, and far from overflow when two are added.
 IMPOSSIBLE = -1e9
@@ -21,9 +21,10 @@ class Hypotheses(NamedTuple):
 
     Attributes:
         ids: ``[batch, hypotheses, length]``, each ending with EOS, padded with PAD.
-        lengths: ``[batch, hypotheses]``, EOS counted.
-        log_probabilities: ``[batch, hypotheses]``, the natural logarithm of the probability of
-            the whole hypothesis, EOS included: what forced scoring of the same ids gives.
+        lengths: ``[batch, hypotheses]``, EOS counted; 0 where a row has no further hypothesis.
+        log_probabilities: ``[batch, hypotheses]``, the natural logarithm of the probability that
+            the model gives to the whole hypothesis, EOS included, whatever penalties there are:
+            what forced scoring of the same ids gives.
         scores: ``[batch, hypotheses]``, by which the hypotheses are ordered.
     """
 
@@ -34,26 +35,34 @@ class Hypotheses(NamedTuple):
 
 
 class Search:
-    """Base of the searches.
+    """Base of the searches: called, they look for hypotheses.
 
-    A search is called with a decoder's ``step``, the state to start from and ``limits``
-    ``[batch]``, the greatest length of a row's hypotheses, EOS counted. At its limit a
-    hypothesis can only end. What a row gives never depends on the other rows of its batch.
+    What a row gives never depends on the other rows of its batch.
     """
 
-    def __call__(self, step: Step, state: dict[str, Any], limits: Any) -> Hypotheses:
+    def __call__(
+        self,
+        step: Step,
+        state: dict[str, Any],
+        limits: Any,
+        *,
+        minimums: Any = None,
+        prefix: Any = None,
+        keys: Any = None,
+    ) -> Hypotheses:
+        """Hypotheses for every row.
+
+        Args:
+            step: a decoder's.
+            state: the decoder's before its first token.
+            limits: ``[batch]``, the greatest length of a row's hypotheses, EOS counted: at its
+                limit a hypothesis can only end, whatever else is asked.
+            minimums: ``[batch]``, the least length, EOS counted.
+            prefix: ``[batch, prefix]``, the pieces that hypotheses begin with, padded with PAD.
+            keys: ``[batch]`` integers; where pieces are drawn at random, rows of one key draw
+                alike, in whatever batch. By default the number of the row.
+        """
         raise TypeError(f"{type(self).__name__} does not say how it searches.")
-
-
-def log_probabilities(logits: Any) -> Any:
-    """Log-probabilities in float32, with the pieces that are never an answer ruled out.
-
-    They are ruled out after the normalisation, so that sums stay what forced scoring gives.
-    """
-    logp = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-    pieces = ops.arange(ops.shape(logp)[-1])
-    never = ops.logical_or(ops.equal(pieces, PAD), ops.equal(pieces, BOS))
-    return ops.where(never, IMPOSSIBLE, logp)
 
 
 def moving(state: dict[str, Any]) -> dict[str, Any]:
@@ -61,12 +70,24 @@ def moving(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name != "memory"}
 
 
-def select(state: dict[str, Any], rows: Any) -> dict[str, Any]:
-    """The moving part of a state for the hypotheses ``rows`` (indices into the old rows)."""
-    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), moving(state))
+def select(state: Any, rows: Any) -> Any:
+    """A moving state for the hypotheses ``rows`` (indices into the old rows)."""
+    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), state)
+
+
+def spread(state: Any, batch: Any, hypotheses: int) -> Any:
+    """A moving state of ``batch`` rows with every row ``hypotheses`` times."""
+    if hypotheses == 1:
+        return state
+    return select(state, ops.repeat(ops.arange(batch), hypotheses))
 
 
 def write(ids: Any, tokens: Any, position: Any) -> Any:
     """``ids`` ``[..., length]`` with ``tokens`` ``[...]`` at one position of the last axis."""
     here = ops.equal(ops.arange(ops.shape(ids)[-1]), position)
     return ops.where(here, tokens[..., None], ids)
+
+
+def lengths_of(ids: Any) -> Any:
+    """How many pieces ``ids`` ``[..., length]`` have before their padding."""
+    return ops.sum(ops.cast(ops.not_equal(ids, PAD), "int32"), axis=-1)

@@ -11,112 +11,187 @@ from models.search.base import (
     Hypotheses,
     Search,
     Step,
-    log_probabilities,
+    lengths_of,
     moving,
     select,
+    spread,
     write,
 )
-from models.vocabulary import BOS, EOS, PAD
+from models.search.rules import Rules, check_penalties
+from models.vocabulary import BOS, EOS
+
+# What a source position has been seen at least, so that an unseen one costs no infinity.
+UNSEEN = 1e-4
 
 
 class BeamSearch(Search):
     """The best hypotheses of all that a beam of prefixes leads to.
 
-    Hypotheses are ordered by log P(y|x) / ((5 + |y|) / 6)^α, EOS counted: Wu et al. 2016,
-    "Google's Neural Machine Translation System", §7 (eq. 14). A row is done when no living
-    prefix can still beat its worst finished hypothesis: log-probabilities only fall, so a
-    prefix is worth at most what it has now over the greatest penalty it can reach.
+    Wu et al. 2016, "Google's Neural Machine Translation System", §7 (eq. 14): hypotheses are
+    ordered by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), EOS counted, where
+    p_ij is the weight of the source's i-th position in the alignment of the j-th piece. Prefixes
+    of one length are ordered by log P alone.
+
+    A row is done when no living prefix can still beat the worst hypothesis it gives: what its
+    pieces are worth only falls, so a prefix is worth at most what it has now over the greatest
+    length penalty it can reach, and the coverage term is at most 0.
 
     With one prefix and no length penalty this is greedy search.
 
     Args:
-        beam_size: how many prefixes live, and how many hypotheses are given.
+        beam_size: how many prefixes live.
         length_penalty: α; 0 orders by plain log-probability, which favours short hypotheses.
+        coverage_penalty: β, how much it costs to leave source positions unseen; 0: nothing.
+        n_best: how many hypotheses are given; by default ``beam_size``.
+        no_repeat_ngram: how long a run of pieces must be to come only once; 0: runs may repeat.
+        repetition_penalty: what the logits of pieces that are there already are divided by. With
+            it, log P above is the penalised one.
 
     Raises:
-        ValueError: ``beam_size`` is less than 1, or ``length_penalty`` is negative.
+        ValueError: ``beam_size`` is less than 1, ``n_best`` is less than 1 or more than
+            ``beam_size``, or a penalty is out of its range.
     """
 
-    def __init__(self, beam_size: int = 5, length_penalty: float = 0.6):
+    def __init__(
+        self,
+        beam_size: int = 5,
+        length_penalty: float = 0.6,
+        coverage_penalty: float = 0.0,
+        n_best: int | None = None,
+        no_repeat_ngram: int = 0,
+        repetition_penalty: float = 1.0,
+    ):
         if beam_size < 1:
             raise ValueError(f"beam_size must be at least 1, not {beam_size}.")
         if length_penalty < 0:
             raise ValueError(f"length_penalty must not be negative, but is {length_penalty}.")
-        self.beam_size, self.length_penalty = beam_size, length_penalty
+        if coverage_penalty < 0:
+            raise ValueError(f"coverage_penalty must not be negative, but is {coverage_penalty}.")
+        if n_best is None:
+            n_best = beam_size
+        if not 1 <= n_best <= beam_size:
+            raise ValueError(f"n_best must be from 1 to the beam_size, {beam_size}, not {n_best}.")
+        self.beam_size, self.length_penalty, self.n_best = beam_size, length_penalty, n_best
+        self.coverage_penalty = coverage_penalty
+        self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
 
     def penalty(self, length: Any) -> Any:
         """What the log-probability of a hypothesis of this length is divided by."""
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)
 
-    def __call__(self, step: Step, state: dict[str, Any], limits: Any) -> Hypotheses:
-        size = self.beam_size
-        limits = ops.cast(limits, "int32")
+    def __call__(
+        self,
+        step: Step,
+        state: dict[str, Any],
+        limits: Any,
+        *,
+        minimums: Any = None,
+        prefix: Any = None,
+        keys: Any = None,
+    ) -> Hypotheses:
+        size, limits = self.beam_size, ops.cast(limits, "int32")
+        rules = Rules(limits, minimums, prefix, size, **self.penalties)
         batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
-        memory = state["memory"]
-        greatest_penalty = self.penalty(limits)
+        memory, greatest_penalty = state["memory"], self.penalty(limits)
 
-        # Every tensor below is [batch, size, ...]; a row's first prefix is the only one at first.
-        none = ops.tile(ops.full_like(limits, 0)[:, None], (1, size))
-        alive_logp = ops.where(ops.arange(size) == 0, 0.0, IMPOSSIBLE) + ops.cast(none, "float32")
-        ids = none[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
-        done_logp = ops.full_like(alive_logp, IMPOSSIBLE)
-        rows = ops.arange(batch)[:, None] * size
-        spread = ops.reshape(ops.tile(ops.arange(batch)[:, None], (1, size)), (-1,))
+        # Prefixes and hypotheses are (ids, log-probabilities, what they are ordered by), each
+        # [batch, prefixes or hypotheses, ...]; at first a row has one prefix and no hypothesis.
+        zeros = ops.tile(ops.zeros_like(limits)[:, None], (1, size))
+        ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
+        worth = ops.where(ops.arange(size) == 0, 0.0, IMPOSSIBLE) + ops.cast(zeros, "float32")
+        nothing = ops.full_like(worth[:, : self.n_best], IMPOSSIBLE)
+        followed = {"decoder": spread(moving(state), batch, size)}
+        if self.coverage_penalty:
+            real = ops.repeat(memory["mask"], size, axis=0)
+            followed["seen"] = ops.cast(ops.zeros_like(real), "float32")
 
-        def unfinished(position: Any, tokens: Any, alive: Any, done: Any, state: Any) -> Any:
-            attainable = alive[1][:, 0] / greatest_penalty
-            beaten = ops.min(done[2], axis=-1) >= attainable
-            return ops.logical_and(position < longest, ops.logical_not(ops.all(beaten)))
+        def unfinished(position: Any, tokens: Any, alive: Any, done: Any, followed: Any) -> Any:
+            best = alive[2][:, 0]
+            over = ops.min(done[2], axis=-1) >= best / greatest_penalty
+            over = ops.logical_or(over, best <= IMPOSSIBLE / 2)
+            over = ops.logical_or(over, position >= limits)
+            return ops.logical_not(ops.all(over))
 
-        def advance(position: Any, tokens: Any, alive: Any, done: Any, state: Any) -> Any:
-            alive_ids, alive_logp = alive
-            logits, new, _ = step(ops.reshape(tokens, (-1,)), {**state, "memory": memory})
-            logp = log_probabilities(logits)
-            pieces = ops.shape(logp)[-1]
-            ends = ops.equal(ops.arange(pieces), EOS)
-            # Beyond its limit a row is over; at its limit a hypothesis can only end.
-            last = ops.repeat(position + 1 >= limits, size)[:, None]
-            logp = ops.where(ops.logical_and(last, ops.logical_not(ends)), IMPOSSIBLE, logp)
-            logp = ops.reshape(logp, (-1, size, pieces)) + alive_logp[:, :, None]
+        def advance(position: Any, tokens: Any, alive: Any, done: Any, followed: Any) -> Any:
+            current = {**followed["decoder"], "memory": memory}
+            logits, new, alignment = step(ops.reshape(tokens, (-1,)), current)
+            followed = {**followed, "decoder": moving(new)}
+            pieces = ops.shape(logits)[-1]
+            own, worth = rules(logits, ops.reshape(alive[0], (-1, longest)), position)
+            worth = ops.reshape(worth, (-1, size, pieces)) + alive[2][:, :, None]
 
             # At most `size` of these end, so that `size` of them go on.
-            top, at = ops.top_k(ops.reshape(logp, (-1, size * pieces)), 2 * size)
-            parents, tokens = at // pieces, ops.cast(at % pieces, "int32")
-            ids = ops.take_along_axis(alive_ids, parents[:, :, None], axis=1)
-            ids = write(ids, tokens, position)
+            worth, parents, tokens = _top(worth, 2 * size)
+            logp = worth
+            if rules.penalised:
+                own = ops.reshape(own, (-1, size * pieces))
+                logp = _pick(alive[1], parents) + _pick(own, parents * pieces + tokens)
+            ids = write(_pick(alive[0], parents), tokens, position)
 
             ending = ops.equal(tokens, EOS)
             # An end counts where it is among the best of the beam, so that one prefix is greedy.
-            counts = ops.logical_and(ending, ops.arange(2 * size) < size)
-            counts = ops.logical_and(counts, top > IMPOSSIBLE / 2)
-            done = self._merge(done, ids, ops.where(counts, top, IMPOSSIBLE), position)
-            alive_logp, chosen = ops.top_k(ops.where(ending, IMPOSSIBLE, top), size)
-            alive_logp = ops.maximum(alive_logp, IMPOSSIBLE)
-            alive_ids = ops.take_along_axis(ids, chosen[:, :, None], axis=1)
-            tokens = ops.take_along_axis(tokens, chosen, axis=1)
-            parents = ops.take_along_axis(parents, chosen, axis=1)
-            flat = ops.reshape(rows + ops.cast(parents, "int32"), (-1,))
-            return position + 1, tokens, (alive_ids, alive_logp), done, select(new, flat)
+            counts = ops.logical_and(ending, worth > IMPOSSIBLE / 2)[:, :size]
+            scores = worth[:, :size] / self.penalty(position + 1)
+            if self.coverage_penalty:
+                followed["seen"] = followed["seen"] + ops.cast(alignment, "float32")
+                covered = ops.reshape(_coverage(followed["seen"], real), (-1, size))
+                scores = scores + self.coverage_penalty * _pick(covered, parents[:, :size])
+            scores = ops.where(counts, scores, IMPOSSIBLE)
+            done = self._merge(done, (ids[:, :size], logp[:, :size], scores))
+
+            worth, chosen = ops.top_k(ops.where(ending, IMPOSSIBLE, worth), size)
+            # What is impossible stays so, but does not become more so with every step.
+            worth = ops.maximum(worth, IMPOSSIBLE)
+            ids, logp, tokens, parents = (_pick(x, chosen) for x in (ids, logp, tokens, parents))
+            rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * size + parents, (-1,))
+            return position + 1, tokens, (ids, logp, worth), done, select(followed, rows)
 
         start = (
             0,
-            none + BOS,
-            (ids, alive_logp),
-            (ids, done_logp, done_logp),
-            select(moving(state), spread),
+            zeros + BOS,
+            (ids, worth, worth),
+            (ids[:, : self.n_best], nothing, nothing),
+            followed,
         )
         _, _, _, (ids, logp, scores), _ = ops.while_loop(unfinished, advance, start)
-        lengths = ops.sum(ops.cast(ops.not_equal(ids, PAD), "int32"), axis=-1)
-        return Hypotheses(ids, lengths, logp, scores)
+        found = scores > IMPOSSIBLE / 2
+        return Hypotheses(ids, ops.where(found, lengths_of(ids), 0), logp, scores)
 
-    def _merge(self, done: Any, ids: Any, logp: Any, position: Any) -> Any:
-        """The best finished hypotheses among the old and the new, which all end here."""
-        scores = ops.where(logp > IMPOSSIBLE / 2, logp / self.penalty(position + 1), IMPOSSIBLE)
-        ids = ops.concatenate([done[0], ids], axis=1)
-        logp = ops.concatenate([done[1], logp], axis=1)
-        scores, chosen = ops.top_k(ops.concatenate([done[2], scores], axis=1), self.beam_size)
-        return (
-            ops.take_along_axis(ids, chosen[:, :, None], axis=1),
-            ops.take_along_axis(logp, chosen, axis=1),
-            scores,
+    def _merge(self, done: Any, ended: Any) -> Any:
+        """The best of the old hypotheses and those that end here."""
+        ids, logp, scores = (
+            ops.concatenate(both, axis=1) for both in zip(done, ended, strict=True)
         )
+        scores, chosen = ops.top_k(scores, self.n_best)
+        return _pick(ids, chosen), _pick(logp, chosen), scores
+
+
+def _top(worth: Any, count: int) -> tuple[Any, Any, Any]:
+    """The best of ``[batch, size, pieces]``: worth, prefix and piece, each ``[batch, count]``.
+
+    They are among the ``count`` pieces that are worth most behind any prefix, and to look for
+    those first leaves a fraction of the numbers to go through for the best.
+    """
+    size, pieces = ops.shape(worth)[1:]
+    some = ops.arange(pieces, dtype="int32")[None]
+    if pieces > count:
+        _, some = ops.top_k(ops.max(worth, axis=1), count)
+        some = ops.cast(some, "int32")
+        worth = ops.take_along_axis(worth, some[:, None], axis=2)
+    width = min(pieces, count)
+    worth, at = ops.top_k(ops.reshape(worth, (-1, size * width)), count)
+    at = ops.cast(at, "int32")
+    tokens = ops.take_along_axis(ops.broadcast_to(some, (ops.shape(at)[0], width)), at % width, 1)
+    return worth, at // width, tokens
+
+
+def _coverage(seen: Any, real: Any) -> Any:
+    """Σ log(min(seen, 1)) over the real source positions, ``[rows, source]`` → ``[rows]``."""
+    return ops.sum(ops.where(real, ops.log(ops.clip(seen, UNSEEN, 1.0)), 0.0), axis=-1)
+
+
+def _pick(x: Any, at: Any) -> Any:
+    """The entries ``at`` ``[batch, n]`` of ``x`` ``[batch, m, ...]`` as ``[batch, n, ...]``."""
+    batch, count, *rest = ops.shape(x)
+    rows = ops.arange(batch, dtype="int32")[:, None] * count + ops.cast(at, "int32")
+    return ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)

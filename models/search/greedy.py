@@ -6,37 +6,36 @@ from typing import Any
 
 from keras import ops
 
-from models.search.base import Hypotheses, Search, Step, log_probabilities, moving, write
-from models.vocabulary import BOS, EOS, PAD
+from models.search.base import Hypotheses, Search, Step
+from models.search.rollout import roll_out
+from models.search.rules import Rules, check_penalties
 
 
 class GreedySearch(Search):
-    """Takes the best piece at every step; one hypothesis a row."""
+    """Takes the best piece at every step; one hypothesis a row.
 
-    def __call__(self, step: Step, state: dict[str, Any], limits: Any) -> Hypotheses:
-        limits = ops.cast(limits, "int32")
-        longest = ops.max(limits, initial=1)
-        tokens = ops.full_like(limits, BOS)
-        ids = ops.zeros_like(limits)[:, None] + ops.zeros((1, longest), dtype="int32")
-        total = ops.cast(ops.zeros_like(limits), "float32")
-        memory = state["memory"]
+    Args:
+        no_repeat_ngram: how long a run of pieces must be to come only once; 0: runs may repeat.
+        repetition_penalty: what the logits of pieces that are there already are divided by.
 
-        def unfinished(position: Any, tokens: Any, *_: Any) -> Any:
-            return ops.logical_and(position < longest, ops.any(ops.not_equal(tokens, EOS)))
+    Raises:
+        ValueError: ``no_repeat_ngram`` is negative, or ``repetition_penalty`` is below 1.
+    """
 
-        def advance(position: Any, tokens: Any, ids: Any, total: Any, state: Any) -> Any:
-            done = ops.equal(tokens, EOS)
-            logits, new, _ = step(tokens, {**state, "memory": memory})
-            logp = log_probabilities(logits)
-            best = ops.cast(ops.argmax(logp, axis=-1), "int32")
-            best = ops.where(position + 1 >= limits, EOS, best)
-            gain = ops.take_along_axis(logp, best[:, None], axis=-1)[:, 0]
-            ids = write(ids, ops.where(done, PAD, best), position)
-            total = total + ops.where(done, 0.0, gain)
-            return position + 1, ops.where(done, EOS, best), ids, total, moving(new)
+    def __init__(self, no_repeat_ngram: int = 0, repetition_penalty: float = 1.0):
+        self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
 
-        _, _, ids, total, _ = ops.while_loop(
-            unfinished, advance, (0, tokens, ids, total, moving(state))
-        )
-        lengths = ops.sum(ops.cast(ops.not_equal(ids, PAD), "int32"), axis=-1)
-        return Hypotheses(ids[:, None], lengths[:, None], total[:, None], total[:, None])
+    def __call__(
+        self,
+        step: Step,
+        state: dict[str, Any],
+        limits: Any,
+        *,
+        minimums: Any = None,
+        prefix: Any = None,
+        keys: Any = None,
+    ) -> Hypotheses:
+        rules = Rules(limits, minimums, prefix, **self.penalties)
+        found = roll_out(step, state, rules, lambda worth, _: ops.argmax(worth, axis=-1))
+        ids, lengths, total = (x[:, None] for x in found)
+        return Hypotheses(ids, lengths, total, total)

@@ -51,6 +51,18 @@ class Task(Protocol):
             pieces: the size of each text feature's vocabulary.
         """
 
+    def validation(
+        self, model: keras.Model, tokenizers: Mapping[str, Any], search: Mapping[str, Any]
+    ) -> Callable[[Mapping[str, tf.Tensor]], tuple[list[str], list[str]]]:
+        """What decodes a batch of model inputs while training: hypotheses and references, as text.
+
+        Args:
+            model: in float32; its weights change between two calls.
+            tokenizers: one a text feature.
+            search: the YAML's section ``search``, whose limits hold; the search itself is a
+                quick one.
+        """
+
     def served(
         self, model: keras.Model, tokenizers: Mapping[str, Any], search: Mapping[str, Any]
     ) -> tuple[tf.Module, dict[str, Callable[..., Any]]]:

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from models.decoders import DECODERS
 from models.encoders import ENCODERS
-from models.search import SEARCHES, Hypotheses
+from models.search import GreedySearch
 from models.seq2seq import Seq2Seq
 from models.serialization import by_name
+from models.tasks.served_text import ServedText
 from models.vocabulary import EOS, PAD
 
 
@@ -69,105 +70,43 @@ class Translation:
             memory_depth=encoder.depth,
             final_depth=encoder.final_depth,
             attention=model["attention"],
+            tied=model["tie_embeddings"] != "none",
             **decoder_settings,
             **common,
         )
-        smoothing = training["label_smoothing"]
-        seq2seq = Seq2Seq(encoder, decoder, label_smoothing=smoothing, dtype=policy)
+        seq2seq = Seq2Seq(
+            encoder,
+            decoder,
+            label_smoothing=training["label_smoothing"],
+            share_embeddings=model["tie_embeddings"] == "all",
+            reinforce=training["reinforce"],
+            dtype=policy,
+        )
         seq2seq.build()
         return seq2seq
+
+    def validation(
+        self, model: keras.Model, tokenizers: Mapping[str, Any], search: Mapping[str, Any]
+    ) -> Callable[[Mapping[str, tf.Tensor]], tuple[list[str], list[str]]]:
+        find, tokenizer = GreedySearch(), tokenizers["target"]
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+        def best(source: tf.Tensor) -> tf.Tensor:
+            pieces = tf.reduce_sum(tf.cast(source != PAD, tf.float32), axis=1) - 1.0
+            longest = tf.cast(pieces * search["max_length_factor"], tf.int32)
+            return model.search(source, find, longest + search["max_length_offset"] + 1).ids[:, 0]
+
+        def texts(ids: tf.Tensor) -> list[str]:
+            inner = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
+            return [text.decode("utf-8") for text in tokenizer.detokenize(inner).numpy()]
+
+        return lambda batch: (texts(best(batch["source"])), texts(batch["target"]))
 
     def served(
         self, model: keras.Model, tokenizers: Mapping[str, Any], search: Mapping[str, Any]
     ) -> tuple[tf.Module, dict[str, Callable[..., Any]]]:
-        module = ServedTranslation(model, tokenizers["source"], tokenizers["target"], search)
-        return module, {"serving_default": module.translate, "align": module.align}
-
-
-class ServedTranslation(tf.Module):
-    """Raw text in, raw text out: what TensorFlow Serving runs.
-
-    Args:
-        model: the trained model, in float32.
-        source_tokenizer: the tokenizer of the source side (``tensorflow_text``).
-        target_tokenizer: that of the target side.
-        search: the YAML's section ``search``.
-    """
-
-    def __init__(
-        self,
-        model: Seq2Seq,
-        source_tokenizer: Any,
-        target_tokenizer: Any,
-        search: Mapping[str, Any],
-    ):
-        super().__init__(name="translation")
-        self._model = model
-        # The SavedModel keeps what hangs on the module: the variables and the tokenizers.
-        self.weights = [weight.value for weight in model.weights]
-        self.source_tokenizer = source_tokenizer
-        self.target_tokenizer = target_tokenizer
-        settings = dict(search)
-        self._limits = {
-            name: settings.pop(name)
-            for name in ("max_length_factor", "max_length_offset", "max_source_length")
-        }
-        self._search = by_name("search", SEARCHES, settings.pop("type"))(**settings)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
-    def translate(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Texts ``[batch]`` → ``translation`` ``[batch]`` and ``score`` ``[batch]``.
-
-        The score is the natural logarithm of the probability of the translation.
-        """
-        return self._best(self._find(self._source_ids(source)))
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
-    def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
-        """As ``translate``, with the pieces of both sides and where the model looked.
-
-        ``alignment`` is ``[batch, target, source]``; row t of an example has its weight on the
-        first ``source_length`` columns, and rows from ``target_length`` on are padding. Both
-        lengths count the end of sentence, which is a piece that can be looked at too.
-        """
-        source_ids = self._source_ids(source)
-        found = self._find(source_ids)
-        target_ids = found.ids[:, 0]
-        _, alignment = self._model.teacher_force(source_ids, target_ids)
-        return {
-            **self._best(found),
-            "source_pieces": self.source_tokenizer.id_to_string(source_ids),
-            "source_length": _lengths(source_ids),
-            "target_pieces": self.target_tokenizer.id_to_string(target_ids),
-            "target_length": _lengths(target_ids),
-            "alignment": tf.cast(alignment, tf.float32)
-            * tf.cast(target_ids != PAD, tf.float32)[:, :, None],
-        }
-
-    def _source_ids(self, source: tf.Tensor) -> tf.Tensor:
-        ids = tf.cast(self.source_tokenizer.tokenize(source), tf.int32)
-        ids = ids[:, : self._limits["max_source_length"]]
-        ends = tf.fill([tf.shape(source)[0], 1], EOS)
-        return tf.concat([ids, ends], axis=1).to_tensor(PAD)
-
-    def _find(self, source_ids: tf.Tensor) -> Hypotheses:
-        pieces = tf.cast(_lengths(source_ids) - 1, tf.float32)
-        limits = tf.cast(pieces * self._limits["max_length_factor"], tf.int32)
-        return self._model.search(
-            source_ids, self._search, limits + self._limits["max_length_offset"] + 1
-        )
-
-    def _best(self, found: Hypotheses) -> dict[str, tf.Tensor]:
-        ids, lengths = found.ids[:, 0], found.lengths[:, 0]
-        pieces = tf.RaggedTensor.from_tensor(ids, lengths=lengths - 1)
-        return {
-            "translation": self.target_tokenizer.detokenize(pieces),
-            "score": found.log_probabilities[:, 0],
-        }
-
-
-def _lengths(ids: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(tf.cast(ids != PAD, tf.int32), axis=1)
+        module = ServedText(model, tokenizers["source"], tokenizers["target"], search)
+        return module, module.signatures()
 
 
 TASK = Translation()

@@ -13,6 +13,7 @@ import pytest
 from components.errors import UserError
 from pipeline import predicting
 from pipeline.commands.predict import predict
+from tests import fake_models
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -168,3 +169,12 @@ def test_quiet_keeps_chatter_off_and_shows_it_when_something_breaks(capfd):
     with pytest.raises(ValueError, match="bad"), predicting.quiet():
         _break()
     assert "reason" in capfd.readouterr().err
+
+
+def test_a_refused_source_is_named_after_the_answers_before_it(tmp_path):
+    path = fake_models.save(fake_models.Reverser("refuse"), tmp_path / "strict")
+    answers = predicting.Translator(path).answers([["ab", "x" * 101, "cd"]])
+    assert next(answers)[1].hypothesis == "BA"
+    with pytest.raises(UserError, match="more than the 100 pieces of max_source_length") as caught:
+        next(answers)
+    assert caught.value.where == "x" * 59 + "…"

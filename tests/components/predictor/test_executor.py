@@ -154,3 +154,21 @@ def test_rows_without_a_line_keep_their_order(tmp_path):
     plain.write_bytes(gzip.decompress(packed.read_bytes()))
     found = read_rows(str(plain.parent), "source", "target")
     assert [entry.source for entry in found] == texts * 2
+
+
+def test_sources_that_are_cut_are_counted(models, tmp_path, monkeypatch):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    long = [row(1, "a" * 103), row(2, "short"), row(3, "b" * 104)]
+    run(tmp_path, models / "good", shards=[long])
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [event["text"] for event in told if event["kind"] == "warning"] == [
+        "2 of 3 sources are longer than search.max_source_length: 7 pieces were not read"
+    ]
+
+
+def test_a_source_that_is_refused_is_a_users_error(tmp_path):
+    model = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
+    with pytest.raises(UserError, match="more than the 100 pieces of max_source_length") as caught:
+        run(tmp_path, model, shards=[[row(1, "a" * 101)]])
+    assert caught.value.where == "search.long_source"

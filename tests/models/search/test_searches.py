@@ -1,115 +1,179 @@
-"""All searches on a toy model whose every hypothesis can be enumerated."""
-
-import itertools
+"""What holds of every search."""
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from models.decoders import RecurrentDecoder
-from models.encoders import RecurrentEncoder
-from models.search import BeamSearch, GreedySearch
-from models.seq2seq import Seq2Seq
+from models.search import SEARCHES, BeamSearch, GreedySearch, SamplingSearch
+from models.search.base import Search, select
 from models.vocabulary import BOS, EOS, PAD
+from tests.models.search.toy import Toy, arrays, targets_of
 
-SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0], [6, 4, 3, 0]], "int32")
-
-
-@pytest.fixture(scope="module")
-def model():
-    keras.utils.set_random_seed(4)
-    encoder = RecurrentEncoder(8, embedding=4, units=5)
-    decoder = RecurrentDecoder(
-        6, encoder.depth, encoder.final_depth, embedding=4, units=5, layers=2
-    )
-    model = Seq2Seq(encoder, decoder)
-    model.build()
-    for weight in model.weights:  # far from uniform, so that hypotheses differ
-        weight.assign(weight * 4.0)
-    return model
-
-
-def as_arrays(found):
-    return type(found)(*(keras.ops.convert_to_numpy(x) for x in found))
+TOY = Toy()
+LIMITS = np.array([3, 9, 6])
+KEYS = np.array([11, 7, 3])
+ALL = {
+    "greedy": GreedySearch(),
+    "greedy, penalised": GreedySearch(no_repeat_ngram=2, repetition_penalty=1.5),
+    "beam": BeamSearch(3, 0.6),
+    "beam, best": BeamSearch(4, 1.0, n_best=1),
+    "beam, covering": BeamSearch(3, 0.6, coverage_penalty=0.4),
+    "beam, penalised": BeamSearch(3, 0.6, 0.2, 2, no_repeat_ngram=2, repetition_penalty=1.5),
+    "beam, whole": BeamSearch(40, 0.6),
+    "sampling": SamplingSearch(samples=3, seed=5),
+    "sampling, cut": SamplingSearch(temperature=1.5, top_k=3, top_p=0.8, samples=2, seed=1),
+}
 
 
-def exhaustive(model, source, limit):
-    """Every hypothesis of at most ``limit`` pieces with its log-probability."""
-    pieces = [p for p in range(6) if p not in (PAD, BOS, EOS)]
-    bodies = itertools.chain.from_iterable(
-        itertools.product(pieces, repeat=n) for n in range(limit)
-    )
-    targets = [[*body, EOS] for body in bodies]
-    padded = np.array([t + [PAD] * (limit - len(t)) for t in targets], "int32")
-    sources = np.repeat(source[None], len(padded), axis=0)
-    scores = keras.ops.convert_to_numpy(model.score(sources, padded))
-    return {tuple(t): float(s) for t, s in zip(targets, scores, strict=True)}
+@pytest.fixture(params=ALL)
+def search(request):
+    return ALL[request.param]
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-def test_a_wide_beam_is_exhaustive(model, alpha):
-    limit, search = 4, BeamSearch(beam_size=40, length_penalty=alpha)
-    found = as_arrays(model.search(SOURCE, search, np.full(3, limit)))
-    for row, source in enumerate(SOURCE):
-        every = exhaustive(model, source, limit)
-
-        def order(item):
-            return item[1] / ((5 + len(item[0])) / 6) ** alpha
-
-        ranked = sorted(every.items(), key=order, reverse=True)
-        for rank, (expected, logp) in enumerate(ranked[:5]):
-            hypothesis = found.ids[row, rank][: found.lengths[row, rank]]
-            assert tuple(hypothesis) == expected
-            assert found.log_probabilities[row, rank] == pytest.approx(logp, abs=1e-4)
-            assert found.scores[row, rank] == pytest.approx(order((expected, logp)), abs=1e-4)
+def find(search, **options):
+    return arrays(search(TOY.step, TOY.state(), LIMITS, keys=KEYS, **options))
 
 
-def test_beam_of_one_is_greedy(model):
-    limits = np.array([6, 7, 8])
-    greedy = as_arrays(model.search(SOURCE, GreedySearch(), limits))
-    beam = as_arrays(model.search(SOURCE, BeamSearch(1, length_penalty=0.0), limits))
-    np.testing.assert_array_equal(greedy.ids, beam.ids)
-    np.testing.assert_allclose(greedy.log_probabilities, beam.log_probabilities, atol=1e-5)
-
-
-@pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3, 0.6)])
-class TestEverySearch:
-    def test_reported_score_is_the_forced_score(self, model, search):
-        found = as_arrays(model.search(SOURCE, search, np.array([5, 9, 7])))
-        for n in range(found.ids.shape[1]):
-            forced = model.score(SOURCE, found.ids[:, n])
-            np.testing.assert_allclose(found.log_probabilities[:, n], forced, atol=1e-4)
-
-    def test_batched_is_one_by_one(self, model, search):
-        limits = np.array([5, 9, 7])
-        together = as_arrays(model.search(SOURCE, search, limits))
-        for row in range(3):
-            real = SOURCE[row : row + 1, : (SOURCE[row] != PAD).sum()]
-            alone = as_arrays(model.search(real, search, limits[row : row + 1]))
-            length = limits[row]
-            np.testing.assert_array_equal(together.ids[row, :, :length], alone.ids[0])
-            assert (together.ids[row, :, length:] == PAD).all()
-            np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
-
-    def test_every_hypothesis_ends_within_its_limit(self, model, search):
-        limits = np.array([1, 2, 12])
-        found = as_arrays(model.search(SOURCE, search, limits))
-        assert (found.lengths[:, 0] <= limits).all()
-        for row in range(3):
-            hypothesis = found.ids[row, 0]
-            assert hypothesis[found.lengths[row, 0] - 1] == EOS
-            assert (hypothesis == EOS).sum() == 1
-            assert not np.isin(hypothesis[: found.lengths[row, 0]], [PAD, BOS]).any()
-
-
-def test_hypotheses_are_distinct_and_ordered(model):
-    found = as_arrays(model.search(SOURCE, BeamSearch(4, 0.6), np.full(3, 8)))
-    assert (np.diff(found.scores, axis=1) <= 1e-6).all()
+def test_reported_is_forced(search):
+    """Whatever a search prefers, what it reports is the model's own probability."""
+    found = find(search, minimums=np.array([1, 4, 1]))
     for row in range(3):
-        assert len({tuple(ids) for ids in found.ids[row]}) == 4
+        for n, target in enumerate(targets_of(found, row)):
+            expected = TOY.score(row, target)
+            assert found.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("settings", [{"beam_size": 0}, {"length_penalty": -0.1}])
-def test_impossible_settings_are_refused(settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        BeamSearch(**settings)
+def test_cached_is_uncached(search):
+    found = find(search)
+    state = TOY.uncached_state(9)
+    again = arrays(search(TOY.uncached(9), state, LIMITS, keys=KEYS))
+    np.testing.assert_array_equal(found.ids, again.ids)
+    np.testing.assert_allclose(found.scores, again.scores, atol=1e-4)
+
+
+def test_batched_is_one_by_one(search):
+    minimums, prefix = np.array([0, 5, 3]), np.array([[4, PAD], [PAD, PAD], [5, 6]])
+    together = find(search, minimums=minimums, prefix=prefix)
+    for row in range(3):
+        one = slice(row, row + 1)
+        alone = arrays(
+            search(
+                TOY.step,
+                TOY.state([row]),
+                LIMITS[one],
+                minimums=minimums[one],
+                prefix=prefix[one],
+                keys=KEYS[one],
+            )
+        )
+        length = LIMITS[row]
+        np.testing.assert_array_equal(together.ids[row, :, :length], alone.ids[0])
+        assert (together.ids[row, :, length:] == PAD).all()
+        np.testing.assert_array_equal(together.lengths[row], alone.lengths[0])
+        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["greedy, penalised", "beam, penalised", "sampling, cut"])
+def test_in_a_graph_it_is_the_same(name):
+    """With the number of rows and their lengths unknown, as it is exported."""
+    search = ALL[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)] * 2)
+    def graph(limits, keys):
+        state = select(TOY.state(), tf.range(tf.shape(limits)[0]))
+        return search(TOY.step, state, limits, keys=keys, prefix=limits[:, None] * 0 + 4)
+
+    expected = find(search, prefix=np.full((3, 1), 4))
+    found = arrays(graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32)))
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("minimums", [None, [1, 1, 1], [3, 5, 6], [9, 9, 9]])
+def test_lengths_are_within_the_limits(search, minimums):
+    least = np.ones(3, "int32") if minimums is None else np.array(minimums)
+    found = find(search, minimums=None if minimums is None else least)
+    for row in range(3):
+        assert found.lengths[row, 0] > 0
+        for target in targets_of(found, row):
+            # A limit comes before a minimum.
+            assert min(least[row], LIMITS[row]) <= len(target) <= LIMITS[row]
+            assert target[-1] == EOS
+            assert not {PAD, BOS, EOS} & set(target[:-1])
+        assert (found.ids[row, :, LIMITS[row] :] == PAD).all()
+
+
+def test_a_prefix_is_kept_and_counted(search):
+    prefix = np.array([[4, 5, 6], [6, PAD, PAD], [PAD, PAD, PAD]])
+    found, free = find(search, prefix=prefix), find(search)
+    # Two fit before the end of the first row's three; a row without a prefix is free.
+    for row, pieces in enumerate([(4, 5), (6,), ()]):
+        for n, target in enumerate(targets_of(found, row)):
+            assert target[: len(pieces)] == pieces
+            expected = TOY.score(row, target)
+            assert found.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
+    np.testing.assert_array_equal(found.ids[2], free.ids[2])
+
+
+def test_a_prefix_may_be_a_whole_hypothesis(search):
+    found = find(search, prefix=np.array([[4, EOS, PAD], [5, 4, EOS], [EOS, PAD, PAD]]))
+    for row, target in enumerate([(4, EOS), (5, 4, EOS), (EOS,)]):
+        assert targets_of(found, row)[0] == target
+
+
+def test_the_best_come_first(search):
+    found = find(search)
+    assert (np.diff(found.scores, axis=1) <= 1e-6).all()
+
+
+def test_a_limit_of_one_is_an_empty_hypothesis(search):
+    found = arrays(search(TOY.step, TOY.state(), np.ones(3), keys=KEYS))
+    for row in range(3):
+        assert set(targets_of(found, row)) == {(EOS,)}
+
+
+def test_beam_of_one_is_greedy():
+    options = {"minimums": np.array([1, 4, 2]), "prefix": np.array([[PAD], [5], [PAD]])}
+    for penalties in ({}, {"no_repeat_ngram": 2, "repetition_penalty": 1.5}):
+        greedy = find(GreedySearch(**penalties), **options)
+        beam = find(BeamSearch(1, length_penalty=0.0, **penalties), **options)
+        np.testing.assert_array_equal(greedy.ids, beam.ids)
+        np.testing.assert_allclose(greedy.log_probabilities, beam.log_probabilities, atol=1e-5)
+
+
+def test_sampling_from_the_best_piece_alone_is_greedy():
+    greedy = find(GreedySearch())
+    for settings in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}):
+        np.testing.assert_array_equal(find(SamplingSearch(**settings)).ids, greedy.ids)
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (BeamSearch, {"beam_size": 0}),
+        (BeamSearch, {"length_penalty": -0.1}),
+        (BeamSearch, {"coverage_penalty": -0.1}),
+        (BeamSearch, {"n_best": 0}),
+        (BeamSearch, {"n_best": 6}),
+        (BeamSearch, {"no_repeat_ngram": -1}),
+        (BeamSearch, {"repetition_penalty": 0.9}),
+        (GreedySearch, {"no_repeat_ngram": -1}),
+        (GreedySearch, {"repetition_penalty": 0.9}),
+        (SamplingSearch, {"temperature": 0.0}),
+        (SamplingSearch, {"top_k": -1}),
+        (SamplingSearch, {"top_p": 0.0}),
+        (SamplingSearch, {"top_p": 1.1}),
+        (SamplingSearch, {"samples": 0}),
+    ],
+)
+def test_impossible_settings_are_refused(make, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        make(**wrong)
+
+
+def test_every_search_has_a_name():
+    assert set(SEARCHES.values()) == {BeamSearch, GreedySearch, SamplingSearch}
+    assert all(issubclass(search, Search) for search in SEARCHES.values())
+    with pytest.raises(TypeError, match="Search"):
+        Search()(TOY.step, TOY.state(), keras.ops.ones(3))

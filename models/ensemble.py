@@ -1,0 +1,141 @@
+"""Several models that answer as one: the mean of their probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.decoders.base import Decoder
+from models.search.base import moving
+from models.seq2seq import Seq2Seq
+from models.serialization import layer_config, layer_from_config, register
+
+
+class Encoders(keras.layers.Layer):
+    """Encoders side by side; their memory is the memories of all.
+
+    Args:
+        encoders: layers from ids ``[batch, source]`` to a memory.
+    """
+
+    def __init__(self, encoders: Sequence[Any], **kwargs: Any):
+        super().__init__(**kwargs)
+        self.encoders = list(encoders)
+        self.embedding = self.encoders[0].embedding
+
+    def build(self, ids_shape: Any = None) -> None:
+        _build(self.encoders)
+        self.built = True
+
+    def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
+        memories = [encoder(ids, training=training) for encoder in self.encoders]
+        return {"models": memories, "mask": memories[0]["mask"]}
+
+
+class Decoders(Decoder):
+    """Decoders side by side, each with a memory and a state of its own.
+
+    The logits are the logarithm of the mean of the probabilities, in float32, and the alignment
+    is the mean of the alignments.
+
+    Args:
+        decoders: decoders of one vocabulary.
+    """
+
+    def __init__(self, decoders: Sequence[Decoder], **kwargs: Any):
+        super().__init__(**kwargs)
+        self.decoders = list(decoders)
+        self.embedding = self.decoders[0].embedding
+
+    def build(self, tokens_shape: Any = None) -> None:
+        _build(self.decoders)
+        self.built = True
+
+    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+        pairs = zip(self.decoders, memory["models"], strict=True)
+        states = [decoder.start(seen, longest) for decoder, seen in pairs]
+        memories = [state["memory"] for state in states]
+        return {
+            "memory": {"models": memories, "mask": memory["mask"]},
+            "models": [moving(state) for state in states],
+        }
+
+    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
+        each = zip(self.decoders, state["models"], state["memory"]["models"], strict=True)
+        found = [decoder.step(tokens, {**own, "memory": seen}) for decoder, own, seen in each]
+        logits, states, alignments = zip(*found, strict=True)
+        new = {"memory": state["memory"], "models": [moving(own) for own in states]}
+        return _mean_probability(logits), new, _mean(alignments)
+
+    def unroll(
+        self, tokens: Any, memory: dict[str, Any], training: bool = False
+    ) -> tuple[Any, Any]:
+        pairs = zip(self.decoders, memory["models"], strict=True)
+        found = [decoder.unroll(tokens, seen, training=training) for decoder, seen in pairs]
+        logits, alignments = zip(*found, strict=True)
+        return _mean_probability(logits), _mean(alignments)
+
+
+@register
+class Ensemble(Seq2Seq):
+    """Trained models of one vocabulary that decode together.
+
+    Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks", §3.6. The models
+    may differ in everything else. Every search works with it as with one model, and its scores
+    are those of the mean of the models' probabilities.
+
+    Args:
+        models: the models; their weights stay theirs.
+
+    Raises:
+        ValueError: there is no model, or the vocabularies differ in size.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq], **kwargs: Any):
+        models = list(models)
+        if not models:
+            raise ValueError("An ensemble has at least one model.")
+        for side in ("encoder", "decoder"):
+            sizes = [getattr(model, side).embedding.vocabulary for model in models]
+            if len(set(sizes)) > 1:
+                raise ValueError(
+                    f"The models of an ensemble share one vocabulary, but their {side}s know "
+                    f"{', '.join(map(str, sizes))} pieces."
+                )
+        super().__init__(
+            Encoders([model.encoder for model in models], name="encoders"),
+            Decoders([model.decoder for model in models], name="decoders"),
+            **kwargs,
+        )
+        self.models = models
+
+    def get_config(self) -> dict[str, Any]:
+        base = keras.Model.get_config(self)
+        return {**base, "models": [layer_config(model) for model in self.models]}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Ensemble:
+        models = [layer_from_config(model) for model in config["models"]]
+        return cls(**{**config, "models": models})
+
+
+def _build(layers: Sequence[keras.layers.Layer]) -> None:
+    for layer in layers:
+        if not layer.built:
+            layer.build()
+
+
+def _mean_probability(logits: Sequence[Any]) -> Any:
+    """The logarithm of the mean of softmax(logits) over the models, in float32."""
+    logp = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
+    if len(logp) == 1:
+        return logp[0]
+    return ops.logsumexp(ops.stack(logp, axis=0), axis=0) - math.log(len(logp))
+
+
+def _mean(alignments: Sequence[Any]) -> Any:
+    return sum(ops.cast(x, "float32") for x in alignments) / len(alignments)

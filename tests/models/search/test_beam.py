@@ -1,0 +1,134 @@
+"""The beam against exhaustive search, and against a beam of a few lines that stops nowhere."""
+
+import numpy as np
+import pytest
+
+from models.search import BeamSearch
+from models.search.beam import UNSEEN
+from models.vocabulary import BOS, EOS, PAD
+from tests.models.search.toy import Toy, arrays, targets_of
+
+TOY = Toy()
+
+
+def worth(toy, row, target, alpha, beta):
+    """Wu et al. 2016, eq. 14, and the log-probability in it."""
+    logp, alignments = toy.follow(row, target)
+    total = sum(logp[t, piece] for t, piece in enumerate(target))
+    seen = alignments.sum(0)[toy.mask[row]]
+    coverage = np.log(np.clip(seen, UNSEEN, 1.0)).sum()
+    return total / ((5 + len(target)) / 6) ** alpha + beta * coverage, total
+
+
+def plain_beam(toy, row, size, limit, alpha, beta):
+    """All that a beam comes across until its limit, the best first."""
+    alive, done = [((), 0.0)], []
+    for length in range(1, limit + 1):
+        options = []
+        for body, _ in alive:
+            for piece in range(toy.pieces):
+                if piece not in (PAD, BOS) and (length < limit or piece == EOS):
+                    target = (*body, piece)
+                    options.append((target, toy.score(row, target)))
+        options.sort(key=lambda option: -option[1])
+        ended = [target for target, _ in options[:size] if target[-1] == EOS]
+        done += [(target, *worth(toy, row, target, alpha, beta)) for target in ended]
+        alive = [option for option in options if option[0][-1] != EOS][:size]
+    return sorted(done, key=lambda option: -option[1])
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.6, 0.0), (1.0, 0.0), (0.6, 0.5)])
+def test_a_wide_beam_is_exhaustive(alpha, beta):
+    limit, search = 4, BeamSearch(5**3, alpha, beta)
+    found = arrays(search(TOY.step, TOY.state(), np.full(3, limit)))
+    for row in range(3):
+        every = {target: worth(TOY, row, target, alpha, beta) for target in TOY.targets(limit)}
+        ranked = sorted(every, key=lambda target: -every[target][0])
+        assert targets_of(found, row)[:10] == ranked[:10]
+        for rank, target in enumerate(ranked[:10]):
+            score, logp = every[target]
+            assert found.scores[row, rank] == pytest.approx(score, abs=1e-4)
+            assert found.log_probabilities[row, rank] == pytest.approx(logp, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.6, 0.0), (3.0, 0.0), (0.6, 0.5)])
+def test_stopping_early_loses_nothing(size, alpha, beta):
+    """Longer hypotheses often win late: α of 3 prefers them, and coverage does."""
+    limits = np.array([3, 8, 6])
+    for toy in (TOY, Toy(scale=2.5, seed=1)):
+        every = arrays(BeamSearch(size, alpha, beta)(toy.step, toy.state(), limits))
+        best = arrays(BeamSearch(size, alpha, beta, n_best=1)(toy.step, toy.state(), limits))
+        for row in range(3):
+            expected = plain_beam(toy, row, size, limits[row], alpha, beta)[:size]
+            targets = [target for target, _, _ in expected]
+            assert targets_of(every, row) == targets
+            assert targets_of(best, row) == targets[:1]
+            scores = [score for _, score, _ in expected]
+            np.testing.assert_allclose(every.scores[row, : len(scores)], scores, atol=1e-4)
+
+
+def test_it_does_stop_early():
+    toy, steps = Toy(scale=4.0, seed=2), []
+
+    def step(tokens, state):
+        steps.append(1)
+        return toy.step(tokens, state)
+
+    found = arrays(BeamSearch(3, 0.0, n_best=1)(step, toy.state([0, 1]), np.full(2, 50)))
+    assert found.lengths.max() < 10
+    assert len(steps) < 30
+
+
+def test_hypotheses_are_distinct():
+    found = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.full(3, 8)))
+    for row in range(3):
+        assert len(set(targets_of(found, row))) == 4
+
+
+def test_fewer_hypotheses_than_asked_for_are_filled_up():
+    found = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.array([1, 2, 5])))
+    np.testing.assert_array_equal(found.lengths[0], [1, 0, 0, 0])
+    assert (found.ids[0, 1:] == PAD).all()
+    assert (found.scores[0, 1:] < -1e8).all()
+
+
+def test_coverage_counts_only_the_real_source():
+    """A source position that is padding cannot be unseen."""
+    toy = Toy()
+    assert not toy.mask.all()
+    beta = 2.0
+    found = arrays(BeamSearch(5, 0.6, beta)(toy.step, toy.state(), np.full(3, 6)))
+    for row in range(3):
+        for n, target in enumerate(targets_of(found, row)):
+            expected, _ = worth(toy, row, target, 0.6, beta)
+            assert found.scores[row, n] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [2, 6])
+def test_the_repetition_penalty_orders_but_is_not_reported(size):
+    theta = 2.0
+    search = BeamSearch(size, 0.0, repetition_penalty=theta)
+    found = arrays(search(TOY.step, TOY.state(), np.full(3, 6)))
+    for row in range(3):
+        for n, target in enumerate(targets_of(found, row)):
+            expected = 0.0
+            for t, piece in enumerate(target):
+                logp = TOY.follow(row, target)[0][t]
+                # The toy's logits, of which the log-probabilities are a shift.
+                logits = logits_of(TOY, row, target, t)
+                np.testing.assert_allclose(logits - np.log(np.exp(logits).sum()), logp)
+                for past in set(target[:t]):
+                    logits[past] *= 1 / theta if logits[past] > 0 else theta
+                expected += logits[piece] - np.log(np.exp(logits).sum())
+            assert found.scores[row, n] == pytest.approx(expected, abs=1e-4)
+            assert found.log_probabilities[row, n] == pytest.approx(
+                TOY.score(row, target), abs=1e-4
+            )
+
+
+def logits_of(toy, row, target, position):
+    hidden = np.zeros(5)
+    for token in [BOS, *target][: position + 1]:
+        hidden = np.tanh(toy.embedding[token] + hidden @ toy.recurrent + toy.bias[row])
+    return hidden @ toy.output

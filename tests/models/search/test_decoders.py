@@ -1,0 +1,87 @@
+"""Searches with real decoders, whose states a search reorders."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.decoders import DECODERS
+from models.encoders import ENCODERS
+from models.search import BeamSearch, SamplingSearch
+from models.seq2seq import Seq2Seq
+from models.vocabulary import BOS, PAD
+from tests.models.search.toy import arrays
+
+SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0], [6, 4, 3, 0]], "int32")
+LIMITS = np.array([5, 9, 7])
+RECURRENT = {"units": 8, "layers": 2}
+TRANSFORMER = {"heads": 2, "feed_forward": 16, "layers": 2}
+PAIRS = {
+    "luong": ("recurrent", RECURRENT, "luong", RECURRENT),
+    "bahdanau": ("recurrent", RECURRENT, "bahdanau", {**RECURRENT, "cell": "gru"}),
+    "transformer": ("transformer", TRANSFORMER, "transformer", TRANSFORMER),
+}
+SEARCHES = {
+    "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram=2, repetition_penalty=1.3),
+    "sampling": SamplingSearch(samples=2),
+}
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def model(request):
+    encoder_type, encoder_options, decoder_type, decoder_options = PAIRS[request.param]
+    keras.utils.set_random_seed(4)
+    encoder = ENCODERS[encoder_type](8, embedding=8, **encoder_options)
+    attention = {"score": "scaled_dot" if decoder_type == "transformer" else "general"}
+    decoder = DECODERS[decoder_type](
+        7, encoder.depth, encoder.final_depth, embedding=8, attention=attention, **decoder_options
+    )
+    model = Seq2Seq(encoder, decoder)
+    model.build()
+    for weight in model.weights:  # far from uniform, so that hypotheses differ
+        weight.assign(weight * 2.0)
+    return model
+
+
+def uncached(model, memory, length):
+    """Steps that keep the pieces alone, and unroll the whole decoder over them every time."""
+
+    def step(tokens, state):
+        here = keras.ops.equal(keras.ops.arange(length), state["position"][:, None])
+        read = keras.ops.where(here, tokens[:, None], state["read"])
+        each = read.shape[0] // SOURCE.shape[0]
+        repeated = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), memory)
+        logits, alignments = model.decoder.unroll(read, repeated)
+        pick = keras.ops.cast(here, logits.dtype)[..., None]
+        logits, alignment = (keras.ops.sum(x * pick, axis=1) for x in (logits, alignments))
+        new = {"memory": state["memory"], "read": read, "position": state["position"] + 1}
+        return logits, new, alignment
+
+    empty = keras.ops.zeros((SOURCE.shape[0], length), dtype="int32")
+    return step, {"memory": memory, "read": empty, "position": empty[:, 0]}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_reported_is_forced_and_cached_is_uncached(model, name):
+    search = SEARCHES[name]
+    prefix = np.array([[PAD], [5], [PAD]])
+    found = arrays(model.search(SOURCE, search, LIMITS, prefix=prefix))
+    assert (found.ids[1, :, 0] == 5).all()
+    for n in range(found.ids.shape[1]):
+        forced = model.score(SOURCE, found.ids[:, n])
+        np.testing.assert_allclose(found.log_probabilities[:, n], forced, atol=1e-4)
+    step, state = uncached(model, model.encoder(SOURCE), LIMITS.max())
+    again = arrays(search(step, state, LIMITS, prefix=prefix))
+    np.testing.assert_array_equal(found.ids, again.ids)
+    np.testing.assert_allclose(found.scores, again.scores, atol=1e-4)
+
+
+def test_batched_is_one_by_one(model):
+    search = SEARCHES["everything"]
+    together = arrays(model.search(SOURCE, search, LIMITS))
+    for row in range(3):
+        one = slice(row, row + 1)
+        real = SOURCE[one, : (SOURCE[row] != PAD).sum()]
+        alone = arrays(model.search(real, search, LIMITS[one]))
+        np.testing.assert_array_equal(together.ids[row, :, : LIMITS[row]], alone.ids[0])
+        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
+        assert BOS not in together.ids[row]

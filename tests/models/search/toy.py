@@ -1,0 +1,124 @@
+"""A decoder so small that every hypothesis can be enumerated, and its twin in NumPy float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from keras import ops
+
+from models.search import Hypotheses
+from models.vocabulary import BOS, EOS, PAD
+
+
+class Toy:
+    """A recurrent network of random weights; a row's source is a bias of its own.
+
+    Args:
+        rows: how many sources.
+        pieces: the size of the vocabulary, PAD, UNK, BOS and EOS among them.
+        scale: the greater, the further the distributions are from uniform.
+        seed: of the weights.
+    """
+
+    def __init__(self, rows=3, pieces=7, scale=1.0, seed=0):
+        random = np.random.default_rng(seed)
+        self.rows, self.pieces, depth, self.source = rows, pieces, 5, 4
+        self.embedding = random.normal(size=(pieces, depth))
+        self.recurrent = random.normal(size=(depth, depth)) / 2
+        self.output = random.normal(size=(depth, pieces)) * scale
+        self.look = random.normal(size=(depth, self.source)) * 2
+        self.bias = random.normal(size=(rows, depth))
+        self.mask = np.arange(self.source) < random.integers(2, self.source + 1, (rows, 1))
+
+    def state(self, rows=None):
+        rows = np.arange(self.rows) if rows is None else np.asarray(rows)
+        bias = self.bias[rows].astype("float32")
+        memory = {
+            "bias": ops.convert_to_tensor(bias),
+            "mask": ops.convert_to_tensor(self.mask[rows]),
+        }
+        return {"memory": memory, "hidden": ops.zeros_like(memory["bias"])}
+
+    def step(self, tokens, state):
+        """As a decoder's: what the memory has is not copied for the hypotheses."""
+        memory = state["memory"]
+        embedded = ops.take(ops.convert_to_tensor(self.embedding.astype("float32")), tokens, axis=0)
+        hidden = ops.matmul(state["hidden"], self.recurrent.astype("float32")) + embedded
+        batch, depth = ops.shape(memory["bias"])
+        hidden = ops.reshape(hidden, (batch, -1, depth)) + memory["bias"][:, None]
+        hidden = ops.tanh(ops.reshape(hidden, (-1, depth)))
+        look = ops.reshape(
+            ops.matmul(hidden, self.look.astype("float32")), (batch, -1, self.source)
+        )
+        alignment = ops.softmax(ops.where(memory["mask"][:, None], look, -1e9), axis=-1)
+        logits = ops.matmul(hidden, self.output.astype("float32"))
+        new = {"memory": memory, "hidden": hidden}
+        return logits, new, ops.reshape(alignment, (-1, self.source))
+
+    def uncached(self, length):
+        """The same by a decoder that keeps the pieces alone and reads them all at every step."""
+
+        def step(tokens, state):
+            here = ops.equal(ops.arange(length), state["position"][:, None])
+            read = ops.where(here, tokens[:, None], state["read"])
+            inner = {"memory": state["memory"], "hidden": state["empty"]}
+            every = []
+            for position in range(length):
+                logits, inner, alignment = self.step(read[:, position], inner)
+                every.append((logits, alignment))
+            logits, alignment = (
+                ops.sum(
+                    ops.where(here[..., None], ops.stack(parts, axis=1), 0.0),
+                    axis=1,
+                )
+                for parts in zip(*every, strict=True)
+            )
+            new = {**state, "read": read, "position": state["position"] + 1}
+            return logits, new, alignment
+
+        return step
+
+    def uncached_state(self, length):
+        state = self.state()
+        read = ops.zeros((self.rows, length), dtype="int32")
+        return {
+            "memory": state["memory"],
+            "empty": state["hidden"],
+            "read": read,
+            "position": read[:, 0],
+        }
+
+    def follow(self, row, target):
+        """Log-probabilities ``[length, pieces]`` and alignments before each piece of a target."""
+        hidden, logp, alignments = np.zeros(5), [], []
+        for token in [BOS, *target[:-1]]:
+            hidden = np.tanh(self.embedding[token] + hidden @ self.recurrent + self.bias[row])
+            logits = hidden @ self.output
+            logp.append(logits - np.log(np.exp(logits).sum()))
+            look = np.where(self.mask[row], np.exp(hidden @ self.look), 0.0)
+            alignments.append(look / look.sum())
+        return np.array(logp), np.array(alignments)
+
+    def score(self, row, target):
+        return sum(self.follow(row, target)[0][t, piece] for t, piece in enumerate(target))
+
+    def targets(self, limit):
+        """Every target of at most ``limit`` pieces."""
+        real = [p for p in range(self.pieces) if p not in (PAD, BOS, EOS)]
+        for length in range(limit):
+            for body in itertools.product(real, repeat=length):
+                yield (*body, EOS)
+
+
+def arrays(found):
+    return Hypotheses(*(ops.convert_to_numpy(x) for x in found))
+
+
+def targets_of(found, row):
+    """The hypotheses of a row, without padding."""
+    return [
+        tuple(int(piece) for piece in ids[:length])
+        for ids, length in zip(found.ids[row], found.lengths[row], strict=True)
+        if length
+    ]

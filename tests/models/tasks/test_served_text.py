@@ -1,0 +1,235 @@
+"""The exported model: raw text in, raw text out, saved and loaded."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.trainer.export import export, read_tokenizers
+from models import tasks
+from models.tasks.served_text import ServedText
+from pipeline.config.search import BeamSearch
+from serving.ops import core_ops, unsupported, used_ops
+from tests.models.tasks.tokenizers import write_tokenizers
+
+SENTENCES = ["a cat sat", "the dog ran far away", "", "a", "unseen ☃ words", "x " * 300]
+CONFIG = {
+    "model": {
+        "embedding": 8,
+        "dropout": 0.1,
+        "tie_embeddings": "none",
+        "encoder": {"type": "recurrent", "units": 8},
+        "decoder": {"type": "luong", "units": 8},
+        "attention": {"score": "general", "alignment": "soft"},
+    },
+    "training": {"precision": "float32", "label_smoothing": 0.1, "reinforce": {}},
+    "search": {
+        "type": "beam",
+        "beam_size": 3,
+        "length_penalty": 0.6,
+        "max_length_factor": 2.0,
+        "max_length_offset": 4,
+        "max_source_length": 20,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    write_tokenizers(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def in_memory(folder):
+    keras.utils.set_random_seed(3)
+    task = tasks.get("translation")
+    tokenizers = read_tokenizers(folder, task.text_features)
+    pieces = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    model = task.build(CONFIG["model"], CONFIG["training"], pieces)
+    for weight in model.weights:
+        weight.assign(weight * 3.0)
+    export(model, task, CONFIG, tokenizers, folder / "saved")
+    module, _ = task.served(model, tokenizers, CONFIG["search"])
+    return model, module, tokenizers
+
+
+@pytest.fixture(scope="module")
+def loaded(folder, in_memory):
+    return tf.saved_model.load(str(folder / "saved"))
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "align"])
+def test_exported_equals_in_memory(in_memory, loaded, signature):
+    _, module, _ = in_memory
+    function = {"serving_default": module.translate, "align": module.align}[signature]
+    expected = function(tf.constant(SENTENCES))
+    found = loaded.signatures[signature](source=tf.constant(SENTENCES))
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        if value.dtype == tf.string:
+            assert found[name].numpy().tolist() == value.numpy().tolist()
+        else:
+            np.testing.assert_allclose(found[name], value, atol=1e-5)
+
+
+def test_two_tokenizers_stay_two(in_memory, loaded):
+    """Resources without names of their own become one when a model is loaded."""
+    _, _, tokenizers = in_memory
+    found = loaded.signatures["align"](source=tf.constant(["the dog ran"]))
+    pieces = tokenizers["source"].id_to_string(tokenizers["source"].tokenize(["the dog ran"]))
+    length = int(found["source_length"][0])
+    assert found["source_pieces"][0, : length - 1].numpy().tolist() == pieces[0].numpy().tolist()
+    vocabulary = {
+        tokenizers["target"].id_to_string(i).numpy()
+        for i in range(int(tokenizers["target"].vocab_size()))
+    }
+    assert set(found["target_pieces"].numpy().ravel()) <= vocabulary
+
+
+def test_batched_is_one_by_one(loaded):
+    serve = loaded.signatures["serving_default"]
+    together = serve(source=tf.constant(SENTENCES))
+    for row, sentence in enumerate(SENTENCES):
+        alone = serve(source=tf.constant([sentence]))
+        assert alone["translation"][0] == together["translation"][row]
+        assert float(alone["score"][0]) == pytest.approx(float(together["score"][row]), abs=1e-4)
+
+
+def test_score_is_the_forced_score_of_the_answer(in_memory, loaded):
+    model, _, tokenizers = in_memory
+    found = loaded.signatures["align"](source=tf.constant(SENTENCES[:2]))
+    for row, sentence in enumerate(SENTENCES[:2]):
+        source = tokenizers["source"].tokenize(sentence).numpy().tolist()
+        source.append(3)
+        length = int(found["target_length"][row])
+        pieces = found["target_pieces"][row, :length]
+        target = [int(tokenizers["target"].string_to_id(p)) for p in pieces]
+        forced = model.score(np.array([source], "int32"), np.array([target], "int32"))
+        assert float(found["score"][row]) == pytest.approx(float(forced[0]), abs=1e-4)
+
+
+def test_alignments_are_distributions_over_the_real_source(loaded):
+    found = loaded.signatures["align"](source=tf.constant(SENTENCES))
+    alignment = found["alignment"].numpy()
+    assert alignment.dtype == np.float32
+    for row in range(len(SENTENCES)):
+        target, source = int(found["target_length"][row]), int(found["source_length"][row])
+        np.testing.assert_allclose(alignment[row, :target, :source].sum(-1), 1.0, atol=1e-4)
+        assert (alignment[row, target:] == 0).all()
+        assert (alignment[row, :, source:] == 0).all()
+
+
+def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
+    tokenizer = in_memory[2]["source"]
+    found = loaded.signatures["align"](source=tf.constant(SENTENCES))
+    pieces = [len(tokenizer.tokenize(sentence)) for sentence in SENTENCES]
+    assert found["source_cut"].numpy().tolist() == [max(n - 20, 0) for n in pieces]
+    assert max(pieces) > 20
+    assert int(found["source_length"][5]) == CONFIG["search"]["max_source_length"] + 1
+    assert (found["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
+
+
+def make(in_memory, **settings):
+    model, _, tokenizers = in_memory
+    return ServedText(model, tokenizers["source"], tokenizers["target"], settings)
+
+
+def test_long_sources_are_refused_where_that_is_asked_for(in_memory):
+    module = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
+    for function in (module.translate, module.align):
+        assert function(tf.constant(SENTENCES[:5]))["translation"].shape == (5,)
+        message = "more than the 20 pieces of max_source_length"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            function(tf.constant(SENTENCES))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+def test_hypotheses_have_their_least_length(in_memory, factor):
+    module = make(in_memory, type="greedy", max_source_length=20, min_length_factor=factor)
+    found = module.align(tf.constant(SENTENCES))
+    pieces, lengths = found["source_length"].numpy() - 1, found["target_length"].numpy()
+    assert (lengths >= np.ceil(factor * pieces) + 1).all()
+    assert (lengths <= 2 * pieces + 11).all()
+
+
+def test_n_best(in_memory):
+    module = make(in_memory, type="beam", beam_size=4, n_best=3, length_penalty=1.0)
+    signatures = module.signatures()
+    assert set(signatures) == {"serving_default", "align", "n_best"}
+    found = {name: value.numpy() for name, value in signatures["n_best"](SENTENCES[:5]).items()}
+    assert {value.shape for value in found.values()} == {(5, 3)}
+    best = module.translate(tf.constant(SENTENCES[:5]))
+    assert found["translations"][:, 0].tolist() == best["translation"].numpy().tolist()
+    np.testing.assert_allclose(found["log_probabilities"][:, 0], best["score"], atol=1e-5)
+    assert (np.diff(found["scores"], axis=1) <= 0).all()
+    assert len(set(found["translations"][1])) == 3
+
+
+def test_n_best_where_there_are_fewer(in_memory):
+    module = make(in_memory, type="beam", beam_size=3, n_best=3, max_length_offset=0)
+    found = module.signatures()["n_best"](tf.constant(["", "a cat"]))
+    assert found["translations"][0].numpy().tolist() == [b"", b"", b""]
+    assert float(found["log_probabilities"][0, 0]) > -1e3
+    assert (found["scores"][0, 1:].numpy() < -1e8).all()
+
+
+def test_there_is_one_answer_where_no_more_are_asked_for(in_memory):
+    for settings in ({"type": "beam", "n_best": 1}, {"type": "greedy"}, {"type": "sampling"}):
+        assert set(make(in_memory, **settings).signatures()) == {"serving_default", "align"}
+
+
+def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
+    """Wherever a text stands, whatever stands beside it, and in another process."""
+    settings = {"type": "sampling", "samples": 3, "top_p": 0.9, "seed": 4}
+    module = make(in_memory, **settings, min_length_factor=0.5, long_source="refuse")
+    draw = saved_n_best(module, tmp_path)
+    several = draw(source=tf.constant(["a cat", "the dog ran", "a cat"]))["translations"].numpy()
+    alone = draw(source=tf.constant(["a cat"]))["translations"].numpy()
+    assert several[0].tolist() == several[2].tolist() == alone[0].tolist()
+    assert several[0].tolist() != several[1].tolist()
+    here = module.signatures()["n_best"](tf.constant(["a cat"]))["translations"].numpy()
+    assert here.tolist() == alone.tolist()
+    assert servable(tmp_path)
+
+
+def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
+    penalties = {"coverage_penalty": 0.2, "no_repeat_ngram": 2, "repetition_penalty": 1.2}
+    module = make(in_memory, type="beam", n_best=2, **penalties)
+    answers = saved_n_best(module, tmp_path)(source=tf.constant(SENTENCES[:5]))
+    assert servable(tmp_path)
+    assert np.isfinite(answers["log_probabilities"][:, 0]).all()
+
+
+def saved_n_best(module, folder):
+    """The signature ``n_best`` alone, which is quicker to write than all, as it is loaded."""
+    alone = tf.Module()
+    alone.weights = module.weights
+    alone.tokenizers = [module.source_tokenizer, module.target_tokenizer]
+    signatures = {"n_best": module.signatures()["n_best"]}
+    tf.saved_model.save(alone, str(folder), signatures=signatures)
+    return tf.saved_model.load(str(folder)).signatures["n_best"]
+
+
+def servable(folder):
+    """Whether there are only operations that a model server has."""
+    ops = used_ops(folder)
+    return not unsupported(ops, core_ops(ops), "2.14") and not {o for o in ops if "Xla" in o}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"type": "greedy", "long_source": "cut"}, "'cut'.*Choices: refuse, truncate"),
+        ({"type": "beem"}, "Did you mean 'beam'"),
+    ],
+)
+def test_impossible_settings_are_refused(in_memory, settings, message):
+    with pytest.raises(ValueError, match=message):
+        make(in_memory, **settings)
+
+
+def test_the_defaults_are_the_configurations():
+    defaults = BeamSearch().model_dump()
+    assert {name: defaults[name] for name in ServedText.LIMITS} == dict(ServedText.LIMITS)

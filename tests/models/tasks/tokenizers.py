@@ -1,0 +1,28 @@
+"""Tokenizers of both sides, trained on next to nothing."""
+
+import io
+
+import sentencepiece
+
+LINES = {
+    "source": (["a cat sat on the mat", "the dog ran far away from home"], 40),
+    "target": (["eine Katze", "der Hund lief weit weg"], 30),
+}
+
+
+def write_tokenizers(folder):
+    """As the tokenizer's trainer leaves them: ``source.model`` and ``target.model``."""
+    for side, (lines, pieces) in LINES.items():
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines * 20),
+            model_writer=model,
+            vocab_size=pieces,
+            pad_id=0,
+            unk_id=1,
+            bos_id=2,
+            eos_id=3,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+        (folder / f"{side}.model").write_bytes(model.getvalue())

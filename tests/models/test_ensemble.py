@@ -1,0 +1,132 @@
+"""Several models as one."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.decoders import BahdanauDecoder, LuongDecoder
+from models.encoders import RecurrentEncoder
+from models.ensemble import Ensemble
+from models.search import BeamSearch, GreedySearch
+from models.seq2seq import Seq2Seq
+from tests.models.search.toy import arrays
+
+SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
+TARGET = np.array([[4, 5, 3, 0], [7, 6, 5, 3]], "int32")
+LIMITS = np.array([6, 8])
+SEARCHES = [GreedySearch(), BeamSearch(3, 0.6, coverage_penalty=0.2)]
+
+
+def make(seed, decoder=LuongDecoder, units=6, vocabulary=8, dtype="float32"):
+    keras.utils.set_random_seed(seed)
+    encoder = RecurrentEncoder(9, embedding=5, units=units, dtype=dtype)
+    attention = {"score": "general", "alignment": "soft"}
+    decoder = decoder(
+        vocabulary,
+        encoder.depth,
+        encoder.final_depth,
+        embedding=5,
+        units=units,
+        attention=attention,
+        dtype=dtype,
+    )
+    model = Seq2Seq(encoder, decoder, dtype=dtype)
+    model.build()
+    for weight in model.weights:
+        weight.assign(weight * 3.0)
+    return model
+
+
+@pytest.fixture(scope="module")
+def models():
+    return [make(1), make(2, BahdanauDecoder, units=4), make(3)]
+
+
+def ensemble_of(models):
+    ensemble = Ensemble(models)
+    ensemble.build()
+    return ensemble
+
+
+def probabilities(model):
+    logits, alignments = model.teacher_force(SOURCE, TARGET)
+    logits = keras.ops.convert_to_numpy(logits).astype("float64")
+    odds = np.exp(logits)
+    return odds / odds.sum(-1, keepdims=True), keras.ops.convert_to_numpy(alignments)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_an_ensemble_of_one_is_the_model(models, search):
+    one = ensemble_of(models[:1])
+    found, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (one, models[0]))
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+    np.testing.assert_allclose(
+        one.score(SOURCE, TARGET), models[0].score(SOURCE, TARGET), atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_an_ensemble_of_the_same_is_the_model(models, search):
+    twice = ensemble_of([models[1], models[1]])
+    found, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (twice, models[1]))
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+
+
+def test_probabilities_and_alignments_are_means(models):
+    each = [probabilities(model) for model in models]
+    found, alignments = probabilities(ensemble_of(models))
+    np.testing.assert_allclose(found, np.mean([p for p, _ in each], axis=0), atol=1e-5)
+    np.testing.assert_allclose(alignments, np.mean([a for _, a in each], axis=0), atol=1e-5)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_reported_is_forced(models, search):
+    ensemble = ensemble_of(models)
+    found = arrays(ensemble.search(SOURCE, search, LIMITS))
+    for n in range(found.ids.shape[1]):
+        forced = ensemble.score(SOURCE, found.ids[:, n])
+        np.testing.assert_allclose(found.log_probabilities[:, n], forced, atol=1e-4)
+    assert any(
+        not np.array_equal(found.ids, arrays(model.search(SOURCE, search, LIMITS)).ids)
+        for model in models
+    )
+
+
+def test_what_all_models_rule_out_is_ruled_out(models):
+    """No mean of probabilities that have become zero is not a number."""
+    sure = make(1)
+    sure.decoder.logits.bias.assign([0, -1e4, 0, 0, 0, 0, 0, 0])
+    score = ensemble_of([sure, sure]).score(SOURCE, np.full_like(TARGET, 1))
+    assert np.isfinite(keras.ops.convert_to_numpy(score)).all()
+    half = keras.ops.convert_to_numpy(ensemble_of([sure, models[0]]).score(SOURCE, TARGET))
+    assert np.isfinite(half).all()
+
+
+def test_models_in_half_precision_are_averaged_in_float32(models):
+    halves = ensemble_of([make(1, dtype="mixed_bfloat16"), make(3)])
+    logits, alignment = halves.teacher_force(SOURCE, TARGET)
+    assert {keras.backend.standardize_dtype(x.dtype) for x in (logits, alignment)} == {"float32"}
+    whole = ensemble_of([models[0], models[2]])
+    difference = halves.score(SOURCE, TARGET) - whole.score(SOURCE, TARGET)
+    assert np.abs(difference).max() < 0.5
+    found = arrays(halves.search(SOURCE, BeamSearch(2), LIMITS))
+    assert np.isfinite(found.scores).all()
+
+
+def test_saved_and_loaded(models, tmp_path):
+    ensemble = ensemble_of(models)
+    ensemble.save(tmp_path / "ensemble.keras")
+    again = keras.models.load_model(tmp_path / "ensemble.keras")
+    np.testing.assert_allclose(
+        again.score(SOURCE, TARGET), ensemble.score(SOURCE, TARGET), atol=1e-6
+    )
+    assert len(ensemble.weights) == sum(len(model.weights) for model in models)
+
+
+def test_models_that_do_not_fit_are_refused(models):
+    with pytest.raises(ValueError, match="at least one"):
+        Ensemble([])
+    with pytest.raises(ValueError, match="decoders know 8, 10 pieces"):
+        Ensemble([models[0], make(1, vocabulary=10)])

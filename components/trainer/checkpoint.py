@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,44 +23,66 @@ class Position:
     Attributes:
         epoch: the epoch that runs, from 0.
         batch: how many of its batches are done.
-        step: how many batches are done in all.
+        batches: how many batches are done in all.
+        step: how many updates of the weights are done.
         seconds: the time spent on training, over all interruptions.
         tokens: the target pieces trained on.
-        best: the best evaluation loss, in nats a piece; another one is better only where it is
-            lower by ``early_stop.min_delta``.
+        best: the best measure of an evaluation, lower is better: the loss in nats a piece, or
+            minus the BLEU; another one is better only where it is lower by
+            ``early_stop.min_delta``.
         stale: how many evaluations ago that was.
+        waited: how many of these the learning rate has waited for, on a plateau.
+        rate_scale: what plateaus have left of the learning rate.
         finished: why the training ended, or the empty string.
         history: one entry an evaluation.
+        snapshots: the step and the measure of each evaluation whose weights are kept.
+        averaged: the evaluation of the average of these, once the training has ended.
     """
 
     epoch: int = 0
     batch: int = 0
+    batches: int = 0
     step: int = 0
     seconds: float = 0.0
     tokens: int = 0
     best: float = float("inf")
     stale: int = 0
+    waited: int = 0
+    rate_scale: float = 1.0
     finished: str = ""
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    snapshots: list[list[float]] = dataclasses.field(default_factory=list)
+    averaged: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class Checkpoints:
     """The checkpoints of one training, in one folder.
 
     ``last.npz`` is where it stands (weights, optimizer, random state, position), ``best.npz``
-    the weights with the least evaluation loss. Each is written whole or not at all.
+    the weights of the best evaluation, ``step-<n>.npz`` those that are kept for an average. Each
+    is written whole or not at all.
+
+    Attributes:
+        also: further variables of the state, such as a moving average.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
+        self.also: Sequence[Any] = ()
 
     def save(self, model: keras.Model, position: Position) -> None:
-        """Writes ``last.npz``."""
-        self._write("last.npz", _state(model), position)
+        """Writes ``last.npz``, and removes the snapshots that it no longer names."""
+        self._write("last.npz", self._state(model), position)
+        # Not before: an older last.npz would name snapshots that are gone.
+        kept = {step for step, _ in position.snapshots}
+        for path in self.folder.glob("step-*.npz"):
+            number = re.fullmatch(r"step-(\d+)", path.stem)
+            if number and int(number[1]) not in kept:
+                path.unlink(missing_ok=True)
 
     def restore(self, model: keras.Model) -> Position | None:
         """Takes the state up again; None if there is none."""
-        return self._read("last.npz", _state(model))
+        return self._read("last.npz", self._state(model))
 
     def save_best(self, model: keras.Model, position: Position) -> None:
         """Writes ``best.npz``."""
@@ -70,12 +92,32 @@ class Checkpoints:
         """Gives the model its best weights; None if nothing has been evaluated."""
         return self._read("best.npz", model.weights)
 
+    def save_snapshot(self, model: keras.Model, position: Position) -> None:
+        """Writes ``step-<n>.npz``, n the step."""
+        self._write(_snapshot(position.step), model.weights, position)
+
+    def restore_average(self, model: keras.Model, steps: Iterable[float]) -> None:
+        """Gives the model the mean of the snapshots of these steps (Vaswani et al. 2017, §6.1)."""
+        total: list[np.ndarray] = []
+        count = 0
+        for step in steps:
+            with np.load(self.folder / _snapshot(step)) as stored:
+                values = [stored[f"v{i}"].astype(np.float64) for i in range(len(model.weights))]
+            total = [a + b for a, b in zip(total, values, strict=True)] if count else values
+            count += 1
+        for variable, value in zip(model.weights, total, strict=True):
+            variable.assign((value / count).astype(variable.dtype))
+
     def prune_others(self, keep: int) -> None:
         """Removes the folders of older trainings beside this one, but for the newest ``keep``."""
         others = [path for path in self.folder.parent.iterdir() if path != self.folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in others[keep:]:
             shutil.rmtree(path, ignore_errors=True)
+
+    def _state(self, model: keras.Model) -> list[Any]:
+        """Weights, random generators, the optimizer and the rest, in a fixed order."""
+        return [*model.variables, *model.optimizer.variables, *self.also]
 
     def _write(self, name: str, variables: Iterable[Any], position: Position) -> None:
         arrays = {f"v{i}": np.asarray(v) for i, v in enumerate(variables)}
@@ -93,20 +135,5 @@ class Checkpoints:
             return Position(**json.loads(str(stored["position"])))
 
 
-def _state(model: keras.Model) -> list[Any]:
-    """Weights, random generators and the optimizer, in a fixed order."""
-    return [*model.variables, *model.optimizer.variables]
-
-
-class Saver(keras.callbacks.Callback):
-    """Writes ``last.npz`` every so many seconds."""
-
-    def __init__(self, checkpoints: Checkpoints, position: Position, every: float):
-        super().__init__()
-        self.checkpoints, self.position, self.every = checkpoints, position, every
-        self._saved = time.monotonic()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if time.monotonic() - self._saved >= self.every:
-            self.checkpoints.save(self.model, self.position)
-            self._saved = time.monotonic()
+def _snapshot(step: float) -> str:
+    return f"step-{step}.npz"

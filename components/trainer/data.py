@@ -29,6 +29,9 @@ class Batches:
         batch_tokens: the budget of one batch.
         max_length: longer rows are left out, in pieces with EOS.
         seed: of the order.
+        most: only so many rows, those at the beginning of the files.
+        fixed_shapes: pad to the bound of a bucket, not only to the longest row of a batch, and
+            fill up a bucket's last batch with empty rows, so that XLA compiles once a bucket.
     """
 
     files: Sequence[str]
@@ -37,6 +40,8 @@ class Batches:
     batch_tokens: int
     max_length: int
     seed: int = 0
+    most: int | None = None
+    fixed_shapes: bool = False
 
     def rows(self, epoch: int | None = None) -> tf.data.Dataset:
         """Single transformed rows, in the order of the files or, for an epoch, shuffled."""
@@ -44,13 +49,21 @@ class Batches:
         if not paths:
             raise FileNotFoundError(f"no transformed examples match {list(self.files)}")
         records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
+        if self.most is not None:
+            records = records.take(self.most)
         if epoch is not None:  # while they are still strings, which take little memory
             records = records.shuffle(_SHUFFLE_ROWS, seed=self.seed + epoch)
         parsed = records.batch(_PARSE_AT_ONCE).map(
             lambda batch: tf.io.parse_example(batch, self.feature_spec), num_parallel_calls=2
         )
-        return parsed.unbatch().map(
-            lambda row: {name: _values(value) for name, value in row.items()}
+        options = tf.data.Options()
+        # Nothing here is to be tuned, and the tuning thread wakes so rarely that the end of an
+        # epoch waits for it, up to a minute.
+        options.autotune.enabled = False
+        return (
+            parsed.unbatch()
+            .map(lambda row: {name: _values(value) for name, value in row.items()})
+            .with_options(options)
         )
 
     @functools.cached_property
@@ -100,18 +113,25 @@ class Batches:
         )
         bounds, sizes = self.buckets()
         batches = inputs.bucket_by_sequence_length(
-            lambda length, _: length, bucket_boundaries=bounds, bucket_batch_sizes=sizes
-        ).map(lambda _, batch: batch)
+            lambda length, _: length,
+            bucket_boundaries=bounds,
+            bucket_batch_sizes=sizes,
+            pad_to_bucket_boundary=self.fixed_shapes,
+        )
+        batches = batches.map(self._full if self.fixed_shapes else lambda _, batch: batch)
         if number is not None:
             # Buckets fill at their own pace; without this, rare lengths would come last.
             batches = batches.shuffle(256, seed=self.seed + number)
         # Keras takes a data set of unknown size for one that ran out.
         rest = tf.data.experimental.assert_cardinality(self.size() - skip)
-        options = tf.data.Options()
-        # Nothing here is to be tuned, and the tuning thread wakes so rarely that the end of an
-        # epoch waits for it, up to a minute.
-        options.autotune.enabled = False
-        return batches.skip(skip).apply(rest).prefetch(4).with_options(options)
+        return batches.skip(skip).apply(rest).prefetch(4)
+
+    def _full(self, lengths: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The batch with as many rows as its bucket has; those added are padding alone."""
+        bounds, sizes = self.buckets()
+        bucket = tf.searchsorted(bounds, lengths[:1], side="right")
+        missing = tf.gather(sizes, bucket)[0] - tf.shape(lengths)[0]
+        return {name: tf.pad(part, [[0, missing], [0, 0]]) for name, part in batch.items()}
 
     def buckets(self) -> tuple[list[int], list[int]]:
         """Boundaries (exclusive upper lengths) and the rows of a batch in each bucket."""

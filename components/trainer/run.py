@@ -6,16 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-import keras
 import tensorflow_transform as tft
 
 from components import events
 from components.errors import UserError
 from components.files import atomic_write
+from components.trainer import vectors
 from components.trainer.checkpoint import Checkpoints
 from components.trainer.data import Batches
 from components.trainer.export import export, read_tokenizers
-from components.trainer.fitting import NODE, compile_model, fit
+from components.trainer.fitting import fit
+from components.trainer.optimizer import compile_model
+from components.trainer.pulse import NODE
+from components.trainer.seeding import seed
+from components.trainer.validation import decoder
 from models import tasks
 
 
@@ -34,7 +38,7 @@ def run_fn(fn_args: Any) -> None:
     config = fn_args.custom_config
     training = config["training"]
     task = tasks.get(config["task"])
-    keras.utils.set_random_seed(training["seed"])
+    seed(training)
 
     graph = tft.TFTransformOutput(fn_args.transform_graph_path)
     tokenizers = read_tokenizers(f"{fn_args.transform_graph_path}/tokenizer", task.text_features)
@@ -47,6 +51,7 @@ def run_fn(fn_args: Any) -> None:
             batch_tokens=training["batch_tokens"],
             max_length=training["max_length"],
             seed=training["seed"],
+            fixed_shapes=training["jit_compile"],
         )
         for files in (fn_args.train_files, fn_args.eval_files)
     )
@@ -68,9 +73,13 @@ def run_fn(fn_args: Any) -> None:
             )
 
     model = task.build(config["model"], training, pieces)
+    pretrained = {}
+    if config["model"]["pretrained"]:
+        pretrained = vectors.apply(model, config["model"], tokenizers)
     compile_model(model, training)
     checkpoints = Checkpoints(config["checkpoints"])
-    position = fit(model, train, held_out, training, checkpoints, fn_args.model_run_dir)
+    decode = decoder(held_out, task, config, tokenizers, pieces)
+    position = fit(model, train, held_out, training, checkpoints, fn_args.model_run_dir, decode)
 
     export(model, task, config, tokenizers, fn_args.serving_model_dir)
     model.save(Path(fn_args.model_run_dir) / "model.keras")
@@ -84,6 +93,8 @@ def run_fn(fn_args: Any) -> None:
         "target_tokens": position.tokens,
         "finished": position.finished,
         "history": position.history,
+        "averaged": position.averaged,
+        "pretrained": pretrained,
     }
     atomic_write(Path(fn_args.model_run_dir) / "training.json", json.dumps(record, indent=2))
     events.emit("note", node=NODE, text=f"ended by {position.finished}")

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU
 
 from models import metrics
 
@@ -44,6 +48,26 @@ def test_lowercase_changes_value_and_signature():
     assert "case:lc" in lower.signature
     (bleu,) = metrics.compute(["bleu"], HYPOTHESES, REFERENCES, lowercase=True)
     assert "case:lc" in bleu.signature
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "zh"])
+def test_bleu_lc_is_bleu_of_lowercased_text(tokenize):
+    texts = [[text.lower() for text in side] for side in (HYPOTHESES, REFERENCES)]
+    (wanted,) = metrics.compute(["bleu"], *texts, tokenize=tokenize)
+    cased, lower = metrics.compute(["bleu", "bleu_lc"], HYPOTHESES, REFERENCES, tokenize=tokenize)
+    assert lower.value == wanted.value > cased.value
+    assert (lower.label, lower.name) == ("BLEU (lc)", "bleu_lc")
+    assert f"case:lc|eff:no|tok:{tokenize}" in lower.signature
+
+
+def test_bleu_lc_counts_the_words_of_the_published_references():
+    folder = Path(os.environ.get("REGARD_DATA", "")) / "multi30k"
+    if not folder.is_dir():
+        pytest.skip("REGARD_DATA does not name a folder with multi30k")
+    with gzip.open(folder / "test_2016_flickr.de.gz", "rt", encoding="utf-8") as file:
+        references = [line.rstrip("\n") for line in file]
+    score = BLEU(lowercase=True).corpus_score(references, [references])
+    assert score.ref_len == pytest.approx(12103, abs=5)  # fairseq-generate's reflen
 
 
 def test_tokenizer_reaches_bleu():

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,27 @@ def test_skipping_goes_on_where_it_stopped(batches):
     whole = [b["source"].tolist() for b in batches.epoch(1).as_numpy_iterator()]
     rest = [b["source"].tolist() for b in batches.epoch(1, skip=7).as_numpy_iterator()]
     assert rest == whole[7:]
+
+
+def test_fixed_shapes_are_one_a_bucket(batches):
+    fixed = dataclasses.replace(batches, fixed_shapes=True)
+    bounds, _ = fixed.buckets()
+    parts = list(fixed.epoch(1).as_numpy_iterator())
+    shapes = {b["source"].shape for b in parts}
+    assert {width for _, width in shapes} <= {bound - 1 for bound in bounds}
+    assert len({width for _, width in shapes}) == len(shapes)  # one number of rows a width
+    assert all(b["source"].shape == b["target"].shape for b in parts)
+    assert max(b["source"].size + b["target"].size for b in parts) <= 400
+    real = sorted(row for row in rows(fixed.epoch(1)) if row[0])
+    assert real == sorted(rows(batches.epoch(1)))
+
+
+@pytest.mark.parametrize("most", [1, 20])
+def test_the_first_rows_alone(batches, pairs, most):
+    few = dataclasses.replace(batches, most=most)
+    expected = sorted((*s, 3, -1, *t, 3) for s, t in pairs[:most])
+    assert sorted((*s, -1, *t) for s, t in rows(few.epoch())) == expected
+    assert few.size() == sum(1 for _ in few.epoch())
 
 
 def test_missing_files_are_named(tmp_path):

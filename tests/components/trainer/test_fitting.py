@@ -15,7 +15,8 @@ import pytest
 from components import events
 from components.trainer.checkpoint import Checkpoints, Position
 from components.trainer.data import Batches
-from components.trainer.fitting import compile_model, fit
+from components.trainer.fitting import fit
+from components.trainer.optimizer import compile_model
 from models import tasks
 from tests.components.trainer.records import SPEC, write
 
@@ -26,19 +27,33 @@ TRAINING = {
     "max_steps": None,
     "max_minutes": None,
     "learning_rate": 0.01,
+    "beta_1": 0.9,
+    "beta_2": 0.98,
+    "epsilon": 1e-9,
+    "weight_decay": 0.0,
     "schedule": {"type": "constant", "warmup_steps": 0},
     "label_smoothing": 0.1,
     "clip_norm": 1.0,
+    "accumulate": 1,
+    "evaluate_every": None,
     "early_stop": None,
+    "validation_rows": None,
+    "validation_tokenize": "13a",
+    "ema": None,
+    "average": None,
+    "reinforce": {},
     "checkpoint_seconds": 60,
     "precision": "float32",
+    "jit_compile": False,
     "seed": 5,
+    "deterministic": False,
 }
 MODEL = {
     "embedding": 8,
     "dropout": 0.2,
+    "tie_embeddings": "none",
     "encoder": {"type": "recurrent", "units": 8},
-    "decoder": {"type": "recurrent", "units": 8, "layers": 2},
+    "decoder": {"type": "luong", "units": 8, "layers": 2},
     "attention": {"score": "general", "alignment": "soft"},
 }
 
@@ -103,7 +118,11 @@ def test_limits_stop_in_the_middle(model, tmp_path, limit, expected):
 
 
 def test_early_stop_keeps_the_best_weights(model, tmp_path):
-    stop = {"patience": 2, "min_delta": 10.0}  # only the first evaluation is that much better
+    stop = {
+        "patience": 2,
+        "min_delta": 10.0,
+        "metric": "loss",
+    }  # only the first evaluation is that much better
     position = train(model, tmp_path, max_epochs=50, early_stop=stop)
     assert position.finished == "early stop: 2 evaluations without a better loss"
     losses = [entry["loss"] for entry in position.history]

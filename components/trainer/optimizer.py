@@ -1,0 +1,39 @@
+"""The optimizer that the YAML's section ``training`` describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from models.schedules import schedule
+
+# What decay would only harm: offsets and the scales of normalisations.
+_NOT_DECAYED = ["bias", "gamma", "beta"]
+
+
+def compile_model(model: keras.Model, training: Mapping[str, Any]) -> None:
+    """Gives the model its optimizer: Adam, or AdamW where there is weight decay.
+
+    Kingma & Ba 2015; Loshchilov & Hutter 2019. With ``accumulate`` the weights change once in so
+    many batches, by the mean of their gradients, whose norm is what ``clip_norm`` bounds.
+    """
+    accumulate = training["accumulate"]
+    options = {
+        "learning_rate": schedule(
+            training["learning_rate"], training["schedule"], accumulate, training["max_steps"]
+        ),
+        "beta_1": training["beta_1"],
+        "beta_2": training["beta_2"],
+        "epsilon": training["epsilon"],
+        "global_clipnorm": training["clip_norm"],
+        "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
+    }
+    if training["weight_decay"]:
+        optimizer = keras.optimizers.AdamW(weight_decay=training["weight_decay"], **options)
+        optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
+    else:
+        optimizer = keras.optimizers.Adam(**options)
+    model.compile(optimizer=optimizer, jit_compile=training["jit_compile"])
+    model.optimizer.build(model.trainable_variables)

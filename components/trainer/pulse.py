@@ -1,0 +1,174 @@
+"""What happens after every batch: counting, limits, telling, and saving now and then."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from components import events
+from components.trainer.checkpoint import Checkpoints, Position
+from components.trainer.ema import MovingAverage
+
+NODE = "Trainer"
+
+
+class Pulse(keras.callbacks.Callback):
+    """Counts, watches the limits, and says once a second how the training goes.
+
+    Args:
+        position: what is counted.
+        training: the YAML's section ``training``.
+        epoch_batches: the batches of an epoch.
+        writer: of TensorBoard's summaries.
+        average: takes in the weights after every update.
+    """
+
+    def __init__(
+        self,
+        position: Position,
+        training: Mapping[str, Any],
+        epoch_batches: int,
+        writer: tf.summary.SummaryWriter,
+        average: MovingAverage | None = None,
+    ):
+        super().__init__()
+        self.position, self.training, self.writer = position, training, writer
+        self.epoch_batches, self.average = epoch_batches, average
+        self._told = self._last = time.monotonic()
+        self._tokens_told = self._tokens_counted = 0.0
+
+    def restart(self) -> None:
+        """The clock goes on from now, and the running means begin anew."""
+        self.model.reset_metrics()
+        self._last = self._told = time.monotonic()
+        self._tokens_told = self._tokens_counted = 0.0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.restart()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        now = time.monotonic()
+        self.position.batch += 1
+        self.position.batches += 1
+        self.position.seconds += now - self._last
+        self._last = now
+        if self.position.batches % self.training["accumulate"] == 0:
+            self.position.step += 1
+            if self.average is not None:
+                self.average.update(tf.constant(float(self.position.step)))
+        if now - self._told >= 1.0:
+            self._tell(now)
+        if self.limit():
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._tell(time.monotonic())
+
+    def limit(self) -> str:
+        """Which limit is reached, or the empty string."""
+        limits, position = self.training, self.position
+        if limits["max_steps"] and position.step >= limits["max_steps"]:
+            return f"max_steps: {position.step}"
+        if limits["max_minutes"] and position.seconds >= 60 * limits["max_minutes"]:
+            return f"max_minutes: {position.seconds / 60:.1f}"
+        if limits["max_epochs"] and position.epoch >= limits["max_epochs"]:
+            return f"max_epochs: {position.epoch}"
+        return ""
+
+    def count(self) -> None:
+        """Brings ``position.tokens`` up to date."""
+        # The metrics' own weights count the real target pieces since the last restart.
+        tokens = float(self.model.nll.count)
+        self.position.tokens += int(tokens - self._tokens_counted)
+        self._tokens_counted = tokens
+
+    def loss(self) -> float:
+        """The mean loss since the last restart, in nats a piece.
+
+        Raises:
+            FloatingPointError: it is no number.
+        """
+        loss = float(self.model.nll.result())
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"the loss is {loss} at step {self.position.step}; a lower learning rate, a "
+                "longer warm-up, a smaller clip_norm or float32 usually mend this"
+            )
+        return loss
+
+    def _tell(self, now: float) -> None:
+        self.count()
+        if not self._tokens_counted:
+            return  # an evaluation has just begun the means anew
+        rate = (self._tokens_counted - self._tokens_told) / max(now - self._told, 1e-9)
+        self._told, self._tokens_told = now, self._tokens_counted
+        loss = self.loss()
+        fraction = self._fraction()
+        left = self.position.seconds * (1 - fraction) / fraction if fraction > 0.005 else None
+        text = (
+            f"epoch {self.position.epoch + 1} · step {self.position.step} · "
+            f"{rate:,.0f} tokens/s · loss {loss:.3f}"
+        )
+        if self.position.history:
+            text += f" · eval {summary(self.position.history[-1])}"
+        if left is not None:
+            text += f" · {_clock(left)} left"
+        events.emit(
+            "progress",
+            node=NODE,
+            text=text,
+            fraction=fraction,
+            epoch=self.position.epoch + 1,
+            step=self.position.step,
+            tokens_per_second=rate,
+            loss=loss,
+            seconds_left=left,
+        )
+        with self.writer.as_default(step=self.position.step):
+            tf.summary.scalar("train/loss", loss)
+            tf.summary.scalar("train/tokens_per_second", rate)
+            tf.summary.scalar("train/learning_rate", float(self.model.optimizer.learning_rate))
+
+    def _fraction(self) -> float:
+        """How much of the training is done at most: by epochs, steps or minutes."""
+        limits, position, parts = self.training, self.position, [0.0]
+        if limits["max_epochs"]:
+            epochs = position.epoch + position.batch / self.epoch_batches
+            parts.append(epochs / limits["max_epochs"])
+        if limits["max_steps"]:
+            parts.append(position.step / limits["max_steps"])
+        if limits["max_minutes"]:
+            parts.append(position.seconds / (60 * limits["max_minutes"]))
+        return min(1.0, max(parts))
+
+
+class Saver(keras.callbacks.Callback):
+    """Writes ``last.npz`` every so many seconds."""
+
+    def __init__(self, checkpoints: Checkpoints, pulse: Pulse, every: float):
+        super().__init__()
+        self.checkpoints, self.pulse, self.every = checkpoints, pulse, every
+        self._saved = time.monotonic()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if time.monotonic() - self._saved >= self.every:
+            self.pulse.count()
+            self.checkpoints.save(self.model, self.pulse.position)
+            self._saved = time.monotonic()
+
+
+def summary(entry: Mapping[str, float]) -> str:
+    """An evaluation in a few words."""
+    text = f"perplexity {entry['perplexity']:.2f}"
+    return text + (f" · BLEU {entry['bleu']:.2f}" if "bleu" in entry else "")
+
+
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    minutes = f"{rest // 60:02d}" if hours else str(rest // 60)
+    return f"{hours}:{minutes}:{rest % 60:02d}" if hours else f"{minutes}:{rest % 60:02d}"

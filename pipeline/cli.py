@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from components.errors import UserError
-from pipeline.commands import config, data, doctor, predict, run, runs, terminal, validate
+from pipeline.commands import (
+    compare,
+    config,
+    data,
+    doctor,
+    predict,
+    run,
+    runs,
+    terminal,
+    validate,
+)
 
 app = typer.Typer(
     name="regard",
@@ -48,6 +58,7 @@ def _root(
 _PIPELINES, _MODELS, _HELP = "Pipelines", "Models", "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
+app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)

@@ -64,3 +64,9 @@ def test_mark_without_its_letter_gets_a_circle():
     lines = draw(["व", "ं"], ["a"], [[0, 1]])
     assert "◌ं" in lines[0]
     assert lines[1].index("█") == 6
+
+
+def test_a_model_without_attention_says_so():
+    assert draw(SOURCE, TARGET, [[0.0] * len(SOURCE)] * len(TARGET)) == [
+        "(this model has no attention: it looks nowhere)"
+    ]

@@ -65,7 +65,7 @@ def test_help_imports_nothing_heavy(home):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "heavy: []"
-    for command in ("run", "validate", "runs", "predict", "data", "config", "doctor"):
+    for command in ("run", "compare", "validate", "runs", "predict", "data", "config", "doctor"):
         assert re.search(rf"│ {command} ", done.stdout)
 
 

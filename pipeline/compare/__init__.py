@@ -1,0 +1,1 @@
+"""Several configurations on the same data: one after the other, one table, two pictures."""

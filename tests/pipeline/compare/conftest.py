@@ -1,0 +1,103 @@
+"""A matrix of small models, its data, and the command over fake workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+WORKER = Path(__file__).with_name("fake_worker.py")
+# The job with another worker than the one that needs TFX, and the command with that job.
+JOB = f"""
+import sys
+from pipeline.runners import supervise
+supervise.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
+from pipeline.compare import job
+sys.exit(job.main(sys.argv[1:]))
+"""
+COMMAND = f"""
+import sys
+from pipeline.compare import side_by_side
+side_by_side.job_command = lambda config: [sys.executable, "-c", {JOB!r}, str(config)]
+if "--draw" in sys.argv:
+    sys.argv.remove("--draw")
+else:  # the pictures take longer than all the rest
+    from pipeline.compare import pictures
+    pictures.draw = lambda *_: []
+from pipeline.cli import main
+main()
+"""
+MATRIX = """\
+name: sizes
+base:
+  data: {root: data, train: train.tsv}
+  model:
+    embedding: 8
+    encoder: {type: recurrent, units: 4}
+    decoder: {type: luong, units: 8}
+models:
+  small:
+  large:
+    model.encoder.units: 6
+  wide:
+    model: {encoder: {units: 9}, embedding: 16}
+"""
+
+
+class Fakes:
+    """Runs ``regard compare`` over one workspace."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.home = folder / "home"
+        self.directory = self.home / "compare" / "sizes"
+        self.matrix = folder / "sizes.yaml"
+        self.matrix.write_text(MATRIX)
+        (folder / "data").mkdir()
+        (folder / "data" / "train.tsv").write_text("".join(f"a {i}\tb\n" for i in range(200)))
+        self.goes()
+
+    def goes(self, **how: str) -> None:
+        """Says how each model goes from now on."""
+        (self.folder / "how.json").write_text(json.dumps(how))
+
+    def started(self) -> list[str]:
+        """The labels whose workers have started, in order."""
+        path = self.folder / "started.txt"
+        return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        """Starts the command with the matrix."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_NUM", "OMP"))}
+        environment |= {"REGARD_HOME": str(self.home), "COLUMNS": "120", "NO_COLOR": "1"}
+        environment |= {"FAKE_HOW": str(self.folder / "how.json"), "PYTHONPATH": str(ROOT)}
+        return subprocess.Popen(
+            [sys.executable, "-c", COMMAND, "compare", *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Runs the command to its end: its status, its output, its errors."""
+        process = self.start("sizes.yaml", *arguments)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def results(self) -> dict[str, dict]:
+        """The models of ``results.json``, by label."""
+        content = json.loads((self.directory / "results.json").read_text())
+        return {model["label"]: model for model in content["models"]}
+
+
+@pytest.fixture
+def fakes(tmp_path: Path) -> Fakes:
+    return Fakes(tmp_path)

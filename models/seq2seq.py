@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from models.losses import token_losses
+from models.reinforce import Reinforce
 from models.search import Hypotheses, Search
 from models.serialization import layer_config, layer_from_config, register
 from models.vocabulary import BOS, EOS, PAD
@@ -24,10 +25,17 @@ class Seq2Seq(keras.Model):
         encoder: a layer from ids ``[batch, source]`` to a memory (see ``models.decoders.base``).
         decoder: a ``Decoder``.
         label_smoothing: the share of probability spread over the vocabulary in the loss.
+        share_embeddings: the decoder reads its pieces with the encoder's embedding (Press and
+            Wolf 2017, "Using the Output Embedding to Improve Language Models", §3); both sides
+            must have one vocabulary.
+        reinforce: the arguments of ``Reinforce``, for decoders that choose at random where to
+            look.
 
     ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
-    target]`` (pieces, then EOS, then PAD) and gives the logits ``[batch, target, vocabulary]``
-    of the target's pieces. ``fit`` needs nothing else: the target is its own label.
+    target]`` (pieces, then EOS, then PAD) and gives one of ``logits`` ``[batch, target,
+    vocabulary]`` of the target's pieces; of a stochastic decoder also ``alignment`` and the
+    ``distribution`` it was drawn from, ``[batch, target, source]``. ``fit`` needs nothing else:
+    the target is its own label.
     """
 
     def __init__(
@@ -35,12 +43,26 @@ class Seq2Seq(keras.Model):
         encoder: keras.layers.Layer,
         decoder: keras.layers.Layer,
         label_smoothing: float = 0.0,
+        share_embeddings: bool = False,
+        reinforce: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        self.settings: dict[str, Any] = {
+            "label_smoothing": label_smoothing,
+            "share_embeddings": share_embeddings,
+            "reinforce": dict(reinforce or {}),
+        }
         self.encoder = encoder
         self.decoder = decoder
+        if share_embeddings:
+            decoder.use_embedding(encoder.embedding)
         self.label_smoothing = label_smoothing
+        self.reinforce = (
+            Reinforce(**self.settings["reinforce"], name="reinforce")
+            if decoder.stochastic
+            else None
+        )
         self.nll = keras.metrics.Mean(name="nll")  # nats a piece, without smoothing
         self.accuracy = keras.metrics.Mean(name="accuracy")
 
@@ -50,9 +72,14 @@ class Seq2Seq(keras.Model):
                 part.build()
         self.built = True
 
-    def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        logits, _ = self.teacher_force(inputs["source"], inputs["target"], training=training)
-        return logits
+    def call(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
+        if self.reinforce is None:
+            logits, _ = self.teacher_force(inputs["source"], inputs["target"], training=training)
+            return {"logits": logits}
+        memory = self.encoder(inputs["source"], training=training)
+        before = shift(inputs["target"])
+        found = self.decoder.unroll_with_distribution(before, memory, training=training)
+        return dict(zip(("logits", "alignment", "distribution"), found, strict=True))
 
     def teacher_force(self, source: Any, target: Any, training: bool = False) -> tuple[Any, Any]:
         """Teacher forcing: logits ``[batch, target, vocabulary]`` and alignments."""
@@ -70,23 +97,36 @@ class Seq2Seq(keras.Model):
         """The mean loss of a target piece, in nats; updates ``nll`` and ``accuracy``."""
         target = x["target"]
         real = ops.cast(ops.not_equal(target, PAD), "float32")
-        smoothed, plain = token_losses(y_pred, target, self.label_smoothing)
+        logits = y_pred["logits"]
+        smoothed, plain = token_losses(logits, target, self.label_smoothing)
         count = ops.sum(real)
         self.nll.update_state(ops.sum(plain * real) / ops.maximum(count, 1.0), count)
-        hit = ops.equal(ops.cast(ops.argmax(y_pred, -1), target.dtype), target)
+        hit = ops.equal(ops.cast(ops.argmax(logits, -1), target.dtype), target)
         hits = ops.sum(ops.cast(hit, "float32") * real)
         self.accuracy.update_state(hits / ops.maximum(count, 1.0), count)
-        return sum(self.losses, ops.sum(smoothed * real) / ops.maximum(count, 1.0))
+        loss = sum(self.losses, ops.sum(smoothed * real) / ops.maximum(count, 1.0))
+        if self.reinforce is not None and training:
+            loss = loss + self.reinforce(
+                -plain, y_pred["alignment"], y_pred["distribution"], real, training=training
+            )
+        return loss
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """The running means; ``compute_loss`` has updated them."""
         return self.get_metrics_result()
 
-    def search(self, source: Any, search: Search, limits: Any) -> Hypotheses:
-        """Decodes ``source`` ``[batch, source]``; ``limits`` ``[batch]`` bound the lengths."""
+    def search(self, source: Any, search: Search, limits: Any, **options: Any) -> Hypotheses:
+        """Decodes ``source`` ``[batch, source]``.
+
+        Args:
+            source: the pieces, EOS and padding behind.
+            search: how to look for the target.
+            limits: the longest targets, ``[batch]``, EOS counted.
+            options: what else the search is told of these rows (see ``Search``).
+        """
         memory = self.encoder(source)
         state = self.decoder.start(memory, longest=ops.max(limits, initial=1))
-        return search(self.decoder.step, state, limits)
+        return search(self.decoder.step, state, limits, **options)
 
     def score(self, source: Any, target: Any) -> Any:
         """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""
@@ -99,7 +139,7 @@ class Seq2Seq(keras.Model):
             **super().get_config(),
             "encoder": layer_config(self.encoder),
             "decoder": layer_config(self.decoder),
-            "label_smoothing": self.label_smoothing,
+            **self.settings,
         }
 
     @classmethod

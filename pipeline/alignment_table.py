@@ -26,12 +26,15 @@ def draw(
     Args:
         source: source pieces.
         target: target pieces.
-        weights: ``[target][source]``, each row summing to about 1.
+        weights: ``[target][source]``, each row summing to about 1, or nowhere anything: a model
+            without attention.
         width: columns of the terminal.
         ascii_only: whether to draw without block characters.
     """
     if not source or not target:
         return []
+    if not any(any(row) for row in weights):
+        return ["(this model has no attention: it looks nowhere)"]
     heads = [_fit(piece, _WIDEST_PIECE) for piece in source]
     names = [_fit(piece, 2 * _WIDEST_PIECE) for piece in target]
     margin = max(map(cells, names))

@@ -15,15 +15,17 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2
 
 from components.corpus_gen import CorpusGen, fingerprint
+from components.errors import UserError
 from components.evaluator import Evaluator
 from components.example_validator import ExampleValidator
-from components.files import source_digest
+from components.files import sha256_file, source_digest
 from components.predictor import Predictor
 from components.preprocess import Preprocess
 from components.pusher import Pusher
 from components.registry import Registry
 from components.serving_check import ServingCheck
 from components.tokenizer_trainer import TokenizerTrainer
+from components.trainer import vectors
 from models import tasks
 from pipeline.workspace import Workspace
 
@@ -43,10 +45,15 @@ TRAINER_CODE = (
     "models/decoders",
     "models/encoders",
     "models/layers",
+    "models/ensemble.py",
     "models/losses.py",
+    "models/metrics.py",
+    "models/noise.py",
+    "models/reinforce.py",
     "models/schedules.py",
     "models/search",
     "models/seq2seq.py",
+    "models/serialization.py",
     "models/tasks",
     "models/vocabulary.py",
     "components/trainer",
@@ -112,6 +119,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             "task": config.task,
             **{name: json.loads(config.section_json(name)) for name in _TRAINED},
             "code": source_digest(*TRAINER_CODE),
+            "vectors": _vectors(config),
             "checkpoints": str(paths.checkpoints / training),
         },
     )
@@ -192,10 +200,32 @@ def _training_key(config: Config, content: str) -> str:
         json.dumps([data[key] for key in _ROWS], sort_keys=True),
         config.section_json("tokenizer"),
         config.section_json("model"),
+        json.dumps(_vectors(config), sort_keys=True),
         json.dumps(training, sort_keys=True),
         source_digest(*PREPROCESS_CODE, *TRAINER_CODE, "components/tokenizer_trainer"),
         *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
     )
+
+
+def _vectors(config: Config) -> dict[str, str]:
+    """The content of each file of pretrained word vectors, as a digest.
+
+    Raises:
+        UserError: a file cannot be read, or begins with a vector of another depth.
+    """
+    pretrained = config.model.pretrained
+    found = {}
+    for side, path in (pretrained.files() if pretrained else {}).items():
+        try:
+            found[side] = sha256_file(path)
+            next(vectors.read(path, config.model.embedding))
+        except OSError as error:
+            raise UserError(
+                f"the word vectors cannot be read: {error.strerror}",
+                where=path,
+                remedy=f"Give another file as model.pretrained.{side}, or null.",
+            ) from None
+    return found
 
 
 def _digest(*parts: str) -> str:

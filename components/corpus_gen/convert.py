@@ -76,7 +76,7 @@ def convert(
     progress = _Progress(group.files[0])
     try:
         for line, values in read(group, options, report.problems):
-            name = split(values[0]) if split else group.split
+            name = split(values) if split else group.split
             writers[name].write(encode(line, values))
             report.rows[name] += 1
             progress.step(line)

@@ -32,7 +32,7 @@ class Group:
 
 
 def features(data: Mapping[str, Any]) -> list[str]:
-    """The names of a row's text features; the first decides a row's split."""
+    """The names of a row's text features; the first decides a row's split if no other is named."""
     return list(data.get("features") or ("source", "target"))
 
 

@@ -46,7 +46,7 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
         draw = split if group.split == "train" else None
         try:
             for line, values in read(group, options, own):
-                rows[draw(values[0]) if draw else group.split] += 1
+                rows[draw(values) if draw else group.split] += 1
                 if tell is not None and line % _STEP == 0:
                     tell(f"{os.path.basename(group.files[0])}: {line:,} lines")
         except Broken as broken:

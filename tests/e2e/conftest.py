@@ -25,7 +25,7 @@ model:
   embedding: 16
   dropout: 0.0
   encoder: {{type: recurrent, units: 24}}
-  decoder: {{type: recurrent, units: 24}}
+  decoder: {{type: luong, units: 24}}
 training:
   batch_tokens: 512
   max_length: 30

@@ -2,32 +2,48 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import RecurrentDecoder
-from models.encoders import RecurrentEncoder
+from models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
+from models.encoders import RecurrentEncoder, TransformerEncoder
 from models.seq2seq import Seq2Seq, shift
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TARGET = np.array([[4, 5, 3, 0], [7, 6, 5, 3]], "int32")
+RECURRENT = {"embedding": 8, "units": 8}
+TRANSFORMER = {"embedding": 8, "heads": 2, "feed_forward": 16, "layers": 2}
+PAIRS = {
+    "luong": (RecurrentEncoder, RECURRENT, LuongDecoder, RECURRENT),
+    "bahdanau": (RecurrentEncoder, RECURRENT, BahdanauDecoder, RECURRENT),
+    "transformer": (TransformerEncoder, TRANSFORMER, TransformerDecoder, TRANSFORMER),
+    "crossed": (TransformerEncoder, TRANSFORMER, LuongDecoder, RECURRENT),
+    "crossed back": (RecurrentEncoder, RECURRENT, TransformerDecoder, TRANSFORMER),
+}
 
 
-def make(dtype="float32", **settings):
+def make(pair="luong", dtype="float32", attention="default", tied=False, **settings):
     keras.utils.set_random_seed(2)
-    encoder = RecurrentEncoder(9, embedding=6, units=8, dtype=dtype)
-    decoder = RecurrentDecoder(
-        8, encoder.depth, encoder.final_depth, embedding=6, units=8, dtype=dtype
-    )
+    encoder_class, encoder_options, decoder_class, decoder_options = PAIRS[pair]
+    encoder = encoder_class(9, **encoder_options, dtype=dtype)
+    own = dict(decoder_options) if attention == "default" else {**decoder_options, **attention}
+    depths = {"memory_depth": encoder.depth, "final_depth": encoder.final_depth}
+    decoder = decoder_class(9, **depths, tied=tied, **own, dtype=dtype)
     model = Seq2Seq(encoder, decoder, dtype=dtype, **settings)
     model.build()
     return model
+
+
+def logits_of(model):
+    found = model({"source": SOURCE, "target": TARGET})["logits"]
+    return keras.ops.convert_to_numpy(keras.ops.cast(found, "float32"))
 
 
 def test_the_decoder_reads_the_target_one_step_late():
     np.testing.assert_array_equal(shift(TARGET), [[2, 4, 5, 0], [2, 7, 6, 5]])
 
 
-def test_score_is_the_sum_of_log_probabilities():
-    model = make()
-    logits = keras.ops.convert_to_numpy(model({"source": SOURCE, "target": TARGET}))
+@pytest.mark.parametrize("pair", PAIRS)
+def test_score_is_the_sum_of_log_probabilities(pair):
+    model = make(pair)
+    logits = logits_of(model)
     logp = logits - np.log(np.exp(logits.astype("float64")).sum(-1, keepdims=True))
     expected = [
         sum(logp[row, t, piece] for t, piece in enumerate(TARGET[row]) if piece) for row in range(2)
@@ -35,8 +51,9 @@ def test_score_is_the_sum_of_log_probabilities():
     np.testing.assert_allclose(model.score(SOURCE, TARGET), expected, atol=1e-4)
 
 
-def test_padding_changes_no_score():
-    model = make()
+@pytest.mark.parametrize("pair", PAIRS)
+def test_padding_changes_no_score(pair):
+    model = make(pair)
     alone = model.score(SOURCE[1:, :2], TARGET[1:])
     np.testing.assert_allclose(model.score(SOURCE, TARGET)[1:], alone, atol=1e-5)
 
@@ -49,25 +66,72 @@ def test_loss_and_metrics_are_means_over_real_pieces():
     )
     total = float(np.sum(model.score(SOURCE, TARGET)))
     assert results["nll"] == pytest.approx(-total / 7, abs=1e-5)
-    logits = model({"source": SOURCE, "target": TARGET})
-    hits = (keras.ops.convert_to_numpy(logits).argmax(-1) == TARGET) & (TARGET != 0)
+    hits = (logits_of(model).argmax(-1) == TARGET) & (TARGET != 0)
     assert results["accuracy"] == pytest.approx(hits.sum() / 7, abs=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
-def test_it_learns_by_heart(dtype):
-    model = make(dtype)
+@pytest.mark.parametrize(
+    ("pair", "dtype"),
+    [
+        ("luong", "float32"),
+        ("luong", "mixed_float16"),
+        ("bahdanau", "mixed_bfloat16"),
+        ("transformer", "mixed_bfloat16"),
+    ],
+)
+def test_it_learns_by_heart(pair, dtype):
+    model = make(pair, dtype)
     model.compile(optimizer=keras.optimizers.Adam(0.03))
     model.fit({"source": SOURCE, "target": TARGET}, epochs=60, verbose=0)
-    logits = keras.ops.convert_to_numpy(
-        keras.ops.cast(model({"source": SOURCE, "target": TARGET}), "float32")
-    )
-    np.testing.assert_array_equal(logits.argmax(-1)[TARGET != 0], TARGET[TARGET != 0])
+    np.testing.assert_array_equal(logits_of(model).argmax(-1)[TARGET != 0], TARGET[TARGET != 0])
     assert all(w.dtype == "float32" for w in model.trainable_weights)
 
 
-def test_saved_and_loaded(tmp_path):
-    model = make()
+@pytest.mark.parametrize("pair", ["luong", "transformer"])
+def test_saved_and_loaded(pair, tmp_path):
+    model = make(pair, tied=True, share_embeddings=True)
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(again.score(SOURCE, TARGET), model.score(SOURCE, TARGET), atol=1e-6)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_shared_embeddings_are_one_matrix(pair):
+    apart, shared = make(pair), make(pair, tied=True, share_embeddings=True)
+    assert shared.encoder.embedding is shared.decoder.embedding
+    tables = [w for w in shared.trainable_weights if w.shape == (9, 8)]
+    assert len(tables) == 1  # source, target and softmax
+    assert sum(w.shape in ((9, 8), (8, 9)) for w in apart.trainable_weights) == 3
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_copy_from_the_config_takes_the_weights(pair):
+    """As the export does: the same weights in the same order."""
+    model = make(pair, tied=True, share_embeddings=True)
+    again = Seq2Seq.from_config(model.get_config())
+    again.build()
+    again.set_weights(model.get_weights())
+    np.testing.assert_allclose(again.score(SOURCE, TARGET), model.score(SOURCE, TARGET), atol=1e-6)
+
+
+@pytest.mark.parametrize("pair", ["luong", "bahdanau"])
+def test_a_stochastic_decoder_is_rewarded(pair):
+    hard = {"attention": {"alignment": {"type": "hard", "expectation": 0.0}}}
+    model = make(pair, attention=hard, reinforce={"reward_weight": 2.0})
+    found = model({"source": SOURCE, "target": TARGET}, training=True)
+    drawn = keras.ops.convert_to_numpy(found["alignment"])[TARGET != 0]
+    np.testing.assert_array_equal(np.sort(drawn, axis=-1)[:, -1], 1.0)
+    np.testing.assert_array_equal(drawn.sum(-1), 1.0)
+    model.compile(optimizer=keras.optimizers.Adam(0.03))
+    before = model.get_weights()
+    # The loss holds the reward, which falls as the baseline learns it; the nats a piece do not.
+    nats = model.fit({"source": SOURCE, "target": TARGET}, epochs=60, verbose=0).history["nll"]
+    assert nats[-1] < nats[0] / 2
+    # The score's own weights learn, though the choice itself has no gradient.
+    score = [w.path for w in model.decoder.attention.score.trainable_weights]
+    moved = {
+        weight.path: not np.allclose(old, weight)
+        for old, weight in zip(before, model.weights, strict=True)
+    }
+    assert score
+    assert all(moved[path] for path in score)

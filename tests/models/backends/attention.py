@@ -1,0 +1,38 @@
+"""Every score and every alignment once, pointers and rewards; what is sampled too."""
+
+import keras
+import numpy as np
+
+from models.attention import ALIGNMENTS, SCORES, Attention, Pointer
+from models.reinforce import Reinforce
+
+random = np.random.default_rng(0)
+QUERY, MEMORY = random.normal(size=(3, 2, 4)), random.normal(size=(3, 5, 4))
+MASK = np.arange(5) < np.array([5, 2, 0])[:, None]
+
+
+def drawn(layer):
+    layer.build((None, None, 4), (None, None, 4))
+    for weight in layer.trainable_weights:
+        weight.assign(random.normal(size=weight.shape))
+    return layer
+
+
+def outputs():
+    # Each score and each alignment once; what is sampled is the same too.
+    pairs = [(score, "soft") for score in sorted(SCORES)]
+    hard = {"type": "hard", "seed": 3}
+    straight = {**hard, "training": "straight_through"}
+    pairs += [("general", each) for each in (*sorted(set(ALIGNMENTS) - {"hard"}), hard, straight)]
+    for score, alignment in pairs:
+        attention = drawn(Attention(score, alignment))
+        prepared = attention.prepare(MEMORY.astype("float32"), MASK)
+        query = QUERY.astype("float32")
+        yield from attention.look(query, prepared)
+        if attention.alignment.draw() is not None:
+            yield from attention.look(query, attention.draw(prepared), training=True)
+    yield drawn(Pointer(clip=3.0))(QUERY, MEMORY, MASK)
+    weights = keras.ops.softmax(QUERY)
+    layer = Reinforce()
+    yield layer(QUERY[..., 0], weights, weights, np.ones((3, 2)), training=True)
+    yield layer.baseline

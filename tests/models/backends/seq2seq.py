@@ -1,0 +1,28 @@
+"""A whole model: teacher forcing, searches, two steps of training."""
+
+import keras
+import numpy as np
+
+from models.decoders import LuongDecoder
+from models.encoders import RecurrentEncoder
+from models.search import BeamSearch, GreedySearch
+from models.seq2seq import Seq2Seq
+
+SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
+TARGET = np.array([[4, 5, 3, 0], [7, 6, 5, 3]], "int32")
+
+
+def outputs():
+    size = {"embedding": 6, "units": 8, "layers": 2}
+    encoder = RecurrentEncoder(9, **size)
+    decoder = LuongDecoder(8, encoder.depth, encoder.final_depth, attention={}, **size)
+    model = Seq2Seq(encoder, decoder)
+    model.build()
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=w.shape) for w in model.get_weights()])
+    yield from model.teacher_force(SOURCE, TARGET)
+    for search in (BeamSearch(3, 0.6), GreedySearch()):
+        yield from model.search(SOURCE, search, np.array([6, 7]))
+    model.compile(optimizer=keras.optimizers.SGD(0.1))
+    data = {"source": SOURCE, "target": TARGET}
+    yield model.fit(data, epochs=2, verbose=0, shuffle=False).history["nll"]

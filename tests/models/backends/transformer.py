@@ -1,0 +1,41 @@
+"""Transformers with each kind of positions, norm and activation, unrolled and step by step."""
+
+import keras
+import numpy as np
+
+from models.decoders import TransformerDecoder
+from models.encoders import TransformerEncoder
+
+SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
+TOKENS = np.array([[2, 4, 5, 0], [2, 7, 6, 5]], "int32")
+SIZE = {"embedding": 8, "layers": 1, "heads": 2, "feed_forward": 6}
+KINDS = [
+    ({"norm": "pre", "positions": "sinusoidal", "activation": "relu"}, None),
+    ({"norm": "post", "positions": "learned", "activation": "gelu"}, {"score": "general"}),
+    ({"norm": "pre", "positions": "rotary", "activation": "swiglu"}, {"alignment": "local_m"}),
+]
+
+
+def outputs():
+    for kind, cross in KINDS:
+        encoder = TransformerEncoder(9, **SIZE, **kind)
+        decoder = TransformerDecoder(8, encoder.depth, attention=cross, tied=True, **SIZE, **kind)
+        random = np.random.default_rng(0)
+        for part in (encoder, decoder):
+            part.build()
+            part.set_weights([random.normal(size=w.shape) * 0.3 for w in part.get_weights()])
+
+        def answers(source, tokens, encoder=encoder, decoder=decoder):
+            memory = encoder(source)
+            found = [memory["values"], *decoder.unroll(tokens, memory)]
+            state = decoder.start(memory, longest=4)
+            for t in range(2):
+                logits, state, alignment = decoder.step(tokens[:, t], state)
+                found += [logits, alignment]
+            return found
+
+        if keras.backend.backend() == "jax":  # operation by operation it compiles for a minute
+            import jax
+
+            answers = jax.jit(answers)
+        yield from answers(SOURCE, TOKENS)

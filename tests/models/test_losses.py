@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from models.losses import token_losses
 
@@ -23,3 +24,25 @@ def test_low_precision_logits_are_summed_in_float32():
     logits = np.zeros((1, 1, 5000), "float16")
     _, plain = token_losses(logits, np.zeros((1, 1), "int32"))
     assert float(plain[0, 0]) == pytest.approx(np.log(5000), abs=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_gradient_is_the_softmax_minus_the_targets(smoothing):
+    random = np.random.default_rng(2)
+    logits = random.normal(size=(2, 3, 5)) * 3
+    targets = random.integers(0, 5, size=(2, 3))
+    up_smoothed, up_plain = random.normal(size=(2, 2, 3))
+    softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    here = np.eye(5)[targets]
+    even = (1 - smoothing) * here + smoothing / 5
+    expected = up_smoothed[..., None] * (softmax - even) + up_plain[..., None] * (softmax - here)
+    x = tf.Variable(logits, dtype="float32")
+
+    @tf.function
+    def gradient():
+        with tf.GradientTape() as tape:
+            smoothed, plain = token_losses(tf.convert_to_tensor(x), targets, smoothing)
+            total = tf.reduce_sum(smoothed * up_smoothed) + tf.reduce_sum(plain * up_plain)
+        return tape.gradient(total, x)
+
+    np.testing.assert_allclose(gradient(), expected, atol=1e-5)

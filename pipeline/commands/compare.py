@@ -12,7 +12,7 @@ import typer
 from pipeline.commands import terminal
 
 if TYPE_CHECKING:
-    from pipeline.compare.matrix import Comparison
+    from pipeline.compare.members import Comparison
     from pipeline.compare.report import Folder
     from pipeline.compare.running import Outcome
 

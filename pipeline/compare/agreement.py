@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipeline.compare.members import Member
 from pipeline.config.errors import show
-
-if TYPE_CHECKING:
-    from pipeline.compare.matrix import Member
 
 SHARED = ("task", "data", "tokenizer", "evaluation")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from components.errors import UserError
 from pipeline.compare.agreement import disagreements
+from pipeline.compare.members import Comparison, Member
 from pipeline.compare.tree import Tree, expanded, merged, part
 from pipeline.config import Config, load
 from pipeline.config.base import Section
@@ -38,28 +38,6 @@ class Matrix(Section):
         description="what all models share: a whole configuration, or the path of one"
     )
     models: dict[str, Any] = Field(description="a label for each model, and what it changes")
-
-
-@dataclasses.dataclass(frozen=True)
-class Member:
-    """One of the configurations: its label, its pipeline, and where its keys were written."""
-
-    label: str
-    config: Config
-    tree: Tree
-
-
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """Configurations that differ in model, training and search alone, in the files' order."""
-
-    name: str
-    members: tuple[Member, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """The labels, in order."""
-        return [member.label for member in self.members]
 
 
 def read(paths: Sequence[Path], workspace: Workspace, name: str | None = None) -> Comparison:

@@ -14,7 +14,7 @@ import yaml
 from components.files import atomic_write
 from pipeline import machine
 from pipeline.compare import table
-from pipeline.compare.matrix import Member
+from pipeline.compare.members import Member
 from pipeline.workspace import Workspace
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from components import events, predictions
 from components.files import sha256_file
 from pipeline import runs
-from pipeline.compare.matrix import Comparison, Member
+from pipeline.compare.members import Comparison, Member
 from pipeline.config import Config
 from pipeline.nodes import NODES
 from pipeline.progress import DONE, Progress

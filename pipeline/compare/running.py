@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import progress, runs
 from pipeline.compare import report, results, side_by_side, table
 from pipeline.compare.board import Board
-from pipeline.compare.matrix import Comparison, Member
+from pipeline.compare.members import Comparison, Member
 from pipeline.compare.report import Folder
 from pipeline.compare.results import FINISHED
 from pipeline.compare.side_by_side import INTERRUPTED, Job

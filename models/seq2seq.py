@@ -67,8 +67,8 @@ class Seq2Seq(keras.Model):
         self.accuracy = keras.metrics.Mean(name="accuracy")
 
     def build(self, inputs_shape: Any = None) -> None:
-        for part in (self.encoder, self.decoder):
-            if not part.built:  # from_config builds what it reads
+        for part in (self.encoder, self.decoder, self.reinforce):
+            if part is not None and not part.built:  # from_config builds what it reads
                 part.build()
         self.built = True
 

@@ -10,7 +10,12 @@ import pytest
 
 from components.errors import UserError
 from components.trainer import vectors
+from components.trainer.export import read_tokenizers
+from models import tasks
 from models.layers.embeddings import TokenEmbedding
+from pipeline.config.model import Model
+from pipeline.config.training import Training
+from tests.models.tasks.tokenizers import write_tokenizers
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 GLOVE = "the 0.5 -1 2\ndog 1 2 3\nParis 4 5 6\n. 7 8 9\n"
@@ -191,3 +196,22 @@ def test_glove_covers_the_frequent_words_of_multi30k():
     with gzip.open(path, "rt", encoding="utf-8") as file:
         two = next(line for line in file if line.startswith("two ")).split()[1:]
     np.testing.assert_array_equal(found.vectors[4], np.array(two, "float32"))
+
+
+def test_a_real_model_gets_the_vectors_of_its_pieces(tmp_path):
+    write_tokenizers(tmp_path)
+    task = tasks.get("translation")
+    tokenizers = read_tokenizers(tmp_path, task.text_features)
+    size = int(tokenizers["source"].vocab_size())
+    names = [tokenizers["source"].id_to_string(i).numpy().decode() for i in range(4, size)]
+    row = next(i for i, name in enumerate(names, 4) if name.startswith("\u2581") and name[1:])
+    file = tmp_path / "vectors.txt"
+    file.write_text(f"{names[row - 4][1:]} 1 2 3 4 5 6 7 8\n")
+    settings = Model(embedding=8, pretrained={"source": str(file), "trainable": False}).model_dump()
+    pieces = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
+    model = task.build(settings, Training().model_dump(), pieces)
+    report = vectors.apply(model, settings, tokenizers)
+    np.testing.assert_allclose(model.encoder.embedding.table[row], np.arange(1.0, 9.0))
+    assert report["source"]["covered"] >= report["source"]["without_mark"] >= 1
+    frozen = {weight.path for weight in model.non_trainable_weights}
+    assert model.encoder.embedding.table.path in frozen

@@ -71,9 +71,10 @@ def compare(
 ) -> None:
     """Train several models on the same data, and compare them in a table and two pictures.
 
-    Each model is a pipeline of its own, NAME-LABEL, run up to its evaluation. What is done is
-    skipped and an interrupted training goes on, so the same command goes on after Ctrl-C. All
-    results lie in $REGARD_HOME/compare/NAME, and are written after each model.
+    Each model is a pipeline of its own, NAME-LABEL, run up to its evaluation.
+    What is done is skipped and an interrupted training goes on, so the same
+    command goes on after Ctrl-C. All results lie in
+    $REGARD_HOME/compare/NAME, and are written after each model.
 
     [bold]Examples[/bold]
 
@@ -83,8 +84,8 @@ def compare(
 
       regard compare configs/compare/multi30k-en-de.yaml --status
 
-    [bold]Exit status[/bold]: 0 all is done; 1 a model failed, the others are done; 2 something is
-    wrong in a file; 130 interrupted.
+    [bold]Exit status[/bold]: 0 all is done; 1 a model failed, the others are
+    done; 2 something is wrong in a file; 130 interrupted.
     """
     from pipeline.compare import matrix, report, results, table
     from pipeline.compare.running import Outcome, Request, run

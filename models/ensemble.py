@@ -95,7 +95,7 @@ class Ensemble(Seq2Seq):
         ValueError: there is no model, or the vocabularies differ in size.
     """
 
-    def __init__(self, models: Sequence[Seq2Seq], **kwargs: Any):
+    def __init__(self, models: Sequence[Seq2Seq], name: str | None = None, dtype: Any = None):
         models = list(models)
         if not models:
             raise ValueError("An ensemble has at least one model.")
@@ -109,13 +109,14 @@ class Ensemble(Seq2Seq):
         super().__init__(
             Encoders([model.encoder for model in models], name="encoders"),
             Decoders([model.decoder for model in models], name="decoders"),
-            **kwargs,
+            name=name,
+            dtype=dtype,
         )
         self.models = models
 
     def get_config(self) -> dict[str, Any]:
-        base = keras.Model.get_config(self)
-        return {**base, "models": [layer_config(model) for model in self.models]}
+        models = [layer_config(model) for model in self.models]
+        return {"name": self.name, "dtype": self.dtype_policy.name, "models": models}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Ensemble:

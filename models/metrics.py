@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -94,6 +95,18 @@ def tokenizers() -> list[str]:
     from sacrebleu.metrics.bleu import _TOKENIZERS
 
     return list(_TOKENIZERS)
+
+
+# The package that each of these needs, which sacreBLEU does not bring, and how to get it.
+_PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
+
+
+def unusable(tokenizer: str) -> str:
+    """What is missing for a tokenizer of sacreBLEU's, or the empty string; quick to tell."""
+    package, extra = _PACKAGES.get(tokenizer, ("", ""))
+    if not package or importlib.util.find_spec(package) is not None:
+        return ""
+    return f"{tokenizer} needs a package that is not there; pip install 'sacrebleu[{extra}]'"
 
 
 def _bleu(

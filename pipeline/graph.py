@@ -74,7 +74,8 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     checks = json.dumps(data.pop("checks"), sort_keys=True)
     content = fingerprint(data, cache=paths.root / "fingerprints.json")
     registry = Path(config.serving.registry or workspace.registry)
-    training = _training_key(config, content)
+    word_vectors = _vectors(config)
+    training = _training_key(config, content, word_vectors)
     recipe = _digest(training, config.section_json("search"))
     production, version = _production(Registry(registry), config, recipe)
 
@@ -119,7 +120,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             "task": config.task,
             **{name: json.loads(config.section_json(name)) for name in _TRAINED},
             "code": source_digest(*TRAINER_CODE),
-            "vectors": _vectors(config),
+            "vectors": word_vectors,
             "checkpoints": str(paths.checkpoints / training),
         },
     )
@@ -187,7 +188,7 @@ _TRAINED = ("model", "training", "search")
 _ROWS = ("format", "columns", "header", "split", "encoding_errors", "bad_rows")
 
 
-def _training_key(config: Config, content: str) -> str:
+def _training_key(config: Config, content: str, word_vectors: dict[str, str]) -> str:
     """A digest of all that the trained weights depend on: data, settings, code, libraries.
 
     Checkpoints live under it, so that an interrupted training finds its own and no other.
@@ -200,11 +201,21 @@ def _training_key(config: Config, content: str) -> str:
         json.dumps([data[key] for key in _ROWS], sort_keys=True),
         config.section_json("tokenizer"),
         config.section_json("model"),
-        json.dumps(_vectors(config), sort_keys=True),
+        json.dumps(word_vectors, sort_keys=True),
         json.dumps(training, sort_keys=True),
+        *_decoded_by(config),
         source_digest(*PREPROCESS_CODE, *TRAINER_CODE, "components/tokenizer_trainer"),
         *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
     )
+
+
+def _decoded_by(config: Config) -> list[str]:
+    """What decides about the weights beside, where they are judged by their decoded answers."""
+    stop, search = config.training.early_stop, config.search
+    if stop is None or stop.metric != "bleu":
+        return []
+    scorer = importlib.metadata.version("sacrebleu")
+    return [f"{search.max_length_factor} {search.max_length_offset}", f"sacrebleu {scorer}"]
 
 
 def _vectors(config: Config) -> dict[str, str]:
@@ -218,13 +229,15 @@ def _vectors(config: Config) -> dict[str, str]:
     for side, path in (pretrained.files() if pretrained else {}).items():
         try:
             found[side] = sha256_file(path)
-            next(vectors.read(path, config.model.embedding))
+            reason = "" if any(vectors.read(path, config.model.embedding)) else "there are none"
         except OSError as error:
+            reason = str(error.strerror)
+        if reason:
             raise UserError(
-                f"the word vectors cannot be read: {error.strerror}",
+                f"the word vectors cannot be read: {reason}",
                 where=path,
                 remedy=f"Give another file as model.pretrained.{side}, or null.",
-            ) from None
+            )
     return found
 
 

@@ -12,7 +12,7 @@ from components.artifacts import Predictions
 from components.files import source_digest
 from components.predictor.executor import PredictorExecutor
 
-SOURCES = ("components/predictor", "components/predictions.py")
+SOURCES = ("components/predictor", "components/predictions.py", "serving/saved_model.py")
 
 
 class PredictorSpec(ComponentSpec):

@@ -27,6 +27,7 @@ class Position:
         step: how many updates of the weights are done.
         seconds: the time spent on training, over all interruptions.
         tokens: the target pieces trained on.
+        best_step: the step of the best weights.
         best: the best measure of an evaluation, lower is better: the loss in nats a piece, or
             minus the BLEU; another one is better only where it is lower by
             ``early_stop.min_delta``.
@@ -46,6 +47,7 @@ class Position:
     seconds: float = 0.0
     tokens: int = 0
     best: float = float("inf")
+    best_step: int = 0
     stale: int = 0
     waited: int = 0
     rate_scale: float = 1.0

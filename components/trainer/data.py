@@ -29,7 +29,7 @@ class Batches:
         batch_tokens: the budget of one batch.
         max_length: longer rows are left out, in pieces with EOS.
         seed: of the order.
-        most: only so many rows, those at the beginning of the files.
+        most: only so many rows, always the same, drawn from all of the files.
         fixed_shapes: pad to the bound of a bucket, not only to the longest row of a batch, and
             fill up a bucket's last batch with empty rows, so that XLA compiles once a bucket.
     """
@@ -49,8 +49,10 @@ class Batches:
         if not paths:
             raise FileNotFoundError(f"no transformed examples match {list(self.files)}")
         records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
-        if self.most is not None:
-            records = records.take(self.most)
+        if self.most is not None:  # of all of them: corpora are sorted by length and source
+            records = records.shuffle(_SHUFFLE_ROWS, seed=0, reshuffle_each_iteration=False).take(
+                self.most
+            )
         if epoch is not None:  # while they are still strings, which take little memory
             records = records.shuffle(_SHUFFLE_ROWS, seed=self.seed + epoch)
         parsed = records.batch(_PARSE_AT_ONCE).map(

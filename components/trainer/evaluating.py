@@ -115,6 +115,7 @@ class Evaluations(keras.callbacks.Callback):
         stop = self.training["early_stop"] or {}
         if value < position.best - stop.get("min_delta", 0.0):
             position.best, position.stale, position.waited = value, 0, 0
+            position.best_step = position.step
             self.checkpoints.save_best(self.model, position)
         else:
             position.stale += 1

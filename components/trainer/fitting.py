@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from components import events
+from components.errors import UserError
 from components.trainer.checkpoint import Checkpoints, Position
 from components.trainer.data import Batches
 from components.trainer.ema import MovingAverage
@@ -63,7 +64,7 @@ def fit(
         callback.set_model(model)  # both work between two calls of Keras's fit too
     while not position.finished:
         # A checkpoint may lie between the batch that reached a limit and the end.
-        if position.batch < train.size() and not pulse.limit():
+        if position.batch < train.size() and not (pulse.limit() or evaluations.enough()):
             model.fit(
                 train.epoch(position.epoch, skip=position.batch),
                 shuffle=False,  # the batches are shuffled already
@@ -77,6 +78,13 @@ def fit(
             evaluations.run()
         position.finished = ended or evaluations.enough()
         checkpoints.save(model, position)
+    if not position.step:
+        raise UserError(
+            f"the training ended by {position.finished} before its first step, which takes "
+            f"{training['accumulate']} batches",
+            where="training.accumulate",
+            remedy="Accumulate fewer batches, or train longer.",
+        )
     if position.snapshots:
         _average(model, position, evaluations, checkpoints)
     else:
@@ -91,6 +99,6 @@ def _average(
     steps = sorted(step for step, _ in position.snapshots)
     checkpoints.restore_average(model, steps)
     position.averaged = {"steps": steps, **evaluations.measure()}
-    best = min(position.history, key=lambda entry: entry["loss"])
+    best = next(entry for entry in position.history if entry["step"] == position.best_step)
     text = f"average of the weights of {len(steps)} evaluations: {summary(position.averaged)}"
     events.emit("note", node=NODE, text=f"{text}; the best of all alone: {summary(best)}")

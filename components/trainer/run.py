@@ -93,6 +93,7 @@ def run_fn(fn_args: Any) -> None:
         "target_tokens": position.tokens,
         "finished": position.finished,
         "history": position.history,
+        "best_step": position.best_step,
         "averaged": position.averaged,
         "pretrained": pretrained,
     }

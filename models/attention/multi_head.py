@@ -238,9 +238,13 @@ class MultiHeadAttention(keras.layers.Layer):
         scores = ops.cast(scores, "float32")
         if mask is not None:
             scores = scores + ops.where(mask, 0.0, -1e9)[:, None, None, :]
+        before = _before(scores) if causal else None
         if causal:
-            scores = scores + ops.where(_before(scores), 0.0, -1e9)
-        return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+            scores = scores + ops.where(before, 0.0, -1e9)
+        weights = ops.softmax(scores, axis=-1)
+        if causal and mask is not None:  # where both hide all, their sums tell nothing apart
+            weights = weights * ops.cast(before, "float32")
+        return ops.cast(weights, self.compute_dtype)
 
     def _align(
         self, query: Any, keys: Any, mask: Any, position: Any, causal: bool, training: bool

@@ -32,22 +32,14 @@ class Decoder(keras.layers.Layer):
         return False
 
     def use_embedding(self, layer: TokenEmbedding) -> None:
-        """Takes the embedding of another part of the model, with which it is then shared.
+        """Reads its pieces with the vectors of another part of the model, in its own way.
 
         Raises:
             ValueError: the decoder is built, or the embeddings differ in size.
         """
         if self.built:
             raise ValueError("An embedding can only be shared before the decoder is built.")
-        own = (self.embedding.vocabulary, self.embedding.depth)
-        other = (layer.vocabulary, layer.depth)
-        if own != other:
-            raise ValueError(
-                f"An embedding of {other[0]} pieces and depth {other[1]} cannot be shared with a "
-                f"decoder of {own[0]} pieces and depth {own[1]}."
-            )
-        self._tracker.untrack(self.embedding)  # or its dropout's seed would be saved as ours
-        self.embedding = layer
+        self.embedding.share(layer)
 
     def get_build_config(self) -> None:
         """Nothing: a decoder that is read back may have to share an embedding before it is built.

@@ -41,8 +41,8 @@ class RecurrentDecoder(Decoder):
         extra: the depth of what the first layer gets at each step beside the embedding.
 
     Raises:
-        ValueError: there is no such cell, dropout type or attention; or the embeddings are tied
-            and not as deep as ``units``.
+        ValueError: there is no such cell, dropout type or attention, or no layer; or the
+            embeddings are tied and not as deep as ``units``.
     """
 
     def __init__(
@@ -86,6 +86,8 @@ class RecurrentDecoder(Decoder):
         self.embedding = TokenEmbedding(
             vocabulary, embedding, stepwise, dtype=policy, name="embedding"
         )
+        if layers < 1:
+            raise ValueError(f"A recurrent decoder has at least one layer, not {layers}.")
         make = by_name("cell", CELLS, cell)
         self.cells = [
             make(units, extra=0 if i else extra, dtype=policy, name=f"layer_{i}")
@@ -193,7 +195,7 @@ class RecurrentDecoder(Decoder):
     def _unlooked(self, seen: dict[str, Any], dtype: Any) -> tuple[Any, ...]:
         """What ``_look`` gives of one step, in zeros: a loop needs something to start from."""
         nothing = ops.cast(ops.zeros_like(seen["mask"]), dtype)  # [batch, source]
-        return (nothing, nothing) if self.stochastic else (nothing,)
+        return (nothing, ops.cast(nothing, "float32")) if self.stochastic else (nothing,)
 
     def _look_once(
         self, query: Any, seen: dict[str, Any], position: Any, training: bool = False

@@ -30,7 +30,8 @@ class TransformerDecoder(Decoder):
         embedding: the depth of the embeddings and of every block.
         dropout: the share dropped of the embeddings and of what each part of a block gives.
         attention: ``score`` and ``alignment`` of the attention to the memory, each a name or
-            ``{"type": name, **options}``; by default scaled_dot and soft.
+            ``{"type": name, **options}``; by default, and for None, scaled_dot and soft, since
+            without attention this decoder would see nothing of the source.
         tied: whether the embeddings are the output's matrix too.
         layers: the number of blocks.
         heads: the number of heads; divides ``embedding``.

@@ -42,7 +42,7 @@ class RecurrentEncoder(keras.layers.Layer):
     layers * directions * units]`` for each tensor of a cell's state, the top layer last.
 
     Raises:
-        ValueError: there is no such cell or dropout type.
+        ValueError: there is no such cell or dropout type, or no layer.
     """
 
     def __init__(
@@ -84,6 +84,8 @@ class RecurrentEncoder(keras.layers.Layer):
             dtype=policy,
             name="embedding",
         )
+        if layers < 1:
+            raise ValueError(f"A recurrent encoder has at least one layer, not {layers}.")
         make = by_name("cell", CELLS, cell)
         self.cells = [
             make(units, directions=self.directions, dtype=policy, name=f"layer_{i}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -38,13 +39,34 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.vocabulary, self.depth, self.rate, self.scale = vocabulary, depth, dropout, scale
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self._shared: Callable[[], Any] | None = None
+
+    def share(self, other: TokenEmbedding) -> None:
+        """Takes the table of another embedding, with which it then learns; the rest is its own.
+
+        Raises:
+            ValueError: this one is built, or the two differ in size.
+        """
+        if self.built:
+            raise ValueError("An embedding can only be shared before it is built.")
+        if (self.vocabulary, self.depth) != (other.vocabulary, other.depth):
+            raise ValueError(
+                f"An embedding of {other.vocabulary} pieces and depth {other.depth} cannot be "
+                f"shared with one of {self.vocabulary} pieces and depth {self.depth}."
+            )
+        # A function, or Keras would take the other layer for a part of this one.
+        self._shared = lambda: other.table
 
     def build(self, ids_shape: Any = None) -> None:
-        self.table = self.add_weight(
-            name="table",
-            shape=(self.vocabulary, self.depth),
-            initializer=keras.initializers.RandomNormal(stddev=self.depth**-0.5),
-        )
+        """Makes the table; one that is shared must be there."""
+        if self._shared is not None:
+            self.table = self._shared()
+        else:
+            self.table = self.add_weight(
+                name="table",
+                shape=(self.vocabulary, self.depth),
+                initializer=keras.initializers.RandomNormal(stddev=self.depth**-0.5),
+            )
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:

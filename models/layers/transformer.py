@@ -138,7 +138,7 @@ class DecoderBlock(Block):
     The others are those of ``Block``.
 
     Shapes: inputs ``[batch, target, width]``, memory values ``[batch, source, memory_depth]``;
-    in ``step`` inputs ``[rows, 1, width]``, where rows are ``batch * hypotheses``.
+    with a cache inputs ``[rows, 1, width]``, where rows are ``batch * hypotheses``.
     """
 
     def __init__(

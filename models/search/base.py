@@ -38,7 +38,12 @@ class Search:
     """Base of the searches: called, they look for hypotheses.
 
     What a row gives never depends on the other rows of its batch.
+
+    Attributes:
+        hypotheses: how many a row gets.
     """
+
+    hypotheses: int = 1
 
     def __call__(
         self,

@@ -72,6 +72,7 @@ class BeamSearch(Search):
         if not 1 <= n_best <= beam_size:
             raise ValueError(f"n_best must be from 1 to the beam_size, {beam_size}, not {n_best}.")
         self.beam_size, self.length_penalty, self.n_best = beam_size, length_penalty, n_best
+        self.hypotheses = n_best
         self.coverage_penalty = coverage_penalty
         self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
 
@@ -107,7 +108,7 @@ class BeamSearch(Search):
 
         def unfinished(position: Any, tokens: Any, alive: Any, done: Any, followed: Any) -> Any:
             best = alive[2][:, 0]
-            over = ops.min(done[2], axis=-1) >= best / greatest_penalty
+            over = done[2][:, -1] >= best / greatest_penalty
             over = ops.logical_or(over, best <= IMPOSSIBLE / 2)
             over = ops.logical_or(over, position >= limits)
             return ops.logical_not(ops.all(over))

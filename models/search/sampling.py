@@ -53,6 +53,7 @@ class SamplingSearch(Search):
             raise ValueError(f"samples must be at least 1, not {samples}.")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.samples, self.seed = samples, seed
+        self.hypotheses = samples
 
     def __call__(
         self,

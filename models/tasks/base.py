@@ -59,8 +59,8 @@ class Task(Protocol):
         Args:
             model: in float32; its weights change between two calls.
             tokenizers: one a text feature.
-            search: the YAML's section ``search``, whose limits hold; the search itself is a
-                quick one.
+            search: the YAML's section ``search``, whose greatest lengths hold; the search
+                itself is a quick one.
         """
 
     def served(

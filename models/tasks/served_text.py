@@ -55,13 +55,12 @@ class ServedText(tf.Module):
             raise ValueError(
                 f"Unknown long_source {self._limits['long_source']!r}. Choices: refuse, truncate."
             )
-        self._answers = max(settings.get("n_best") or 1, settings.get("samples", 1))
         self._search = by_name("search", SEARCHES, settings.pop("type"))(**settings)
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
         """What the exported model can be asked; ``n_best`` only where there is more than one."""
         found = {"serving_default": self.translate, "align": self.align}
-        if self._answers > 1:
+        if self._search.hypotheses > 1:
             # Made here: a method with a signature would be exported wherever the module is.
             specs = [tf.TensorSpec([None], tf.string, name="source")]
             found["n_best"] = tf.function(self.n_best, input_signature=specs)
@@ -135,7 +134,10 @@ class ServedText(tf.Module):
         else:
             ids = ids[:, :limit]
         ends = tf.fill([tf.shape(source)[0], 1], EOS)
-        return tf.concat([ids, ends], axis=1).to_tensor(PAD), cut
+        padded = tf.concat([ids, ends], axis=1).to_tensor(PAD)
+        # An empty request gets a column too: a loop over no steps gives nothing to stack.
+        none = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
+        return tf.pad(padded, [[0, 0], [0, none]], constant_values=PAD), cut
 
     def _find(self, source: tf.Tensor, source_ids: tf.Tensor) -> Hypotheses:
         pieces = tf.cast(_lengths(source_ids) - 1, tf.float32)

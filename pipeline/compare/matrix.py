@@ -86,7 +86,8 @@ def _matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
     except ValidationError as error:
         found = [f"{tree.place(p.path)}{p.message}" for p in problems(error, Matrix, value)]
         raise _refusal(found) from None
-    base = _base(matrix, document, path, workspace)
+    base, twice = expanded(_base(matrix, document, path, workspace))
+    found += [f"{base.place(p.path)}{p.message}" for p in twice]
     trees = {}
     for label, change in matrix.models.items():
         at = ("models", label)
@@ -94,6 +95,9 @@ def _matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
             found.append(f"{tree.place(at)}a label has small letters, digits and hyphens only")
         elif change is not None and not isinstance(change, dict):
             found.append(f"{tree.place(at)}a mapping of the keys that change is expected")
+        elif change is not None and "name" in change:
+            place = tree.place((*at, "name"))
+            found.append(f"{place}the pipeline of a model is named by the matrix and its label")
         elif long := _too_long(matrix.name, label):
             found.append(f"{tree.place(at)}{long}")
         else:

@@ -37,7 +37,10 @@ Look = tuple[str, Any, str]
 
 
 def draw(content: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Draws what there is to draw, each picture as SVG and PNG, and returns the files."""
+    """Draws what there is to draw, each picture as SVG and PNG, and returns the files.
+
+    Pictures of an earlier time that can no longer be drawn go.
+    """
     import matplotlib
 
     models = content["models"]
@@ -50,6 +53,10 @@ def draw(content: Mapping[str, Any], folder: Path) -> list[Path]:
             files += _save(figure, folder / f"{metric.replace('_', '-')}-by-length")
         if any(model.get("history") for model in models):
             files += _save(curves(models, looks, content["name"]), folder / "learning-curves")
+    for kind in FORMATS:
+        for name in ("learning-curves", "*-by-length"):
+            for old in set(folder.glob(f"{name}.{kind}")) - set(files):
+                old.unlink()
     return files
 
 

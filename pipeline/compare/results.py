@@ -49,7 +49,7 @@ def look(member: Member, workspace: Workspace) -> dict[str, Any]:
     for run in reversed(found):
         state = followed(run)
         if state.outputs(LAST):
-            entry.update(_figures(state, member.config), run=run.id)
+            entry.update(_figures(state), run=run.id)
             entry[SIDE_BY_SIDE] = _side_by_side(found)
             break
     return entry
@@ -114,7 +114,7 @@ def _side_by_side(found: list[Run]) -> int:
     return 1
 
 
-def _figures(state: Progress, config: Config) -> dict[str, Any]:
+def _figures(state: Progress) -> dict[str, Any]:
     training = _json(state, "Trainer", "model_run", "training.json")
     decoding = _json(state, "Predictor", "predictions", predictions.SUMMARY)
     scores = _json(state, LAST, "evaluation", "metrics.json")
@@ -126,7 +126,7 @@ def _figures(state: Progress, config: Config) -> dict[str, Any]:
         "epochs": training.get("epochs"),
         "steps": training.get("steps"),
         "ended_by": training.get("finished"),
-        "perplexity": _perplexity(training, config),
+        "perplexity": _perplexity(training),
         "metrics": scores.get("metrics"),
         "test_rows": scores.get("rows"),
         "sentences_per_second": decoding.get("sentences_per_second"),
@@ -141,19 +141,12 @@ def _figures(state: Progress, config: Config) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def _perplexity(training: Mapping[str, Any], config: Config) -> float | None:
+def _perplexity(training: Mapping[str, Any]) -> float | None:
     """Of a piece of the eval split, with the exported weights: an average, or the best ones."""
     if "perplexity" in (averaged := training.get("averaged") or {}):
         return float(averaged["perplexity"])
-    history: list[dict[str, float]] = training.get("history", [])
-    if not history:
-        return None
-    stop = config.training.early_stop
-    if stop is not None and stop.metric == "bleu":
-        best = max(history, key=lambda entry: entry.get("bleu", 0.0))
-    else:
-        best = min(history, key=lambda entry: entry["perplexity"])
-    return best["perplexity"]
+    best = (e for e in training.get("history", []) if e["step"] == training.get("best_step"))
+    return next((entry["perplexity"] for entry in best), None)
 
 
 def _digest_of(state: Progress, node: str, key: str, pattern: str) -> str | None:

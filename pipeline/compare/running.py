@@ -77,8 +77,9 @@ def run(
             except Exception as error:
                 board.say(f"the table could not be written: {type(error).__name__}: {error}")
 
-        environment = side_by_side.job_environment(workspace, request.at_once)
-        outcome.undisturbed = side_by_side.run_all(jobs, request.at_once, board, ended, environment)
+        at_once = max(1, min(request.at_once, len(jobs)))
+        environment = side_by_side.job_environment(workspace, at_once)
+        outcome.undisturbed = side_by_side.run_all(jobs, at_once, board, ended, environment)
     return outcome
 
 

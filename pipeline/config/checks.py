@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from models.metrics import METRICS
+from models.metrics import METRICS, unusable
 from pipeline.config.data import Data, format_of
 from pipeline.config.document import Problem
 from pipeline.config.errors import suggest
@@ -128,6 +128,8 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         if not 0.0 <= floor <= scale:
             message = f"{metric} goes from 0 to {scale:g}; {floor:g} was given"
             yield Problem(path, message)
+    if message := unusable(evaluation.tokenize):
+        yield Problem(("evaluation", "tokenize"), message)
     production = evaluation.production
     if production is not None and production.metric not in metrics:
         message = f"{production.metric} is not computed; add it to evaluation.metrics, or use one "

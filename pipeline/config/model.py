@@ -136,7 +136,10 @@ class Pretrained(Section):
 
     def resolved(self, base: Path) -> Pretrained:
         """A copy whose paths are absolute."""
-        files = {side: os.path.normpath(base / path) for side, path in self.files().items()}
+        files = {
+            side: os.path.normpath(base / os.path.expanduser(path))
+            for side, path in self.files().items()
+        }
         return self.model_copy(update=files)
 
 

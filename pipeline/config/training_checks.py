@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from models.metrics import unusable
 from pipeline.config.document import Problem
 from pipeline.config.model import TransformerDecoder, TransformerEncoder
 from pipeline.config.sections import Config
-from pipeline.config.training import CosineSchedule, PlateauSchedule, Training
+from pipeline.config.training import (
+    CosineSchedule,
+    ExponentialSchedule,
+    NoamSchedule,
+    PlateauSchedule,
+    Training,
+)
+
+_LEAST_PEAK = 1e-6  # below it nothing is learnt
 
 
 def impossible_training(config: Config) -> Iterator[Problem]:
@@ -15,6 +24,8 @@ def impossible_training(config: Config) -> Iterator[Problem]:
     training = config.training
     yield from _limits(training)
     yield from _schedule(training)
+    if message := unusable(training.validation_tokenize):
+        yield Problem(("training", "validation_tokenize"), message)
     if training.jit_compile:
         yield from _compiled(config)
 
@@ -43,6 +54,20 @@ def _schedule(training: Training) -> Iterator[Problem]:
         elif end <= schedule.warmup_steps:
             message = f"the warm-up would still rise at the end of the schedule, step {end}; use "
             yield Problem((*path, "warmup_steps"), f"{message}less than {end}, or more steps")
+    if isinstance(schedule, ExponentialSchedule) and schedule.start_step < schedule.warmup_steps:
+        message = (
+            f"the rate would fall from step {schedule.start_step} on, while it still rises until "
+            f"step {schedule.warmup_steps}; use {schedule.warmup_steps} or more"
+        )
+        yield Problem((*path, "start_step"), message)
+    if isinstance(schedule, NoamSchedule):
+        peak = training.learning_rate * (schedule.depth * schedule.warmup_steps) ** -0.5
+        if peak < _LEAST_PEAK:
+            message = (
+                f"with noam this is only a factor, and the rate would never be more than {peak:.1g}"
+                "; use about 1.0"
+            )
+            yield Problem(("training", "learning_rate"), message)
     minimum = getattr(schedule, "minimum", 0.0)
     if minimum > training.learning_rate:
         message = f"{minimum:g} is more than learning_rate: {training.learning_rate:g}; use less"

@@ -77,7 +77,7 @@ def masked_softmax(scores: Any, mask: Any = None) -> Any:
     # Not minus infinity: a row without any true entry must give zeros and no NaN, in the
     # gradient too.
     scores = ops.where(mask, scores, MASKED)
-    peak = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
-    weights = ops.exp(scores - ops.maximum(peak, MASKED)) * ops.cast(mask, "float32")
+    peak = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=MASKED))
+    weights = ops.exp(scores - peak) * ops.cast(mask, "float32")
     total = ops.sum(weights, axis=-1, keepdims=True)
     return weights / ops.maximum(total, 1e-9)

@@ -91,7 +91,8 @@ class HardAlignment(Alignment):
             if not self.stochastic:
                 weights = soft + ops.stop_gradient(weights - soft)
             weights = ops.where(self._softened(masked, drawn), soft, weights)
-        return ops.cast(weights, self.compute_dtype), ops.cast(soft, self.compute_dtype)
+        # In float32, through which the reward's gradient goes: 1/p overflows float16.
+        return ops.cast(weights, self.compute_dtype), soft
 
     def _one(self, scores: Any, mask: Any) -> Any:
         """1 for the greatest, 0 for all others and for what is masked."""

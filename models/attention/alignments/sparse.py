@@ -89,7 +89,9 @@ class TopKAlignment(Alignment):
         if mask is not None:
             scores = ops.where(mask, scores, MASKED)
         source = ops.shape(scores)[-1]
-        _, best = ops.top_k(scores, ops.minimum(self.k, source))
+        # Where the source's length is known, the number must be one too: XLA asks for it.
+        k = min(self.k, source) if isinstance(source, int) else ops.minimum(self.k, source)
+        _, best = ops.top_k(scores, k)
         return ops.any(ops.equal(best[..., None], ops.arange(source)), axis=-2)
 
     def get_config(self) -> dict[str, Any]:

@@ -239,3 +239,15 @@ def test_config_round_trip():
     layer = MultiHeadAttention(2, 8, {"type": "general"}, "soft", 0.1, name="looks")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert again.get_config() == layer.get_config()
+
+
+def test_a_position_that_may_see_nothing_does_not_see_the_future():
+    attention = MultiHeadAttention(2, 4)
+    inputs = np.random.default_rng(0).normal(size=(1, 4, 4)).astype("float32")
+    mask = np.array([[False, True, True, True]])
+    outputs, weights = attention(inputs, mask=mask, causal=True)
+    np.testing.assert_array_equal(weights[0, 0], 0.0)
+    later = inputs.copy()
+    later[:, 2:] += 1.0
+    changed, _ = attention(later, mask=mask, causal=True)
+    np.testing.assert_allclose(changed[:, :2], outputs[:, :2], atol=1e-6)

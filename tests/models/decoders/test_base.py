@@ -5,6 +5,7 @@ import pytest
 from models.decoders import DECODERS, LuongDecoder
 from models.decoders.base import Decoder
 from models.encoders import RecurrentEncoder
+from models.layers.embeddings import TokenEmbedding
 
 TOKENS = np.array([[2, 5, 6, 7]], "int32")
 
@@ -19,13 +20,19 @@ def test_an_embedding_is_shared():
     decoder = make(dropout=0.1)
     decoder.use_embedding(encoder.embedding)
     decoder.build()
-    assert decoder.embedding is encoder.embedding
+    assert decoder.embedding.table is encoder.embedding.table
     tables = [w for w in decoder.weights if w.path.endswith("embedding/table")]
     assert [id(w) for w in tables] == [id(encoder.embedding.table)]
-    # Nothing of the decoder's first embedding is left, not even the seed of its dropout.
-    unshared = make(dropout=0.1)
-    unshared.build()
-    assert len(decoder.variables) == len(unshared.variables) - 1
+
+
+def test_what_shares_vectors_scales_and_drops_in_its_own_way():
+    ours, theirs = TokenEmbedding(9, 4, scale=True), TokenEmbedding(9, 4, dropout=0.5)
+    ours.build()
+    theirs.share(ours)
+    theirs.build()
+    np.testing.assert_allclose(ours(TOKENS), 2.0 * np.asarray(theirs(TOKENS)), atol=1e-6)
+    assert (np.asarray(theirs(TOKENS, training=True)) == 0).any()
+    assert not (np.asarray(ours(TOKENS, training=True)) == 0).any()
 
 
 def test_sharing_is_refused_where_it_cannot_be():
@@ -43,9 +50,10 @@ def test_a_decoder_that_is_read_back_can_still_share():
     decoder.build()
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(decoder))
     shared = make().embedding
+    shared.build()
     again.use_embedding(shared)
     again.build()
-    assert again.embedding is shared
+    assert again.embedding.table is shared.table
 
 
 def test_tied_logits_are_products_with_the_embeddings():

@@ -90,5 +90,6 @@ def test_trained_a_little_and_exported(name, tmp_path):
         alone = align(source=tf.constant([sentence]))
         assert alone["translation"][0] == together["translation"][row]
         assert float(alone["score"][0]) == pytest.approx(float(together["score"][row]), abs=1e-4)
+    assert align(source=tf.constant([], tf.string))["translation"].shape == (0,)
     looks = together["alignment"].numpy().sum(-1)
     assert (looks.max() == 0.0) == (name == "no attention")

@@ -59,7 +59,7 @@ history = [
     for n in (1, 2, 3)
 ]
 training = {"parameters": 1000 * units, "steps": 30, "epochs": 3, "seconds": 15.0}
-training |= {"finished": "max_epochs: 3", "history": history}
+training |= {"finished": "max_epochs: 3", "history": history, "best_step": 30}
 node("Trainer", model_run=leave("run", "training.json", training), model="/m")
 decoding = {"rows": 4, "sentences_per_second": 12.5, "batch_size": 64, "device": "CPU"}
 node("Predictor", predictions=leave("predictions", "predictions.json", decoding))

@@ -211,3 +211,13 @@ def test_the_papers_are_all_in_the_multi30k_matrix(tmp_path, monkeypatch):
         (m.encoder.units, m.decoder.units) for m in models.values() if hasattr(m.encoder, "units")
     }
     assert len(sizes) == 1
+
+
+def test_dotted_keys_hold_in_the_base_too(tmp_path):
+    text = "name: m\nbase: {data: {train: t.tsv}, model.encoder.units: 7}\nmodels:\n  a:\n  b:\n"
+    assert read(tmp_path, text).members[0].config.model.encoder.units == 7
+
+
+def test_a_model_has_no_name_of_its_own(tmp_path):
+    text = "name: m\nbase: base.yaml\nmodels:\n  a: {}\n  b:\n    name: other\n"
+    assert refusal(tmp_path, text).startswith("m.yaml:6: models.b.name: the pipeline of a model")

@@ -124,3 +124,12 @@ def test_pyplot_and_its_global_figures_are_not_used(tmp_path):
     )
     text = json.dumps(entry("a", 20.0))
     subprocess.run([sys.executable, "-c", code, text, str(tmp_path)], check=True)
+
+
+def test_what_can_no_longer_be_drawn_goes(tmp_path):
+    models = [entry("a", 30.0), entry("b", 31.0)]
+    pictures.draw({"name": "m", "models": models}, tmp_path)
+    assert len(list(tmp_path.glob("*.svg"))) == 2
+    waiting = [{"label": "a", "state": "waiting"}, {"label": "b", "state": "waiting"}]
+    assert pictures.draw({"name": "m", "models": waiting}, tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,9 @@ from typing import Any
 import pydantic
 import pytest
 
+from components.errors import UserError
 from models.schedules import SCHEDULES, schedule
+from pipeline.config import load
 from pipeline.config.annotations import models_in, type_of
 from pipeline.config.evaluation import Evaluation
 from pipeline.config.sections import Config
@@ -127,3 +129,31 @@ def test_possible(training: dict[str, Any]) -> None:
 def test_out_of_range(training: dict[str, Any]) -> None:
     with pytest.raises(pydantic.ValidationError):
         Training.model_validate(training)
+
+
+@pytest.mark.parametrize(
+    ("training", "line"),
+    [
+        (
+            "schedule: {type: exponential, warmup_steps: 9000, start_step: 5000}",
+            "3: training.schedule.start_step: the rate would fall from step 5000 on, while it "
+            "still rises until step 9000; use 9000 or more",
+        ),
+        (
+            "schedule: {type: noam}",
+            "3: training.learning_rate: with noam this is only a factor, and the rate would never "
+            "be more than 7e-07; use about 1.0",
+        ),
+        (
+            "validation_tokenize: ja-mecab",
+            "3: training.validation_tokenize: ja-mecab needs a package that is not there; pip "
+            "install 'sacrebleu[ja]'",
+        ),
+    ],
+)
+def test_what_would_only_be_found_while_training(tmp_path, training, line):
+    path = tmp_path / "x.yaml"
+    path.write_text(f"name: x\ndata: {{train: a.tsv}}\ntraining: {{{training}}}\n")
+    with pytest.raises(UserError) as caught:
+        load(path)
+    assert caught.value.message == f"{path}:{line}"

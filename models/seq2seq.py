@@ -57,7 +57,6 @@ class Seq2Seq(keras.Model):
         self.decoder = decoder
         if share_embeddings:
             decoder.use_embedding(encoder.embedding)
-        self.label_smoothing = label_smoothing
         self.reinforce = (
             Reinforce(**self.settings["reinforce"], name="reinforce")
             if decoder.stochastic
@@ -98,7 +97,7 @@ class Seq2Seq(keras.Model):
         target = x["target"]
         real = ops.cast(ops.not_equal(target, PAD), "float32")
         logits = y_pred["logits"]
-        smoothed, plain = token_losses(logits, target, self.label_smoothing)
+        smoothed, plain = token_losses(logits, target, self.settings["label_smoothing"])
         count = ops.sum(real)
         self.nll.update_state(ops.sum(plain * real) / ops.maximum(count, 1.0), count)
         hit = ops.equal(ops.cast(ops.argmax(logits, -1), target.dtype), target)

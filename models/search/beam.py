@@ -71,8 +71,7 @@ class BeamSearch(Search):
             n_best = beam_size
         if not 1 <= n_best <= beam_size:
             raise ValueError(f"n_best must be from 1 to the beam_size, {beam_size}, not {n_best}.")
-        self.beam_size, self.length_penalty, self.n_best = beam_size, length_penalty, n_best
-        self.hypotheses = n_best
+        self.beam_size, self.length_penalty, self.hypotheses = beam_size, length_penalty, n_best
         self.coverage_penalty = coverage_penalty
         self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
 
@@ -100,7 +99,7 @@ class BeamSearch(Search):
         zeros = ops.tile(ops.zeros_like(limits)[:, None], (1, size))
         ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
         worth = ops.where(ops.arange(size) == 0, 0.0, IMPOSSIBLE) + ops.cast(zeros, "float32")
-        nothing = ops.full_like(worth[:, : self.n_best], IMPOSSIBLE)
+        nothing = ops.full_like(worth[:, : self.hypotheses], IMPOSSIBLE)
         followed = {"decoder": spread(moving(state), batch, size)}
         if self.coverage_penalty:
             real = ops.repeat(memory["mask"], size, axis=0)
@@ -151,7 +150,7 @@ class BeamSearch(Search):
             0,
             zeros + BOS,
             (ids, worth, worth),
-            (ids[:, : self.n_best], nothing, nothing),
+            (ids[:, : self.hypotheses], nothing, nothing),
             followed,
         )
         _, _, _, (ids, logp, scores), _ = ops.while_loop(unfinished, advance, start)
@@ -163,7 +162,7 @@ class BeamSearch(Search):
         ids, logp, scores = (
             ops.concatenate(both, axis=1) for both in zip(done, ended, strict=True)
         )
-        scores, chosen = ops.top_k(scores, self.n_best)
+        scores, chosen = ops.top_k(scores, self.hypotheses)
         return _pick(ids, chosen), _pick(logp, chosen), scores
 
 

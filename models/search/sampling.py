@@ -52,8 +52,7 @@ class SamplingSearch(Search):
         if samples < 1:
             raise ValueError(f"samples must be at least 1, not {samples}.")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
-        self.samples, self.seed = samples, seed
-        self.hypotheses = samples
+        self.hypotheses, self.seed = samples, seed
 
     def __call__(
         self,
@@ -65,11 +64,11 @@ class SamplingSearch(Search):
         prefix: Any = None,
         keys: Any = None,
     ) -> Hypotheses:
-        rules = Rules(limits, minimums, prefix, self.samples)
+        rules = Rules(limits, minimums, prefix, self.hypotheses)
         batch = ops.shape(limits)[0]
         keys = ops.arange(batch, dtype="int32") if keys is None else ops.cast(keys, "int32")
-        keys = ops.repeat(keys, self.samples)[:, None]
-        numbers = ops.tile(ops.arange(self.samples, dtype="int32"), [batch])[:, None]
+        keys = ops.repeat(keys, self.hypotheses)[:, None]
+        numbers = ops.tile(ops.arange(self.hypotheses, dtype="int32"), [batch])[:, None]
 
         def choose(worth: Any, position: Any) -> Any:
             # The best piece is worth 0, so that no temperature makes it infinite.
@@ -85,11 +84,11 @@ class SamplingSearch(Search):
             chosen = ops.argmax(warm + noise, axis=-1)[:, None]
             return ops.take_along_axis(pieces, chosen, axis=-1)[:, 0]
 
-        found = roll_out(step, state, rules, choose, self.samples)
+        found = roll_out(step, state, rules, choose, self.hypotheses)
         ids, lengths, total = (
-            ops.reshape(x, (batch, self.samples, *ops.shape(x)[1:])) for x in found
+            ops.reshape(x, (batch, self.hypotheses, *ops.shape(x)[1:])) for x in found
         )
-        total, order = ops.top_k(total, self.samples)
+        total, order = ops.top_k(total, self.hypotheses)
         return Hypotheses(
             ops.take_along_axis(ids, order[:, :, None], axis=1),
             ops.take_along_axis(lengths, order, axis=1),

@@ -14,12 +14,12 @@ from components.errors import UserError
 from pipeline.compare.agreement import disagreements
 from pipeline.compare.members import Comparison, Member
 from pipeline.compare.tree import Tree, expanded, merged, part
-from pipeline.config import Config, load
+from pipeline.config import Config, load, loading
 from pipeline.config.base import Section
 from pipeline.config.checks import impossible
-from pipeline.config.document import Document, parse
+from pipeline.config.document import Document
 from pipeline.config.errors import problems
-from pipeline.workspace import DATA_VARIABLE, VARIABLE, Workspace
+from pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -182,14 +182,7 @@ def _ready(config: Config, tree: Tree, pipeline: str, workspace: Workspace) -> C
 
 def _document(path: Path, workspace: Workspace) -> Document:
     """The values of a YAML file that holds a mapping."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except UnicodeDecodeError:
-        raise UserError("the file is not UTF-8", str(path), "Save it as UTF-8.") from None
-    folders = {VARIABLE: str(workspace.home), DATA_VARIABLE: str(workspace.data_root())}
-    document = parse(text, {**os.environ, **folders})
+    document = loading.read(path, workspace)
     if document.problems:
         rows = [
             f"{path}:{p.line}: {'.'.join(map(str, p.path))}{': ' if p.path else ''}{p.message}"

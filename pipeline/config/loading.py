@@ -31,11 +31,8 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     Raises:
         UserError: names every problem of the file with its line and key.
     """
-    text = _read(path)
     workspace = Workspace(Path(os.path.abspath(home))) if home else Workspace.from_environment()
-    root = str(workspace.home)
-    folders = {workspaces.VARIABLE: root, workspaces.DATA_VARIABLE: str(workspace.data_root())}
-    document = parse(text, {**os.environ, **folders})
+    document = read(path, workspace)
     if not document.problems:
         _check_is_mapping(document, path)
     found = list(document.problems)
@@ -51,7 +48,20 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
             found += [problem for problem in more if problem.path not in broken]
     if found or config is None:
         raise UserError(_lines(found, document, path), remedy=_REMEDY)
-    return _absolute(config, Path(os.path.abspath(path)).parent, root)
+    return _absolute(config, Path(os.path.abspath(path)).parent, str(workspace.home))
+
+
+def read(path: str | os.PathLike[str], workspace: Workspace) -> Document:
+    """The values of a YAML file, variables filled in; what is wrong with them is in its problems.
+
+    Raises:
+        UserError: the file cannot be read, or is not UTF-8.
+    """
+    folders = {
+        workspaces.VARIABLE: str(workspace.home),
+        workspaces.DATA_VARIABLE: str(workspace.data_root()),
+    }
+    return parse(_read(path), {**os.environ, **folders})
 
 
 def _read(path: str | os.PathLike[str]) -> str:

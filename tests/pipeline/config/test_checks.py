@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from components.errors import UserError
 from pipeline.config import load
+from tests.pipeline.config.refusals import compare, problems_of
 
 PAIR = "{source: a.en, target: a.de}"
 
@@ -134,20 +134,6 @@ CASES = {
         ["4: tokenizer.special_pieces: </s> is always there"],
     ),
 }
-
-
-def problems_of(folder: Path, text: str) -> list[str]:
-    path = folder / "x.yaml"
-    path.write_text(text)
-    with pytest.raises(UserError) as caught:
-        load(path)
-    return [line.removeprefix(f"{path}:") for line in caught.value.message.splitlines()]
-
-
-def compare(lines: list[str], expected: list[str]) -> None:
-    assert len(lines) == len(expected), lines
-    for line, start in zip(lines, expected, strict=True):
-        assert line.startswith(start), line
 
 
 @pytest.mark.parametrize("name", DATA_CASES)

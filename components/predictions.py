@@ -1,6 +1,10 @@
-"""The table of decoded sentences: what one model answered, one row a sentence.
+"""The table of answered rows: what one model answered, one row an example.
 
 The Predictor writes it as Parquet; the Evaluator, the ServingCheck and the command line read it.
+Its columns are ``row``, ``file`` and ``line`` (from 1: where the row stood in the corpus), the
+inputs and the extras by their names (of an image its path), ``references`` (a list),
+``hypothesis``, ``score``, ``size`` (by which rows are put into buckets), and the model's other
+outputs by theirs.
 """
 
 from __future__ import annotations
@@ -8,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.files import atomic_path, atomic_write
+from models.tasks.features import Feature
 from serving.saved_model import Answer
 
 if TYPE_CHECKING:
@@ -23,30 +28,63 @@ CANDIDATE = "candidate.parquet"
 PRODUCTION = "production.parquet"
 SUMMARY = "predictions.json"
 ROWS_A_GROUP = 1024
+# The columns that every table has; the others are the features and the model's outputs.
+OWN = ("row", "file", "line", "references", "hypothesis", "score", "size")
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One sentence to decode: where it came from, its source and its reference."""
+    """One row to answer.
 
-    source: str
-    reference: str
+    Attributes:
+        inputs: what the model is asked, by feature: a text, a number, points as ``[n, 2]``, the
+            bytes of an image file.
+        references: the right answers.
+        extras: the features that only the evaluation reads.
+        paths: where the images came from, by feature.
+        file: the file that the row came from.
+        line: its line there, from 1.
+    """
+
+    inputs: Mapping[str, Any]
+    references: Sequence[Any]
+    extras: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
     file: str = ""
     line: int = 0
 
+    def column(self, feature: Feature) -> Any:
+        """What the table keeps of an input or an extra."""
+        if feature.kind == "image":
+            return self.paths[feature.name]
+        return (self.inputs if feature.role == "input" else self.extras)[feature.name]
 
-def write(path: str | os.PathLike[str], rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-    """Writes the table as a whole, or not at all."""
+
+def write(
+    path: str | os.PathLike[str],
+    features: Sequence[Feature],
+    rows: Sequence[Row],
+    answers: Sequence[Answer],
+) -> None:
+    """Writes the table as a whole, or not at all.
+
+    Args:
+        path: the file.
+        features: those of the task; they say what the columns hold.
+        rows: what was asked.
+        answers: of the signature that tells most, one a row.
+    """
     import pyarrow.parquet as pq
 
+    columns = schema(features, answers)
     with (
         atomic_path(path) as temporary,
-        pq.ParquetWriter(temporary, schema(), compression="zstd") as writer,
+        pq.ParquetWriter(temporary, columns, compression="zstd") as writer,
     ):
         # A slice at a time: alignments of a large test split are the bulk of its memory.
         for start in range(0, len(rows), ROWS_A_GROUP):
             part = slice(start, start + ROWS_A_GROUP)
-            writer.write_table(_table(start, rows[part], answers[part]))
+            writer.write_table(_table(columns, features, start, rows[part], answers[part]))
 
 
 def read(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, list]:
@@ -54,11 +92,18 @@ def read(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> 
 
     Args:
         path: a file that `write` wrote.
-        columns: those wanted; all where it is None. Leaving out ``alignment`` is much faster.
+        columns: those wanted; all where it is None. Leaving out alignments is much faster.
     """
     import pyarrow.parquet as pq
 
-    return pq.read_table(path, columns=list(columns) if columns else None).to_pydict()
+    return pq.read_table(path, columns=None if columns is None else list(columns)).to_pydict()
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """The names of a table's columns."""
+    import pyarrow.parquet as pq
+
+    return list(pq.read_schema(path).names)
 
 
 def rows_at(path: str | os.PathLike[str], indices: Sequence[int]) -> list[dict[str, Any]]:
@@ -79,60 +124,140 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
 
 
-def schema() -> pa.Schema:
-    """The columns; ``file`` and ``line`` (from 1) say where the row stood in the corpus."""
+def schema(features: Sequence[Feature], answers: Sequence[Answer]) -> pa.Schema:
+    """The columns and their types; the outputs of no answers are not known.
+
+    Raises:
+        ValueError: a feature or an output is called like another column.
+    """
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            ("row", pa.int64()),
-            ("file", pa.string()),
-            ("line", pa.int64()),
-            ("source", pa.string()),
-            ("reference", pa.string()),
-            ("hypothesis", pa.string()),
-            ("score", pa.float32()),
-            ("source_pieces", pa.list_(pa.string())),
-            ("target_pieces", pa.list_(pa.string())),
-            ("alignment", pa.list_(pa.list_(pa.float32()))),
-        ]
-    )
+    (reference,) = (feature for feature in features if feature.role == "reference")
+    fields = [
+        ("row", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        *((feature.name, _feature_type(feature)) for feature in _kept(features)),
+        ("references", pa.list_(_value_type(reference.kind))),
+        ("hypothesis", _value_type(reference.kind)),
+        ("score", pa.float32()),
+        ("size", pa.int64()),
+    ]
+    if answers:
+        fields += [(name, _output_type(answers[0], name)) for name in _other_outputs(answers[0])]
+    names = [name for name, _ in fields]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"two columns of the predictions are called {', '.join(twice)}")
+    return pa.schema(fields)
 
 
-def _table(start: int, rows: Sequence[Row], answers: Sequence[Answer]) -> pa.Table:
+def size(row: Row, answer: Answer) -> int | None:
+    """How long a row is, in the unit of the model's contract; None where that has none."""
+    told = answer.contract["size"]
+    if told is None:
+        return None
+    length = answer.outputs[told["output"]] if "output" in told else len(row.inputs[told["input"]])
+    return int(length) - int(told.get("minus", 0))
+
+
+def _kept(features: Sequence[Feature]) -> list[Feature]:
+    """The features that have a column of their own."""
+    return [feature for feature in features if feature.role != "reference"]
+
+
+def _other_outputs(answer: Answer) -> list[str]:
+    own = (answer.contract["answer"], answer.contract["score"])
+    return [name for name in answer.outputs if name not in own]
+
+
+def _feature_type(feature: Feature) -> pa.DataType:
     import pyarrow as pa
 
-    columns = {
-        "row": list(range(start, start + len(rows))),
-        "file": [row.file for row in rows],
-        "line": [row.line for row in rows],
-        "source": [row.source for row in rows],
-        "reference": [row.reference for row in rows],
-        "hypothesis": [answer.hypothesis for answer in answers],
-        "score": [answer.score for answer in answers],
-        "source_pieces": [answer.source_pieces for answer in answers],
-        "target_pieces": [answer.target_pieces for answer in answers],
-    }
-    arrays = [pa.array(values, schema().field(name).type) for name, values in columns.items()]
-    return pa.Table.from_arrays([*arrays, _matrices(answers)], schema=schema())
+    kind = _value_type(feature.kind)
+    return pa.list_(kind) if feature.several else kind
 
 
-def _matrices(answers: Sequence[Answer]) -> pa.ListArray:
-    """The alignments as nested lists, without making a Python object of each number."""
+def _value_type(kind: str) -> pa.DataType:
+    import pyarrow as pa
+
+    return {
+        "text": pa.string(),
+        "image": pa.string(),
+        "number": pa.float64(),
+        "positions": pa.list_(pa.int64()),
+        "points": pa.list_(pa.list_(pa.float64())),
+    }[kind]
+
+
+def _output_type(answer: Answer, name: str) -> pa.DataType:
+    """The type that holds an output of any row, read off that of one."""
     import numpy as np
     import pyarrow as pa
 
-    weights = [np.asarray(answer.alignment, dtype=np.float32) for answer in answers]
-    flat = np.concatenate([w.ravel() for w in weights]) if weights else np.zeros(0, np.float32)
-    widths = list(_widths(weights))
-    inner_offsets = np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int32)
-    heights = [len(w) for w in weights]
-    outer_offsets = np.concatenate([[0], np.cumsum(heights, dtype=np.int64)]).astype(np.int32)
-    inner = pa.ListArray.from_arrays(pa.array(inner_offsets), pa.array(flat))
-    return pa.ListArray.from_arrays(pa.array(outer_offsets), inner)
+    value = answer.outputs[name]
+    if isinstance(value, np.ndarray):
+        return _lists(pa.from_numpy_dtype(value.dtype), value.ndim)
+    if isinstance(value, list):  # texts
+        contract = answer.contract
+        return _lists(pa.string(), len(contract["signatures"][contract["detail"]][name]))
+    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[type(value)]
 
 
-def _widths(weights: Sequence[np.ndarray]) -> Iterator[int]:
-    for matrix in weights:
-        for _ in range(matrix.shape[0]):
-            yield matrix.shape[1]
+def _lists(kind: pa.DataType, depth: int) -> pa.DataType:
+    import pyarrow as pa
+
+    for _ in range(depth):
+        kind = pa.list_(kind)
+    return kind
+
+
+def _table(
+    columns: pa.Schema,
+    features: Sequence[Feature],
+    start: int,
+    rows: Sequence[Row],
+    answers: Sequence[Answer],
+) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    values: dict[str, list[Any]] = {
+        "row": list(range(start, start + len(rows))),
+        "file": [row.file for row in rows],
+        "line": [row.line for row in rows],
+        **{feature.name: [row.column(feature) for row in rows] for feature in _kept(features)},
+        "references": [list(row.references) for row in rows],
+        "hypothesis": [answer.hypothesis for answer in answers],
+        "score": [answer.score for answer in answers],
+        "size": [size(row, answer) for row, answer in zip(rows, answers, strict=True)],
+    }
+    for name in columns.names[len(values) :]:
+        values[name] = [answer.outputs[name] for answer in answers]
+    return pa.Table.from_arrays(
+        [
+            _nested(values[field.name])
+            if isinstance(values[field.name][0], np.ndarray)
+            else pa.array(values[field.name], field.type)
+            for field in columns
+        ],
+        schema=columns,
+    )
+
+
+def _nested(values: Sequence[np.ndarray]) -> pa.Array:
+    """Arrays of equal dimensions as nested lists, without making an object of each number."""
+    import numpy as np
+    import pyarrow as pa
+
+    nested = pa.array(np.concatenate([value.ravel() for value in values]))
+    for axis in reversed(range(values[0].ndim)):
+        # So many lists of this depth, each as long as the array is along its axis.
+        lengths = [
+            np.full(int(np.prod(value.shape[:axis])), value.shape[axis], np.int64)
+            for value in values
+        ]
+        ends = np.cumsum(np.concatenate(lengths))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        nested = pa.ListArray.from_arrays(pa.array(offsets), nested)
+    return nested

@@ -55,8 +55,12 @@ class Decoders(Decoder):
         _build(self.decoders)
         self.built = True
 
+    @property
+    def copies(self) -> bool:
+        return any(decoder.copies for decoder in self.decoders)
+
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
-        pairs = zip(self.decoders, memory["models"], strict=True)
+        pairs = zip(self.decoders, _memories(memory), strict=True)
         states = [decoder.start(seen, longest) for decoder, seen in pairs]
         memories = [state["memory"] for state in states]
         return {
@@ -74,7 +78,7 @@ class Decoders(Decoder):
     def unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool = False
     ) -> tuple[Any, Any]:
-        pairs = zip(self.decoders, memory["models"], strict=True)
+        pairs = zip(self.decoders, _memories(memory), strict=True)
         found = [decoder.unroll(tokens, seen, training=training) for decoder, seen in pairs]
         logits, alignments = zip(*found, strict=True)
         return _mean_probability(logits), _mean(alignments)
@@ -122,6 +126,12 @@ class Ensemble(Seq2Seq):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Ensemble:
         models = [layer_from_config(model) for model in config["models"]]
         return cls(**{**config, "models": models})
+
+
+def _memories(memory: dict[str, Any]) -> list[dict[str, Any]]:
+    """The memory of each model, with the ids of the source where a decoder copies them."""
+    common = {"ids": memory["ids"]} if "ids" in memory else {}
+    return [{**seen, **common} for seen in memory["models"]]
 
 
 def _build(layers: Sequence[keras.layers.Layer]) -> None:

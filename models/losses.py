@@ -14,10 +14,12 @@ def token_losses(logits: Any, targets: Any, smoothing: float = 0.0) -> tuple[Any
     Vaswani et al. 2017, §5.4) without ever building the one-hot targets.
 
     Shapes: logits ``[batch, target, vocabulary]``, targets ``[batch, target]`` → two tensors
-    ``[batch, target]`` in nats, float32.
+    ``[batch, target]`` in nats, float32. The size of the vocabulary may be known only at run
+    time.
     """
     targets = ops.cast(targets, "int32")[..., None]
-    even = smoothing / logits.shape[-1]
+    pieces = ops.shape(logits)[-1]
+    even = smoothing / ops.cast(pieces, "float32") if smoothing else 0.0
 
     # The logits are the largest tensor of a model. Derived operation by operation they are read
     # and written a dozen times; the gradient is known: the softmax minus the targets.
@@ -35,7 +37,7 @@ def token_losses(logits: Any, targets: Any, smoothing: float = 0.0) -> tuple[Any
         def gradient(*args: Any, upstream: Any = None) -> Any:
             (upstream,) = args or (upstream,)
             smoothed, plain = upstream[..., :1], upstream[..., 1:]
-            here = ops.equal(ops.arange(logits.shape[-1], dtype="int32"), targets)
+            here = ops.equal(ops.arange(pieces, dtype="int32"), targets)
             wanted = ops.where(here, (1.0 - smoothing) * smoothed + plain, 0.0) + even * smoothed
             return ops.cast(odds * ((smoothed + plain) / total) - wanted, logits.dtype)
 

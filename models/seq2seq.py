@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
 from models.losses import token_losses
+from models.penalties import PENALTIES, penalty
 from models.reinforce import Reinforce
 from models.search import Hypotheses, Search
 from models.serialization import layer_config, layer_from_config, register
+from models.trained import TrainedModel
 from models.vocabulary import BOS, EOS, PAD
 
 
 @register
-class Seq2Seq(keras.Model):
+class Seq2Seq(TrainedModel):
     """Maps source ids to target ids.
 
     Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks", with whatever
@@ -30,12 +34,16 @@ class Seq2Seq(keras.Model):
             must have one vocabulary.
         reinforce: the arguments of ``Reinforce``, for decoders that choose at random where to
             look.
+        penalties: the weight of each of ``PENALTIES`` in the training's loss.
 
     ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
     target]`` (pieces, then EOS, then PAD) and gives one of ``logits`` ``[batch, target,
     vocabulary]`` of the target's pieces; of a stochastic decoder also ``alignment`` and the
-    ``distribution`` it was drawn from, ``[batch, target, source]``. ``fit`` needs nothing else:
-    the target is its own label.
+    ``distribution`` it was drawn from, ``[batch, target, source]``; with penalties ``alignment``
+    and the memory's ``mask``. ``fit`` needs nothing else: the target is its own label.
+
+    Raises:
+        ValueError: there is no such penalty.
     """
 
     def __init__(
@@ -45,13 +53,19 @@ class Seq2Seq(keras.Model):
         label_smoothing: float = 0.0,
         share_embeddings: bool = False,
         reinforce: dict[str, Any] | None = None,
+        penalties: dict[str, float] | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        unknown = sorted({*(penalties or {})} - {*PENALTIES})
+        if unknown:
+            choices = ", ".join(sorted(PENALTIES))
+            raise ValueError(f"Unknown penalty {unknown[0]!r}. Choices: {choices}.")
         self.settings: dict[str, Any] = {
             "label_smoothing": label_smoothing,
             "share_embeddings": share_embeddings,
             "reinforce": dict(reinforce or {}),
+            "penalties": dict(penalties or {}),
         }
         self.encoder = encoder
         self.decoder = decoder
@@ -62,7 +76,6 @@ class Seq2Seq(keras.Model):
             if decoder.stochastic
             else None
         )
-        self.nll = keras.metrics.Mean(name="nll")  # nats a piece, without smoothing
         self.accuracy = keras.metrics.Mean(name="accuracy")
 
     def build(self, inputs_shape: Any = None) -> None:
@@ -72,17 +85,24 @@ class Seq2Seq(keras.Model):
         self.built = True
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
-        if self.reinforce is None:
-            logits, _ = self.teacher_force(inputs["source"], inputs["target"], training=training)
-            return {"logits": logits}
-        memory = self.encoder(inputs["source"], training=training)
+        memory = self.remember(inputs["source"], training=training)
         before = shift(inputs["target"])
-        found = self.decoder.unroll_with_distribution(before, memory, training=training)
-        return dict(zip(("logits", "alignment", "distribution"), found, strict=True))
+        outputs = {"mask": memory["mask"]} if self.settings["penalties"] else {}
+        if self.reinforce is not None:
+            found = self.decoder.unroll_with_distribution(before, memory, training=training)
+            named = zip(("logits", "alignment", "distribution"), found, strict=True)
+            return {**outputs, **dict(named)}
+        logits, alignment = self.decoder.unroll(before, memory, training=training)
+        return {**outputs, "logits": logits, **({"alignment": alignment} if outputs else {})}
+
+    def remember(self, source: Any, training: bool = False) -> dict[str, Any]:
+        """The memory of a source ``[batch, source]``, with all that the decoder needs of it."""
+        memory = self.encoder(source, training=training)
+        return {**memory, "ids": source} if self.decoder.copies else memory
 
     def teacher_force(self, source: Any, target: Any, training: bool = False) -> tuple[Any, Any]:
         """Teacher forcing: logits ``[batch, target, vocabulary]`` and alignments."""
-        memory = self.encoder(source, training=training)
+        memory = self.remember(source, training=training)
         return self.decoder.unroll(shift(target), memory, training=training)
 
     def compute_loss(
@@ -93,26 +113,32 @@ class Seq2Seq(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """The mean loss of a target piece, in nats; updates ``nll`` and ``accuracy``."""
+        """The mean loss of a target piece, in nats; updates the running means."""
         target = x["target"]
         real = ops.cast(ops.not_equal(target, PAD), "float32")
         logits = y_pred["logits"]
         smoothed, plain = token_losses(logits, target, self.settings["label_smoothing"])
         count = ops.sum(real)
-        self.nll.update_state(ops.sum(plain * real) / ops.maximum(count, 1.0), count)
+        self.plain_loss.update_state(ops.sum(plain * real) / ops.maximum(count, 1.0), count)
         hit = ops.equal(ops.cast(ops.argmax(logits, -1), target.dtype), target)
         hits = ops.sum(ops.cast(hit, "float32") * real)
         self.accuracy.update_state(hits / ops.maximum(count, 1.0), count)
         loss = sum(self.losses, ops.sum(smoothed * real) / ops.maximum(count, 1.0))
+        if self.settings["penalties"] and training:
+            loss = loss + penalty(
+                self.settings["penalties"], y_pred["alignment"], y_pred["mask"], real
+            )
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
                 -plain, y_pred["alignment"], y_pred["distribution"], real, training=training
             )
         return loss
 
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The running means; ``compute_loss`` has updated them."""
-        return self.get_metrics_result()
+    def measures(self, results: Mapping[str, float]) -> dict[str, float]:
+        """``loss``, in nats a target piece, ``perplexity`` and ``accuracy``."""
+        found = super().measures(results)
+        perplexity = math.exp(min(found["loss"], 50.0))
+        return {**found, "perplexity": perplexity, "accuracy": float(results["accuracy"])}
 
     def search(self, source: Any, search: Search, limits: Any, **options: Any) -> Hypotheses:
         """Decodes ``source`` ``[batch, source]``.
@@ -123,7 +149,7 @@ class Seq2Seq(keras.Model):
             limits: the longest targets, ``[batch]``, EOS counted.
             options: what else the search is told of these rows (see ``Search``).
         """
-        memory = self.encoder(source)
+        memory = self.remember(source)
         state = self.decoder.start(memory, longest=ops.max(limits, initial=1))
         return search(self.decoder.step, state, limits, **options)
 

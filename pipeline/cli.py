@@ -13,6 +13,7 @@ from pipeline.commands import (
     config,
     data,
     doctor,
+    init,
     predict,
     run,
     runs,
@@ -22,7 +23,7 @@ from pipeline.commands import (
 
 app = typer.Typer(
     name="regard",
-    help="From text pairs and one YAML file to an attention model in production.",
+    help="From data and one YAML file to an attention model in production.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -61,6 +62,7 @@ app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
+app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)
 app.command("doctor", rich_help_panel=_HELP)(doctor.doctor)

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 def data_section(config: Config) -> dict[str, Any]:
-    """The section ``data``, of which every file is there.
+    """The section ``data`` with the task's ``features``, of which every file is there.
 
     Raises:
         UserError: a file is missing; says which command brings it, where there is one.
     """
     data = json.loads(config.section_json("data"))
+    data["features"] = [feature.to_json() for feature in config.features]
     try:
         resolve(data)
     except UserError as error:

@@ -15,3 +15,8 @@ NODES: tuple[str, ...] = (
     "ServingCheck",
     "Pusher",
 )
+
+
+def nodes_of(text: bool) -> tuple[str, ...]:
+    """The nodes of a pipeline whose task reads or writes text, or does not."""
+    return NODES if text else tuple(name for name in NODES if name != "TokenizerTrainer")

@@ -1,4 +1,4 @@
-"""Answers from a SavedModel for the terminal: lines in, lines out, in order."""
+"""Answers from a SavedModel for the terminal: rows in, lines out, in order."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import queue
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 from components.errors import UserError
+from pipeline.examples import told
+from pipeline.typed_rows import TypedRow
 from serving import saved_model
 from serving.saved_model import Answer
 
+T = TypeVar("T")
 BATCH = 64
 GATHER_SECONDS = 0.02  # how long a batch waits for more lines when they come slowly
 
 
-class Translator:
+class Model:
     """A loaded SavedModel.
 
     Args:
@@ -42,70 +45,97 @@ class Translator:
                 where=str(path),
                 remedy="Give the folder that holds saved_model.pb and variables/.",
             ) from error
+        except saved_model.SavedModelError as error:
+            raise UserError(
+                f"the model cannot be asked: {error}",
+                where=str(path),
+                remedy="Train it again with `regard run`, or give another model.",
+            ) from error
         self._path = path
+        self.contract = self._model.contract
 
     def answers(
-        self, batches: Iterable[list[str]], align: bool = False
-    ) -> Iterator[tuple[str, Answer | None]]:
-        """Each line with its answer, in order; a line without text has none.
+        self, batches: Iterable[list[TypedRow]], align: bool = False
+    ) -> Iterator[tuple[TypedRow, Answer | None]]:
+        """Each row with its answer, in order; a row where nothing was typed has none.
 
         Raises:
-            UserError: the model refuses a source; the answers before it have been given.
+            UserError: the model refuses a row; the answers before it have been given.
         """
+        name = self.contract["detail"] if align else "serving_default"
         try:
-            function = saved_model.signature(self._model, "align" if align else "serving_default")
+            self._model.signature(name)
         except saved_model.SavedModelError as error:
             raise UserError(str(error), where=str(self._path)) from error
         for batch in batches:
-            asked = [line for line in batch if line.strip()]
-            rows = _asked(function, asked)
-            for line in batch:
-                yield line, next(rows) if line.strip() else None
+            answers = self._asked(name, [row for row in batch if row.asked is not None])
+            for row in batch:
+                yield row, next(answers) if row.asked is not None else None
 
-
-def _asked(function: Any, sources: list[str]) -> Iterator[Answer]:
-    """The answers to one batch; where a source is refused, those before it first."""
-    try:
-        yield from saved_model.ask(function, sources) if sources else []
-    except saved_model.SourceRefused as error:
-        if len(sources) == 1:
-            shown = sources[0] if len(sources[0]) <= 60 else f"{sources[0][:59]}…"
-            raise UserError(
-                str(error),
-                where=shown,
-                remedy="Shorten it, or train with another search.max_source_length or "
-                "search.long_source: truncate.",
-            ) from None
-        for source in sources:
-            yield from _asked(function, [source])
+    def _asked(self, name: str, rows: list[TypedRow]) -> Iterator[Answer]:
+        """The answers to one batch; where a row is refused, those before it first."""
+        try:
+            asked = [row.asked for row in rows if row.asked is not None]
+            yield from self._model.ask(name, asked) if rows else []
+        except saved_model.SourceRefused as error:
+            if len(rows) == 1:
+                raise UserError(
+                    str(error),
+                    where=rows[0].shown,
+                    remedy="Shorten it, or train with another search.max_source_length or "
+                    "search.long_source: truncate.",
+                ) from None
+            for row in rows:
+                yield from self._asked(name, [row])
 
 
 def one_line(answer: Answer | None) -> str:
-    """The text on one line, whatever the model has learnt to write."""
-    return " ".join(answer.hypothesis.splitlines()) if answer else ""
+    """The answer on one line: a text, whatever the model has learnt to write, or numbers."""
+    return " ".join(told(answer.hypothesis).splitlines()) if answer else ""
 
 
-def as_dict(source: str, answer: Answer | None) -> dict[str, Any]:
-    """An answer as JSON fields; the alignment only where it was asked for."""
-    fields: dict[str, Any] = {
-        "source": source,
-        "translation": one_line(answer),
-        "score": answer.score if answer else None,
-    }
-    if answer and answer.alignment is not None:
-        fields["alignment"] = {
-            "source": answer.source_pieces,
-            "target": answer.target_pieces,
-            "weights": answer.alignment.tolist(),
+def as_dict(row: TypedRow, answer: Answer | None, contract: Mapping[str, Any]) -> dict[str, Any]:
+    """A row and its answer as JSON fields, with all that was answered besides.
+
+    What shows where the model looked is one field: the weights with the names of their rows and
+    columns. Outputs that only tell how long others are stay out.
+    """
+    is_text = contract["answer_kind"] == "text"
+    fields = dict(row.inputs)
+    fields[contract["answer"]] = one_line(answer) if is_text else answer and answer.hypothesis
+    if contract["score"] is not None:
+        fields["score"] = answer.score if answer else None
+    if answer is None:
+        return fields
+    outputs = answer.outputs
+    shown = {contract["answer"], contract["score"], *_lengths(contract)}
+    looks = contract["looks"]
+    if looks and looks["weights"] in outputs:
+        sides = [looks[side] for side in ("columns", "rows")]
+        sides = [side for side in sides if side in outputs and side not in shown]
+        shown |= set(looks.values())
+        fields[looks["weights"]] = {
+            **{side.removesuffix("_pieces"): _plain(outputs[side]) for side in sides},
+            "weights": _plain(outputs[looks["weights"]]),
         }
-    return fields
+    return fields | {name: _plain(value) for name, value in outputs.items() if name not in shown}
 
 
-def batches(texts: Iterable[str], size: int = BATCH) -> Iterator[list[str]]:
-    """Lists of at most ``size`` texts."""
-    batch: list[str] = []
-    for text in texts:
-        batch.append(text)
+def _lengths(contract: Mapping[str, Any]) -> set[str]:
+    """The outputs that tell how much of another one is real."""
+    outputs = contract["signatures"][contract["detail"]].values()
+    return {name for dimensions in outputs for name in dimensions if name is not None}
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
+    """Lists of at most ``size`` items."""
+    batch: list[T] = []
+    for item in items:
+        batch.append(item)
         if len(batch) == size:
             yield batch
             batch = []

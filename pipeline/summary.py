@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from components import events
 from components.words import counted
-from pipeline import runs
+from pipeline import examples, runs
 from pipeline.progress import CACHED, DONE, FAILED, STOPPED, NodeProgress, Progress
 from pipeline.runs import Run
 from pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-EXAMPLES = 3
-_EXAMPLE_CHARACTERS = 160  # a longer source would fill the terminal
 
 
 def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[str, Any]:
@@ -43,7 +41,7 @@ def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "scores": _scores(state),
         "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
         "pushed": _pushed(state),
-        "examples": _examples(state),
+        "examples": _examples(run, state),
         "failure": record.get("failure"),
         "directory": str(run.directory),
         "log": str(run.log),
@@ -100,8 +98,12 @@ def _model(state: Progress) -> dict[str, Any]:
 
 
 def _scores(state: Progress) -> list[dict[str, Any]]:
+    """The metrics; one that is undefined has no value, for JSON has none that is no number."""
     content = _json(state, "Evaluator", "evaluation", "metrics.json")
-    return list(content.get("metrics", {}).values())
+    return [
+        {**metric, "value": metric["value"] if math.isfinite(metric["value"]) else None}
+        for metric in content.get("metrics", {}).values()
+    ]
 
 
 def _pushed(state: Progress) -> dict[str, Any]:
@@ -113,32 +115,27 @@ def _pushed(state: Progress) -> dict[str, Any]:
     return {"version": str(facts.get("pushed_version") or Path(path).name), "path": path}
 
 
-def _examples(state: Progress) -> list[dict[str, str]]:
-    """Three rows spread over the test split, the same ones every time."""
+def _examples(run: Run, state: Progress) -> list[dict[str, Any]]:
     path = _file(state, "Predictor", "predictions", "candidate.parquet")
-    if path is None:
-        return []
-    from components import predictions
+    return examples.examples(path, _data_section(run)) if path else []
+
+
+def _data_section(run: Run) -> dict[str, Any]:
+    """Where the run's data lies."""
+    import yaml
 
     try:
-        table = predictions.read(path, ["source", "hypothesis", "reference"])
-    except (OSError, ValueError):
-        return []
-    short = [
-        index
-        for index, source in enumerate(table["source"])
-        if 0 < len(source) <= _EXAMPLE_CHARACTERS and len(source.splitlines()) == 1
-    ]
-    step = max(1, len(short) // EXAMPLES)
-    chosen = short[step // 2 :: step][:EXAMPLES]
-    return [{key: table[key][index] for key in table} for index in chosen]
+        content = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return content.get("data", {}) if isinstance(content, dict) else {}
 
 
 def _next(parts: dict[str, Any], state: Progress, config_path: str) -> list[str]:
     commands = []
     if parts["status"] in (runs.FAILED, runs.INTERRUPTED):
         return [f"regard run {shlex.quote(config_path)}"]
-    text = _quote(parts["examples"][0]["source"] if parts["examples"] else "...")
+    text = examples.arguments(parts["examples"][0]) if parts["examples"] else '"..."'
     if parts["pushed"]:
         commands.append(f"regard predict {_registry(parts)}{parts['name']} {text}")
     elif "model" in state.outputs("Trainer"):
@@ -155,12 +152,6 @@ def _registry(parts: dict[str, Any]) -> str:
     used = Path(parts["pushed"]["path"]).parents[1]
     home = Path(parts["directory"]).parents[3]  # <home>/pipelines/<name>/runs/<run>
     return "" if used == Workspace(home).registry else f"--registry {shlex.quote(str(used))} "
-
-
-def _quote(text: str) -> str:
-    """A text as one shell word; in double quotes where nothing in it needs more."""
-    word = shlex.quote(text) if set(text) & set('"\\$`!') else f'"{text}"'
-    return f"-- {word}" if text.startswith("-") else word
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
@@ -181,12 +172,13 @@ def show(summary: dict[str, Any], console: Console) -> None:
         for name, text in rows:
             console.print(Text(f"{name:<{margin}}  {text}"), soft_wrap=True)
     for example in summary.get("examples", []):
-        right = example["hypothesis"] == example["reference"]
-        console.print(Text(f"\n  {example['source']}"), soft_wrap=True)
-        answer = Text(f"  → {example['hypothesis']}", "green" if right else "")
-        console.print(answer, soft_wrap=True)
-        if not right:
-            console.print(Text(f"    reference: {example['reference']}", "dim"), soft_wrap=True)
+        inputs, answer, wrong = examples.lines(example)
+        console.print()
+        for text in inputs:
+            console.print(Text(f"  {text}"), soft_wrap=True)
+        console.print(Text(f"  → {answer}", "" if wrong else "green"), soft_wrap=True)
+        for text in wrong:
+            console.print(Text(f"    reference: {text}", "dim"), soft_wrap=True)
     if summary.get("next"):
         console.print()
         for name, command in zip(["next"] + [""] * 9, summary["next"], strict=False):
@@ -205,7 +197,8 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for index, score in enumerate(summary.get("scores", [])):
         digits = 2 if score.get("scale", 100.0) >= 10 else 4
         label = score.get("label", score["name"])
-        text = f"{label} {score['value']:.{digits}f}  {score.get('signature', '')}".rstrip()
+        value = "undefined" if score["value"] is None else f"{score['value']:.{digits}f}"
+        text = f"{label} {value}  {score.get('signature', '')}".rstrip()
         yield "" if index else "scores", text
     if "blessing" in summary:
         yield "blessing", summary["blessing"].get("sentence", "")

@@ -7,10 +7,10 @@ and compares the answers with those that were kept. Both files are JSON; see `ch
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import importlib.util
 import json
-import math
 import os
 import sys
 import time
@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 OURS = ("pipeline", "components", "models", "serving")
+DEFAULT = "serving_default"
 LONG_CHARACTERS = 5000
 MOST_FAILURES = 10
 
@@ -28,10 +29,11 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         request: ``model`` (a SavedModel's folder), ``servers`` (versions of TensorFlow Serving),
-            ``rows`` (each ``row``, ``source``, ``hypothesis``, ``score``, ``source_pieces``,
-            ``target_pieces``, ``alignment``) and ``tolerances`` (``score_absolute``,
-            ``score_relative``, ``alignment``, ``ties``: the share of rows where a hypothesis of
-            equal score may stand in for another).
+            ``rows`` (each ``row``, its number; ``inputs``, by name, images in base64; ``shown``,
+            the inputs for people; ``answer``, the outputs that were kept, by name) and
+            ``tolerances`` (``absolute`` and ``relative`` of a number, ``array`` of the numbers in
+            an array, ``ties``: the share of rows where an answer of equal score may stand in for
+            another).
 
     Returns:
         ``failures`` (a list of sentences), ``unsupported_ops`` by server version, and what was
@@ -59,115 +61,131 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         },
     }
     started = time.monotonic()
-    loaded = saved_model.load(model)
+    try:
+        loaded = saved_model.load(model)
+    except saved_model.SavedModelError as error:
+        result["failures"].append(str(error))
+        return result
     result["load_seconds"] = round(time.monotonic() - started, 3)
-    functions = {}
-    for name in saved_model.SIGNATURES:
+    promised = loaded.contract
+    for name in dict.fromkeys([DEFAULT, promised["detail"], *promised["signatures"]]):
         try:
-            functions[name] = saved_model.signature(loaded, name)
+            loaded.signature(name)
         except saved_model.SavedModelError as error:
             result["failures"].append(str(error))
     if not result["failures"]:
-        _check_answers(saved_model, functions, request, result)
+        _check_answers(saved_model, loaded, request, result)
     result["failures"] = result["failures"][:MOST_FAILURES]
     return result
 
 
 def _check_answers(
-    saved_model: ModuleType,
-    functions: dict[str, Any],
-    request: dict[str, Any],
-    result: dict[str, Any],
+    saved_model: ModuleType, model: Any, request: dict[str, Any], result: dict[str, Any]
 ) -> None:
-    def ask(function: Any, sources: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    def ask(signature: str, asked: list[Question]) -> tuple[list[dict[str, Any]], list[str]]:
         try:
-            return [_kept(answer) for answer in saved_model.ask(function, sources)], []
+            answers = model.ask(signature, [question.inputs for question in asked])
+            return [dict(answer.outputs) for answer in answers], []
         except saved_model.SavedModelError as error:
             return [], [str(error)]
 
-    rows, limits = request["rows"], request["tolerances"]
-    sources = [row["source"] for row in rows] + ["", long_source(rows)]
-    names = [f"row {row['row']}" for row in rows] + ["the empty row", "the long row"]
+    limits = request["tolerances"]
+    comparison = _sibling("comparison").Comparison(model.contract, limits)
+    questions = [_question(row, model.contract) for row in request["rows"]]
+    extremes = unusual(questions, model.contract)
     started = time.monotonic()
-    ask(functions["serving_default"], sources[:1])
+    ask(DEFAULT, (questions or extremes)[:1])
     result["first_answer_seconds"] = round(time.monotonic() - started, 3)
+    # A model may be told to refuse what is too long; it then cannot be asked that beside others.
+    taken = [one for one in extremes if not _refuses(saved_model, model, one)]
+    result["refused"] = [one.name for one in extremes if one not in taken]
+    questions += taken
     failures: list[str] = result["failures"]
     ties: list[str] = []
-    for signature, function in functions.items():
-        batched, wrong = ask(function, sources)
+    for signature in model.contract["signatures"]:
+        batched, wrong = ask(signature, questions)
         failures += [f"{signature}: {text}" for text in wrong]
         if wrong:
             continue
-        for index, source in enumerate(sources):
-            what = f"{signature}, {names[index]} ({_short(source)!r})"
-            if not math.isfinite(batched[index]["score"]):
-                failures.append(f"{what}: the score is {batched[index]['score']}")
-            alone, wrong = ask(function, [source])
+        for question, answer in zip(questions, batched, strict=True):
+            what = f"{signature}, {question.name} ({question.shown})"
+            failures += [f"{what}: {text}" for text in comparison.impossible(answer)]
+            alone, wrong = ask(signature, [question])
             failures += [f"{what}, alone: {text}" for text in wrong]
             pairs = [] if wrong else [("in a batch", "alone", alone[0])]
-            if index < len(rows):
-                pairs.append(("now", "of the Predictor", rows[index]))
+            if question.kept:
+                pairs.append(("now", "of the Predictor", question.kept))
             for here, there, other in pairs:
-                text, tie = difference(batched[index], other, limits)
+                text, tie = comparison.difference(answer, other)
                 if text:
                     (ties if tie else failures).append(f"{what}: {here} and {there}: {text}")
-    result["rows"] = len(sources)
+    result["rows"] = len(questions)
     result["ties"] = ties
-    # The same row is compared four times at most; what counts is how many rows are concerned.
-    concerned = {name for name in names if any(f"{name} (" in tie for tie in ties)}
-    if len(concerned) > limits["ties"] * len(sources):
+    # The same row is compared several times; what counts is how many rows are concerned.
+    concerned = {one.name for one in questions if any(f", {one.name} (" in tie for tie in ties)}
+    if len(concerned) > limits["ties"] * len(questions):
         failures.extend(ties)
 
 
-def long_source(rows: list[dict[str, Any]]) -> str:
-    """Real sources, strung together to a line far longer than any model is trained on."""
-    text = " ".join(row["source"] for row in rows) or "a"
-    return (f"{text} " * (LONG_CHARACTERS // len(text) + 1))[:LONG_CHARACTERS].strip()
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One row that the model is asked.
 
-
-def difference(
-    got: dict[str, Any], want: dict[str, Any], limits: dict[str, float]
-) -> tuple[str, bool]:
-    """How two answers differ, in words; empty if they do not.
-
-    Also says whether it is a tie: two hypotheses between which the model does not decide, so
-    that rounding does.
+    Attributes:
+        name: what it is called in a sentence.
+        inputs: by name, as the model takes them.
+        shown: the inputs for people.
+        kept: the outputs of an earlier answer, by name; none where there was none.
     """
-    scores = got["score"], want["score"]
-    allowed = max(limits["score_absolute"], limits["score_relative"] * abs(scores[1]))
-    close = abs(scores[0] - scores[1]) <= allowed
-    if got["hypothesis"] != want["hypothesis"]:
-        text = f"{got['hypothesis']!r} ({scores[0]:.5f}), {want['hypothesis']!r} ({scores[1]:.5f})"
-        return f"the translations differ: {text}", close
-    if not close:
-        return f"the scores differ: {scores[0]:.6f} and {scores[1]:.6f}", False
-    if "alignment" not in got:
-        return "", False
-    for key in ("source_pieces", "target_pieces"):
-        if got[key] != want[key]:
-            return f"the {key} differ: {got[key]} and {want[key]}", False
-    return _alignment_difference(got["alignment"], want["alignment"], limits["alignment"]), False
+
+    name: str
+    inputs: dict[str, Any]
+    shown: str
+    kept: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def _alignment_difference(got: Any, want: Any, limit: float) -> str:
-    import numpy as np
-
-    weights, others = np.asarray(got), np.asarray(want)
-    if weights.size == others.size == 0:  # nested lists lose the width of no rows
-        return ""
-    if weights.shape != others.shape:
-        return f"the alignments' shapes differ: {weights.shape} and {others.shape}"
-    worst = float(np.abs(weights - others).max(initial=0.0))
-    # Not "worst > limit", which is also false for a weight that is not a number.
-    return "" if worst <= limit else f"the alignments differ by {worst:.6f}"
+def _question(row: dict[str, Any], contract: dict[str, Any]) -> Question:
+    inputs = dict(row["inputs"])
+    for entry in contract["inputs"]:
+        if entry["kind"] == "image":
+            inputs[entry["name"]] = base64.b64decode(inputs[entry["name"]])
+    return Question(f"row {row['row']}", inputs, row["shown"], row["answer"])
 
 
-def _kept(answer: Any) -> dict[str, Any]:
-    """An answer as the Predictor's rows have it."""
-    fields = dataclasses.asdict(answer)
-    if fields["alignment"] is None:
-        return {name: fields[name] for name in ("hypothesis", "score")}
-    return fields
+def unusual(questions: list[Question], contract: dict[str, Any]) -> list[Question]:
+    """Rows that a server must survive: texts that are empty, and far too long.
+
+    What is no text stays as in the first of the questions. Of points and images there is nothing
+    to make up: the questions have the fewest and the most points that there are.
+    """
+    texts = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    if not texts or (len(texts) < len(contract["inputs"]) and not questions):
+        return []
+    others = questions[0].inputs if questions else {}
+    empty = {**others, **dict.fromkeys(texts, "")}
+    long = {name: long_text([question.inputs[name] for question in questions]) for name in texts}
+    return [
+        Question("the empty row", empty, ", ".join(["''"] * len(texts))),
+        Question(
+            "the long row", {**others, **long}, ", ".join(repr(_short(long[n])) for n in texts)
+        ),
+    ]
+
+
+def _refuses(saved_model: ModuleType, model: Any, question: Question) -> bool:
+    try:
+        model.ask(DEFAULT, [question.inputs])
+    except saved_model.SourceRefused:
+        return True
+    except saved_model.SavedModelError:
+        return False  # it is asked again, and then told
+    return False
+
+
+def long_text(texts: list[str]) -> str:
+    """Real texts, strung together to one far longer than any model is trained on."""
+    text = " ".join(texts) or "a"
+    return (f"{text} " * (LONG_CHARACTERS // len(text) + 1))[:LONG_CHARACTERS].strip()
 
 
 def _short(text: str, limit: int = 60) -> str:

@@ -1,5 +1,9 @@
 """An exported model, loaded and asked: the one place that reads its signatures.
 
+What they take and what their outputs mean stands in the model's contract, a JSON file beside
+``saved_model.pb``; so one reader serves every task. Its keys are those of
+``models.tasks.served.Served``.
+
 Imports nothing of ours, and TensorFlow only when called, so that the serving check can load it
 by its path in an interpreter that sees no package of Regard.
 """
@@ -7,24 +11,19 @@ by its path in an interpreter that sees no package of Regard.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-INPUT = "source"
-SIGNATURES = {
-    "serving_default": ("translation", "score"),
-    "align": (
-        "translation",
-        "score",
-        "source_pieces",
-        "source_length",
-        "target_pieces",
-        "target_length",
-        "alignment",
-    ),
-}
+CONTRACT = "assets.extra/contract.json"
+NEEDED = ("task", "inputs", "answer", "answer_kind", "score", "detail", "size", "looks", "cut")
+# The type and the number of dimensions of an input, by its kind.
+_SPECS = {"text": ("string", 1), "image": ("string", 1), "points": ("float32", 3)}
+_LENGTH_SPEC = ("int32", 1)
+_REFUSED = re.compile(r"\[(an? \w+ has more than .*?\bmax_\w+)")
 
 
 class SavedModelError(Exception):
@@ -32,98 +31,215 @@ class SavedModelError(Exception):
 
 
 class SourceRefused(SavedModelError):
-    """A source is longer than the model takes, and it was exported to refuse such."""
+    """An input is longer than the model takes, and it was exported to refuse such."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a model answered to one source.
+    """What a model answered to one row.
 
     Attributes:
-        hypothesis: the text.
-        score: the natural logarithm of its probability.
-        source_pieces: with their end of sentence; empty for ``serving_default``.
-        target_pieces: the same.
-        alignment: ``[target, source]`` in pieces, float32; None for ``serving_default``.
-        source_cut: how many pieces of the source were not read; 0 for ``serving_default``.
+        outputs: those of the signature that was asked, by name, without padding: a text is a
+            ``str``, texts are lists of them, a number is a ``float`` or an ``int``, and what has
+            more dimensions is a NumPy array.
+        contract: the model's.
     """
 
-    hypothesis: str
-    score: float
-    source_pieces: list[str] = dataclasses.field(default_factory=list)
-    target_pieces: list[str] = dataclasses.field(default_factory=list)
-    alignment: Any = None
-    source_cut: int = 0
+    outputs: Mapping[str, Any]
+    contract: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def hypothesis(self) -> Any:
+        """The answer itself: a text, a number, or a list of positions."""
+        value = self.outputs[self.contract["answer"]]
+        return value.tolist() if self.contract["answer_kind"] == "positions" else value
+
+    @property
+    def score(self) -> float | None:
+        """The natural logarithm of its probability; None where the model has none."""
+        name = self.contract["score"]
+        return None if name is None else self.outputs[name]
+
+    @property
+    def cut(self) -> int:
+        """How much of an input was not read, as far as the signature tells."""
+        return int(self.outputs.get(self.contract["cut"], 0))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """The loaded SavedModel; TensorFlow's own errors pass."""
+class ServedModel:
+    """A loaded SavedModel with its contract; `load` makes one.
+
+    Args:
+        loaded: what TensorFlow loaded.
+        contract: how to ask it.
+    """
+
+    def __init__(self, loaded: Any, contract: Mapping[str, Any]):
+        self._loaded = loaded
+        self._checked: dict[str, Any] = {}
+        self.contract = contract
+
+    def signature(self, name: str) -> Any:
+        """A signature, with the inputs and outputs that the contract promises.
+
+        Raises:
+            SavedModelError: it is not there, takes something else, or lacks an output.
+        """
+        if name not in self._checked:
+            self._checked[name] = self._check(name)
+        return self._checked[name]
+
+    def _check(self, name: str) -> Any:
+        there = set(self._loaded.signatures) & set(self.contract["signatures"])
+        if name not in there:
+            told = ", ".join(sorted(there)) or "none"
+            raise SavedModelError(f"there is no signature {name!r} (there are: {told})")
+        function = self._loaded.signatures[name]
+        given = {
+            key: (spec.dtype.name, spec.shape.ndims)
+            for key, spec in function.structured_input_signature[1].items()
+        }
+        if given != (wanted := self._input_specs()):
+            raise SavedModelError(f"{name} takes {_told(given)}, and not {_told(wanted)}")
+        outputs = function.structured_outputs
+        promised = self.contract["signatures"][name]
+        missing = [key for key in promised if key not in outputs]
+        if missing:
+            raise SavedModelError(f"{name} has no output {', '.join(missing)}")
+        for key, dimensions in promised.items():
+            rank = outputs[key].shape.rank
+            # A signature without a batch dimension is told of when it has answered.
+            if rank and rank != 1 + len(dimensions):
+                raise SavedModelError(
+                    f"{name}: output {key} has {rank} dimensions, and not {1 + len(dimensions)}"
+                )
+        return function
+
+    def _input_specs(self) -> dict[str, tuple[str, int]]:
+        specs = {}
+        for entry in self.contract["inputs"]:
+            specs[entry["name"]] = _SPECS[entry["kind"]]
+            if entry["kind"] == "points":
+                specs[f"{entry['name']}_length"] = _LENGTH_SPEC
+        return specs
+
+    def ask(self, name: str, rows: Sequence[Mapping[str, Any]]) -> list[Answer]:
+        """The answers of a signature to one request, in order, without their padding.
+
+        Args:
+            name: the signature.
+            rows: of each, the inputs by name: a text, the bytes of an image file, or points as
+                ``[n, 2]``.
+
+        Raises:
+            SourceRefused: an input is too long.
+            SavedModelError: the signature is not as it should be, or an output's first dimension
+                is not the batch.
+        """
+        import tensorflow as tf
+
+        function = self.signature(name)
+        request: dict[str, Any] = {}
+        for entry in self.contract["inputs"]:
+            request |= _tensors(entry, [row[entry["name"]] for row in rows])
+        try:
+            out = {key: value.numpy() for key, value in function(**request).items()}
+        except tf.errors.InvalidArgumentError as error:
+            refused = _REFUSED.search(error.message)
+            if refused is None:
+                raise
+            raise SourceRefused(refused[1]) from None
+        for key, value in out.items():
+            if value.ndim == 0 or value.shape[0] != len(rows):
+                raise SavedModelError(
+                    f"output {key} has shape {value.shape} for a batch of {len(rows)}"
+                )
+        dimensions = self.contract["signatures"][name]
+        return [
+            Answer(
+                {key: _trimmed(out, key, row, axes) for key, axes in dimensions.items()},
+                self.contract,
+            )
+            for row in range(len(rows))
+        ]
+
+
+def load(path: str | os.PathLike[str]) -> ServedModel:
+    """Loads a SavedModel; TensorFlow's own errors pass.
+
+    Raises:
+        SavedModelError: it has no contract, or one that cannot be read.
+    """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
 
-    return tf.saved_model.load(os.fspath(path))
+    return ServedModel(tf.saved_model.load(os.fspath(path)), read_contract(path))
 
 
-def signature(loaded: Any, name: str) -> Any:
-    """A signature of a loaded model, with the outputs that it must have.
+def read_contract(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The contract of a SavedModel, without loading the model.
 
     Raises:
-        SavedModelError: it is not there, takes something else, or lacks an output.
+        SavedModelError: there is none, or one that cannot be read.
     """
-    if name not in loaded.signatures:
-        there = ", ".join(sorted(loaded.signatures)) or "none"
-        raise SavedModelError(f"there is no signature {name!r} (there are: {there})")
-    function = loaded.signatures[name]
-    inputs = function.structured_input_signature[1]
-    spec = inputs.get(INPUT)
-    if list(inputs) != [INPUT] or spec.dtype.name != "string" or spec.shape.ndims != 1:
-        raise SavedModelError(f"{name} does not take {INPUT}: string[batch] alone, but {inputs}")
-    missing = [key for key in SIGNATURES[name] if key not in function.structured_outputs]
+    try:
+        text = (Path(path) / CONTRACT).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SavedModelError(
+            f"it has no {CONTRACT}, which says how to ask it: it was exported by an older Regard,"
+            " or by something else"
+        ) from None
+    try:
+        contract = json.loads(text)
+    except ValueError as error:
+        raise SavedModelError(f"its {CONTRACT} is no JSON: {error}") from None
+    missing = [key for key in (*NEEDED, "signatures") if key not in contract]
     if missing:
-        raise SavedModelError(f"{name} has no output {', '.join(missing)}")
-    return function
+        raise SavedModelError(f"its {CONTRACT} has no {', '.join(missing)}")
+    unknown = {entry["kind"] for entry in contract["inputs"]} - set(_SPECS)
+    if unknown:
+        raise SavedModelError(f"its {CONTRACT} has inputs of an unknown kind: {sorted(unknown)}")
+    return contract
 
 
-def ask(function: Any, sources: Sequence[str]) -> list[Answer]:
-    """The answers to one request, in order, without their padding.
-
-    Raises:
-        SourceRefused: a source is too long.
-        SavedModelError: an output's first dimension is not the batch.
-    """
+def _tensors(entry: Mapping[str, str], values: Sequence[Any]) -> dict[str, Any]:
+    """One input of a batch; points are padded, and their numbers told besides."""
+    import numpy as np
     import tensorflow as tf
 
-    request = tf.constant(list(sources), dtype=tf.string)
-    try:
-        out = {name: value.numpy() for name, value in function(**{INPUT: request}).items()}
-    except tf.errors.InvalidArgumentError as error:
-        refused = re.search(r"\[(a source has more than .*? max_source_length)\b", error.message)
-        if refused is None:
-            raise
-        raise SourceRefused(refused[1]) from None
-    for name, value in out.items():
-        if value.ndim == 0 or value.shape[0] != len(sources):
-            raise SavedModelError(
-                f"output {name} has shape {value.shape} for a batch of {len(sources)}"
-            )
-    return [_answer(out, row) for row in range(len(sources))]
+    name = entry["name"]
+    if entry["kind"] != "points":
+        return {name: tf.constant(list(values), dtype=tf.string)}
+    rows = [np.asarray(value, dtype=np.float32).reshape(-1, 2) for value in values]
+    padded = np.zeros((len(rows), max(map(len, rows), default=0), 2), dtype=np.float32)
+    for row, points in enumerate(rows):
+        padded[row, : len(points)] = points
+    lengths = np.array([len(points) for points in rows], dtype=np.int32)
+    return {name: tf.constant(padded), f"{name}_length": tf.constant(lengths)}
 
 
-def _answer(out: dict[str, Any], row: int) -> Answer:
-    hypothesis, score = _text(out["translation"][row]), float(out["score"][row])
-    if "alignment" not in out:
-        return Answer(hypothesis, score)
-    source, target = int(out["source_length"][row]), int(out["target_length"][row])
-    return Answer(
-        hypothesis,
-        score,
-        [_text(piece) for piece in out["source_pieces"][row][:source]],
-        [_text(piece) for piece in out["target_pieces"][row][:target]],
-        # A copy: a view would keep the padded batch in memory.
-        out["alignment"][row, :target, :source].copy(),
-        int(out["source_cut"][row]) if "source_cut" in out else 0,
-    )
+def _trimmed(out: Mapping[str, Any], key: str, row: int, axes: Sequence[str | None]) -> Any:
+    """An output of one row: of each dimension as much as is real."""
+    value = out[key][row]
+    real = tuple(slice(None if name is None else int(out[name][row])) for name in axes)
+    if not axes:
+        return _text(value) if isinstance(value, bytes) else value.item()
+    if out[key].dtype == object:  # text
+        return _texts(value[real].tolist())
+    # A copy: a view would keep the padded batch in memory.
+    return value[real].copy()
+
+
+def _texts(value: Any) -> Any:
+    return [_texts(one) for one in value] if isinstance(value, list) else _text(value)
 
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", errors="replace")
+
+
+def _told(specs: Mapping[str, tuple[str, int | None]]) -> str:
+    """Inputs in words: ``source: string[batch]``."""
+    axes = {1: "[batch]", 3: "[batch, n, 2]"}
+    told = [f"{name}: {kind}{axes.get(rank or 0, '[?]')}" for name, (kind, rank) in specs.items()]
+    return ", ".join(told) or "nothing"

@@ -1,9 +1,10 @@
-"""SavedModels with the signatures of ours but next to nothing inside, and examples to decode."""
+"""SavedModels with the contracts of ours but next to nothing inside, and examples to decode."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 
+from models.tasks.features import Feature
+from serving.saved_model import CONTRACT
+
+FEATURES = [Feature("source", "text"), Feature("target", "text", role="reference")]
 MOST_LETTERS = 100
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
 
@@ -28,6 +33,35 @@ class Reverser(tf.Module):
         super().__init__()
         self.bug = bug
         self.per_letter = tf.Variable(-0.5, name="per_letter")
+
+    def contract(self) -> dict[str, Any]:
+        answer: dict[str, Any] = {"translation": [], "score": []}
+        return {
+            "task": "translation",
+            "inputs": [{"name": "source", "kind": "text"}],
+            "answer": "translation",
+            "answer_kind": "text",
+            "score": "score",
+            "detail": "align",
+            "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
+            "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
+            "cut": "source_cut",
+            "signatures": {
+                "serving_default": answer,
+                "align": {
+                    **answer,
+                    "source_pieces": ["source_length"],
+                    "source_length": [],
+                    "source_cut": [],
+                    "target_pieces": ["target_length"],
+                    "target_length": [],
+                    "alignment": ["target_length", "source_length"],
+                },
+            },
+        }
+
+    def signatures(self) -> dict[str, Any]:
+        return {"serving_default": self.translate, "align": self.align}
 
     def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         # Cut, as ours cut what is too long: an alignment grows with the square of the length.
@@ -89,12 +123,20 @@ class TokenizingReverser(Reverser):
         return super().answer(self.back(self.tokenizer.tokenize(source)))
 
 
-def save(model: Reverser, path: Path, align: bool = True) -> Path:
-    """Exports a fake model with both signatures, or without ``align``."""
-    signatures = {"serving_default": model.translate}
-    if align:
-        signatures["align"] = model.align
+def save(
+    model: Any, path: Path, align: bool = True, contract: Mapping[str, Any] | None = None
+) -> Path:
+    """Exports a fake model with its contract, or with another one.
+
+    Without ``align`` that signature is left out of the model, though its contract has it.
+    """
+    signatures = model.signatures()
+    if not align:
+        del signatures["align"]
     tf.saved_model.save(model, str(path), signatures=signatures)
+    file = path / CONTRACT
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(model.contract() if contract is None else contract))
     return path
 
 
@@ -150,10 +192,17 @@ def examples(path: Path, shards: Sequence[Sequence[dict[str, Any]]]) -> Artifact
 
 
 def _example(row: dict[str, Any]) -> tf.train.Example:
+    """A row as CorpusGen writes it; points are flat already."""
     features = tf.train.Features()
     for name, value in row.items():
-        if isinstance(value, int):
-            features.feature[name].int64_list.value.append(value)
-        else:
-            features.feature[name].bytes_list.value.append(value.encode())
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, int):
+                features.feature[name].int64_list.value.append(one)
+            elif isinstance(one, float):
+                features.feature[name].float_list.value.append(one)
+            else:
+                encoded = one if isinstance(one, bytes) else one.encode()
+                features.feature[name].bytes_list.value.append(encoded)
+        if value == []:
+            features.feature[name].float_list.SetInParent()
     return tf.train.Example(features=features)

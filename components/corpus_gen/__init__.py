@@ -1,4 +1,4 @@
-"""Text files become tf.Examples in train, eval and test splits."""
+"""Files of text, numbers, points and images become tf.Examples in splits."""
 
 from __future__ import annotations
 

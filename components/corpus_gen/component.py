@@ -1,4 +1,4 @@
-"""CorpusGen's specification: text files in, tf.Examples in splits out."""
+"""CorpusGen's specification: files in, tf.Examples in splits out."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ class CorpusGenSpec(ComponentSpec):
 
 
 class CorpusGen(base_beam_component.BaseBeamComponent):
-    """Text files become tf.Examples in the splits train, eval and test.
+    """Files become tf.Examples in the splits train, eval and test.
 
     Not one of TFX's ExampleGens, whose drivers open-source Kubeflow Pipelines never runs: the
     cache key is the fingerprint, which the caller takes with ``fingerprint(data)``.
 
     Args:
-        data: the ``data`` section as JSON, with absolute paths.
+        data: the ``data`` section as JSON, with absolute paths, and in ``features`` the task's
+            features as JSON.
         fingerprint: the digest of the files' content.
         code: the digest of this component's code.
 
-    Outputs: ``examples`` (standard Examples: the text features, ``file`` and ``line``) and
+    Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
     ``findings`` (``corpus.json``: rows of each split, what was skipped and repaired, where).
     """
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from components import events
 from components.corpus_gen.formats import Options, read
+from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.records import Encoder, ShardWriter
 from components.corpus_gen.sources import Group
@@ -65,8 +66,9 @@ def convert(
         folder: where the folders of the splits are.
     """
     options = Options.of(data)
+    images = Images(data, decode=True)
     report = Report(index, list(group.files))
-    encode = Encoder(options.features, group.files[0])
+    encode = Encoder(options.features, group.files[0], images)
     names = split.names if split else [group.split]
     writers = {
         name: ShardWriter(os.path.join(folder, f"Split-{name}", f"part-{index:05d}"))
@@ -75,7 +77,7 @@ def convert(
     report.rows = dict.fromkeys(names, 0)
     progress = _Progress(group.files[0])
     try:
-        for line, values in read(group, options, report.problems):
+        for line, values in read(group, options, report.problems, images):
             name = split(values) if split else group.split
             writers[name].write(encode(line, values))
             report.rows[name] += 1

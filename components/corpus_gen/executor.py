@@ -20,6 +20,9 @@ from tfx.types import artifact_utils
 
 from components import events
 from components.corpus_gen.convert import Report, convert
+from components.corpus_gen.fingerprints import named_images
+from components.corpus_gen.formats import Options
+from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Problems
 from components.corpus_gen.records import os_errors
 from components.corpus_gen.sources import Group, resolve
@@ -57,12 +60,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             with os_errors():
                 _make_folders(work, given, split)
                 reports = self._convert_all(groups, data, split, work)
-                _refuse(reports)
+                _refuse(reports, Options.of(data).bad_rows_limit)
                 rows = _rows(reports, split)
                 _write_findings(findings.uri, rows, reports)
                 _publish(work, examples.uri, list(rows))
         except OSError as error:
-            raise _disk_error(error, examples.uri, groups) from error
+            raise _disk_error(error, examples.uri, data, groups) from error
         finally:
             if fileio.exists(work):
                 fileio.rmtree(work)
@@ -122,14 +125,12 @@ def _make_folders(work: str, given: Mapping[str, list[Group]], split: HashedSpli
         fileio.makedirs(os.path.join(work, f"Split-{name}"))
 
 
-def _refuse(reports: list[Report]) -> None:
+def _refuse(reports: list[Report], limit: float) -> None:
     """Raises the one error that the reports add up to, if they do."""
     for report in reports:
         if report.failed:
             raise OSError(*report.failed)
-    problems = _all_problems(reports)
-    if problems.fatal:
-        raise problems.error()
+    _all_problems(reports).refuse(limit)
 
 
 def _all_problems(reports: list[Report]) -> Problems:
@@ -169,7 +170,7 @@ def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> No
         events.emit("warning", node="CorpusGen", text=note)
     content = {
         "rows": rows,
-        "skipped": problems.total("skip"),
+        "skipped": problems.left_out,
         "repaired": problems.total("replace"),
         "files": [{"files": r.files, "rows": r.rows} for r in reports],
         "problems": {
@@ -181,7 +182,9 @@ def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> No
     write_uri(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
 
 
-def _disk_error(error: OSError, uri: str, groups: list[Group]) -> UserError:
+def _disk_error(
+    error: OSError, uri: str, data: Mapping[str, Any], groups: list[Group]
+) -> UserError:
     """What a failed write means to the user."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return UserError(
@@ -189,7 +192,9 @@ def _disk_error(error: OSError, uri: str, groups: list[Group]) -> UserError:
             where=uri,
             remedy="Check the folder's rights, or choose another one with REGARD_HOME.",
         )
-    size = sum(os.path.getsize(path) for group in groups for path in group.files)
+    files = [path for group in groups for path in group.files]
+    files += filter(os.path.isfile, map(Images(data).place, named_images(data, groups)))
+    size = sum(map(os.path.getsize, files))
     folder = uri
     while folder != os.path.dirname(folder) and not os.path.isdir(folder):
         folder = os.path.dirname(folder)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from components.corpus_gen.sources import resolve
+from components.corpus_gen.formats import Options, read
+from components.corpus_gen.images import Images
+from components.corpus_gen.problems import Broken, Problems
+from components.corpus_gen.sources import Group, resolve
 from components.files import atomic_write, sha256_file
 
 
 def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
-    """The digest of every file's content and of which split and side it is for.
+    """The digest of every file's content, of which split and side it is for, and of the images.
+
+    Of images those count that the rows name, wherever they lie, and no others; one that is not
+    there counts, too, since it may come.
 
     Folders do not count (a moved corpus is the same corpus); file names do, since every
     tf.Example carries its own. With a ``cache`` file, a file whose path, size and time of
@@ -26,16 +33,41 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
     known = _load(cache)
     used: dict[str, list[Any]] = {}
     digest = hashlib.sha256()
-    for split, groups in resolve(data).items():
+    given = resolve(data)
+    for split, groups in given.items():
         for group in groups:
-            parts = [split, group.format]
+            parts = [split, group.format, *group.sides]
             for path in group.files:
                 used[path] = _entry(path, known.get(path))
                 parts += [os.path.basename(path), used[path][-1]]
             digest.update(json.dumps(parts).encode())
+    place = Images(data).place
+    for name in named_images(data, [group for groups in given.values() for group in groups]):
+        path = place(name)
+        try:
+            used[path] = _entry(path, known.get(path))
+        except OSError:  # what that means for the row is said when it is read
+            digest.update(json.dumps([name, None]).encode())
+        else:
+            digest.update(json.dumps([name, used[path][-1]]).encode())
     if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
         atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
     return digest.hexdigest()
+
+
+def named_images(data: Mapping[str, Any], groups: Iterable[Group]) -> Iterator[str]:
+    """The paths of the images that rows name, as they stand there, each once."""
+    options = Options.of(data)
+    columns = [i for i, feature in enumerate(options.features) if feature.kind == "image"]
+    seen: set[Any] = {None}
+    for group in groups if columns else ():
+        # A file that cannot be read ends here, and is refused by whoever reads it for its rows.
+        with contextlib.suppress(Broken):
+            for _, values in read(group, options, Problems()):
+                for path in (values[column] for column in columns):
+                    if path not in seen:
+                        seen.add(path)
+                        yield str(path)
 
 
 def _entry(path: str, known: list[Any] | None) -> list[Any]:

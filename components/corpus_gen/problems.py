@@ -50,12 +50,17 @@ class Problems:
     """Counts of problems by kind and action, the first examples of each, and broken files.
 
     Kinds are ``encoding`` (not UTF-8), ``nul`` (a NUL character) and ``row`` (columns, JSON,
-    missing values); actions are ``fail``, ``skip`` and ``replace``.
+    missing values, values that cannot be used); actions are ``fail``, ``skip`` and ``replace``.
+    ``rows`` are all that were read and ``left_out`` those of them that are not used; ``first`` is
+    what was wrong with the first one that was skipped.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[Problem]] = field(default_factory=dict)
     broken: list[Problem] = field(default_factory=list)
+    rows: int = 0
+    left_out: int = 0
+    first: Problem | None = None
 
     def add(self, kind: str, action: str, file: str, line: int, text: str) -> None:
         """Counts one problem of a line, and keeps it if it is among the first."""
@@ -64,6 +69,9 @@ class Problems:
         kept = self.examples.setdefault(key, [])
         if len(kept) < SHOWN:
             kept.append(Problem(file, line, text))
+        # Lines are decoded a block at a time, before their values are looked at.
+        if action == "skip" and (self.first is None or line < (self.first.line or 0)):
+            self.first = Problem(file, line, text)
 
     def merge(self, other: Problems) -> None:
         """Adds the problems of a later file."""
@@ -72,6 +80,9 @@ class Problems:
             kept = self.examples.setdefault(key, [])
             kept.extend(other.examples[key][: SHOWN - len(kept)])
         self.broken.extend(other.broken)
+        self.rows += other.rows
+        self.left_out += other.left_out
+        self.first = self.first or other.first
 
     @property
     def fatal(self) -> bool:
@@ -89,6 +100,29 @@ class Problems:
             first = self.examples[key][0]
             told = f"{counted(count, *_CALLED[kind])} ({_DONE[action]})"
             yield f"{told}; {'first ' if count > 1 else ''}{first.place}: {first.text}"
+
+    def refuse(self, limit: float) -> None:
+        """Ends the run where the corpus cannot be used, or too much of it was skipped.
+
+        Args:
+            limit: the share of the rows, 0..1, that may be left out.
+
+        Raises:
+            UserError: names the first problem and counts the others.
+        """
+        if self.fatal:
+            raise self.error()
+        # Divided and not multiplied: 29 of 100 rows are not more than a limit of 0.29.
+        if self.first is None or self.left_out / self.rows <= limit:
+            return
+        raise UserError(
+            f"{self.left_out:,} of {counted(self.rows, 'row')} "
+            f"({self.left_out / self.rows:.2%}) would be left out; the limit is {limit:.2%}; "
+            f"the first: {self.first.text}",
+            self.first.place,
+            "Mend the files and what reads them (`data.columns`, `data.images`), or raise "
+            "`data.bad_rows_limit`.",
+        )
 
     def error(self) -> UserError:
         """The one error that names the first fatal problem and counts the others."""
@@ -116,4 +150,7 @@ class Problems:
             dict(content["counts"]),
             {key: [Problem(**p) for p in kept] for key, kept in content["examples"].items()},
             [Problem(**p) for p in content["broken"]],
+            content["rows"],
+            content["left_out"],
+            Problem(**content["first"]) if content["first"] else None,
         )

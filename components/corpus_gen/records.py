@@ -1,4 +1,4 @@
-"""tf.Examples in gzip TFRecords, in shards of a bounded number of rows."""
+"""tf.Examples in gzip TFRecords, in shards of bounded size."""
 
 from __future__ import annotations
 
@@ -7,43 +7,80 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 
+from components.corpus_gen.fields import Value
+from components.corpus_gen.images import Images
+from models.tasks.features import Feature
+
 
 class Encoder:
-    """Serialises the rows of one file; the same row always gives the same bytes."""
+    """Serialises the rows of one file; the same row always gives the same bytes.
 
-    def __init__(self, features: Sequence[str], file: str):
+    Args:
+        features: of a row, in order.
+        file: whose base name every row carries.
+        images: gives the bytes of the images that rows name.
+    """
+
+    def __init__(self, features: Sequence[Feature], file: str, images: Images):
         self._features = list(features)
         self._file = os.path.basename(file).encode("utf-8", "replace")
+        self._images = images
 
-    def __call__(self, line: int, values: Sequence[str]) -> bytes:
-        """A tf.Example with the text features, ``file`` (base name) and ``line`` (from 1)."""
+    def __call__(self, line: int, values: Sequence[Value]) -> bytes:
+        """A tf.Example with the features, ``file`` (base name) and ``line`` (from 1).
+
+        An image is its bytes, and the path that named it ``<name>_file``. A feature that is
+        missing is an empty list of its kind.
+
+        Raises:
+            Broken: an image cannot be read any more.
+        """
         example = tf.train.Example()
-        feature = example.features.feature
-        for name, value in zip(self._features, values, strict=True):
-            feature[name].bytes_list.value.append(value.encode("utf-8"))
-        feature["file"].bytes_list.value.append(self._file)
-        feature["line"].int64_list.value.append(line)
+        into = example.features.feature
+        for feature, value in zip(self._features, values, strict=True):
+            self._fill(into, feature, value)
+        into["file"].bytes_list.value.append(self._file)
+        into["line"].int64_list.value.append(line)
         return example.SerializeToString(deterministic=True)
+
+    def _fill(self, into: Any, feature: Feature, value: Any) -> None:
+        items = value if isinstance(value, list) else [] if value is None else [value]
+        if feature.kind == "image":
+            _put(into[feature.name].bytes_list, [self._images.content(path) for path in items])
+            _put(into[f"{feature.name}_file"].bytes_list, [path.encode("utf-8") for path in items])
+        elif feature.kind == "text":
+            _put(into[feature.name].bytes_list, [text.encode("utf-8") for text in items])
+        elif feature.kind == "positions":
+            _put(into[feature.name].int64_list, items)
+        else:
+            _put(into[feature.name].float_list, items)
+
+
+def _put(kept: Any, items: list[Any]) -> None:
+    kept.SetInParent()  # an empty list has a kind, too
+    kept.value.extend(items)
 
 
 class ShardWriter:
     """Writes records into ``<stem>-00000.gz``, ``<stem>-00001.gz``, ...
 
-    A shard has a temporary name until it is whole.
+    A shard has a temporary name until it is whole. It ends at a number of rows, or of bytes
+    before they are packed: nothing can read a part of a gzip file alone.
 
     Raises:
         OSError: the disk is full or the folder cannot be written to.
     """
 
-    def __init__(self, stem: str, rows_per_shard: int = 250_000):
+    def __init__(self, stem: str, rows_per_shard: int = 250_000, bytes_per_shard: int = 1 << 28):
         self._stem = stem
-        self._limit = rows_per_shard
+        self._limits = rows_per_shard, bytes_per_shard
         self._writer: tf.io.TFRecordWriter | None = None
         self._temporary = self._final = ""
-        self._rows = 0
+        self._rows = self._bytes = 0
         self._shards = 0
 
     def write(self, record: bytes) -> None:
@@ -57,7 +94,8 @@ class ShardWriter:
                 self._writer = tf.io.TFRecordWriter(self._temporary, options)
             self._writer.write(record)
         self._rows += 1
-        if self._rows == self._limit:
+        self._bytes += len(record)
+        if self._rows >= self._limits[0] or self._bytes >= self._limits[1]:
             self.close()
 
     def close(self) -> None:
@@ -69,7 +107,7 @@ class ShardWriter:
             writer.close()
             tf.io.gfile.rename(self._temporary, self._final, overwrite=True)
         self._shards += 1
-        self._rows = 0
+        self._rows = self._bytes = 0
 
 
 @contextlib.contextmanager

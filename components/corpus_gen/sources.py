@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.errors import UserError
+from models.tasks.features import Feature
 
 SPLITS = ("train", "eval", "test")
 FORMATS = ("parallel", "tsv", "jsonl", "parquet")
@@ -24,16 +25,20 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class Group:
-    """Files that are read together: one a side for ``parallel``, otherwise a single one."""
+    """Files that are read together: one a side for ``parallel``, otherwise a single one.
+
+    ``sides`` are the names of the features that parallel files hold.
+    """
 
     split: str
     format: str
     files: tuple[str, ...]
+    sides: tuple[str, ...] = ()
 
 
-def features(data: Mapping[str, Any]) -> list[str]:
-    """The names of a row's text features; the first decides a row's split if no other is named."""
-    return list(data.get("features") or ("source", "target"))
+def features(data: Mapping[str, Any]) -> list[Feature]:
+    """The features of a row, in the order of a table's columns."""
+    return [Feature.from_json(content) for content in data["features"]]
 
 
 def resolve(data: Mapping[str, Any]) -> dict[str, list[Group]]:
@@ -41,14 +46,16 @@ def resolve(data: Mapping[str, Any]) -> dict[str, list[Group]]:
 
     Raises:
         UserError: a file or a side is missing, a pattern finds nothing, sides have different
-            numbers of files, or a format cannot be told.
+            numbers of files, or a format cannot be told; there is no folder of images.
     """
     if data.get("train") is None:
         raise UserError(
             "no training files are given",
             where="data.train",
-            remedy="Name them, such as `train: {source: train.en.gz, target: train.de.gz}`.",
+            remedy="Name them, such as `train: train.tsv.gz`.",
         )
+    if data.get("images"):
+        _check_folder(os.path.join(_root(data), os.path.expanduser(data["images"])))
     return {
         split: _groups(data, split, data[split]) for split in SPLITS if data.get(split) is not None
     }
@@ -61,7 +68,7 @@ def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
         raise UserError(
             f"unknown format {wanted!r}", "data.format", f"Choose one of {', '.join(FORMATS)}."
         )
-    root = data.get("root") or "."
+    root = _root(data)
     if isinstance(value, Mapping):
         if wanted not in (None, "parallel"):
             raise UserError(
@@ -71,7 +78,7 @@ def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
             )
         return _parallel(root, split, value, features(data))
     if wanted == "parallel":
-        sides = ", ".join(f"{name}: ..." for name in features(data))
+        sides = ", ".join(f"{feature.name}: ..." for feature in features(data))
         raise UserError(
             "parallel files need a path for each side", key, f"Write `{split}: {{{sides}}}`."
         )
@@ -79,20 +86,25 @@ def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
     return [Group(split, wanted or _format(path, key), (path,)) for path in paths]
 
 
-def _parallel(root: str, split: str, value: Mapping[str, Any], sides: list[str]) -> list[Group]:
+def _parallel(
+    root: str, split: str, value: Mapping[str, Any], wanted: list[Feature]
+) -> list[Group]:
     key = f"data.{split}"
+    names = [feature.name for feature in wanted]
     for name in value:
-        if name not in sides:
-            near = difflib.get_close_matches(str(name), sides, 1)
-            hint = f"Did you mean `{near[0]}`?" if near else f"The sides are {', '.join(sides)}."
+        if name not in names:
+            near = difflib.get_close_matches(str(name), names, 1)
+            hint = f"Did you mean `{near[0]}`?" if near else f"The sides are {', '.join(names)}."
             raise UserError(f"unknown side {name!r}", f"{key}.{name}", hint)
-    for side in sides:
-        if not value.get(side):
+    for feature in wanted:
+        if not value.get(feature.name) and not feature.optional:
+            needed = " and ".join(f.name for f in wanted if not f.optional)
             raise UserError(
-                f"the {side} side is missing: parallel files need {' and '.join(sides)}",
-                where=f"{key}.{side}",
-                remedy=f"Add `{side}: FILE` below `{split}`.",
+                f"the {feature.name} side is missing: parallel files need {needed}",
+                where=f"{key}.{feature.name}",
+                remedy=f"Add `{feature.name}: FILE` below `{split}`.",
             )
+    sides = tuple(name for name in names if value.get(name))
     columns = {side: _paths(root, value[side], f"{key}.{side}") for side in sides}
     counts = {side: len(paths) for side, paths in columns.items()}
     if len(set(counts.values())) > 1:
@@ -100,9 +112,20 @@ def _parallel(root: str, split: str, value: Mapping[str, Any], sides: list[str])
         raise UserError(
             f"the sides have different numbers of files: {told}",
             where=key,
-            remedy="List the files of both sides in the same order.",
+            remedy="List the files of all sides in the same order.",
         )
-    return [Group(split, "parallel", files) for files in zip(*columns.values(), strict=True)]
+    return [Group(split, "parallel", files, sides) for files in zip(*columns.values(), strict=True)]
+
+
+def _root(data: Mapping[str, Any]) -> str:
+    return data.get("root") or "."
+
+
+def _check_folder(path: str) -> None:
+    if os.path.isdir(path):
+        return
+    told = f"{path} is no folder" if os.path.exists(path) else f"no such folder: {path}"
+    raise UserError(told, where="data.images", remedy=_listing(path))
 
 
 def _paths(root: str, value: Any, key: str) -> list[str]:
@@ -173,7 +196,7 @@ def _format(path: str, key: str) -> str:
         raise UserError(
             f"the name {os.path.basename(path)} does not tell its format",
             where=key,
-            remedy="Set `data.format` to tsv, jsonl or parquet, or give parallel files as "
-            "`{source: ..., target: ...}`.",
+            remedy="Set `data.format` to tsv, jsonl or parquet, or give parallel files as a path "
+            "for each side.",
         )
     return SUFFIXES[suffix]

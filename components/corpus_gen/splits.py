@@ -1,14 +1,16 @@
-"""Which split a row belongs to: fixed by its text, on every machine and in every run."""
+"""Which split a row belongs to: fixed by one of its values, on every machine and in every run."""
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
+from array import array
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from components.corpus_gen.sources import features
 from components.errors import UserError
+from models.tasks.features import Feature
 
 
 def normal(text: str) -> str:
@@ -17,15 +19,30 @@ def normal(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def canonical(value: Any) -> str | None:
+    """A text that is the same for values that count as the same; None for none.
+
+    Numbers are compared as tf.Examples hold them, in float32.
+    """
+    if value is None or isinstance(value, str):
+        return value and normal(value)
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, str) for item in items):
+        return "\0".join(map(normal, items))
+    if all(isinstance(item, int) for item in items):
+        return " ".join(map(str, items))
+    return " ".join(map(repr, array("f", items)))
+
+
 class HashedSplit:
-    """Draws a row's split by the hash of one of its texts, so that no such text is in two splits.
+    """Draws a row's split by the hash of one of its values, so that no such value is in two splits.
 
     Rows that come later do not move the ones that are there: a growing corpus keeps its test set.
 
     Args:
         shares: the share of each split, 0..1; what is left is ``train``.
         seed: another seed draws another split.
-        column: which of a row's texts decides, from 0.
+        column: which of a row's values decides, from 0.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int = 0, column: int = 0):
@@ -47,10 +64,10 @@ class HashedSplit:
                 self._limits.append((int(reached * 2**64), name))
         self.names = ["train", *(name for _, name in self._limits)]
 
-    def __call__(self, values: Sequence[str]) -> str:
-        """The split of a row with these texts."""
+    def __call__(self, values: Sequence[Any]) -> str:
+        """The split of a row with these values."""
         # A lone surrogate is no text, but must not stop the split.
-        content = normal(values[self._column]).encode("utf-8", "surrogatepass")
+        content = (canonical(values[self._column]) or "").encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=8, key=self._key)
         drawn = int.from_bytes(digest.digest(), "big")
         for limit, name in self._limits:
@@ -64,14 +81,14 @@ def hashed(data: Mapping[str, Any], given: Collection[str]) -> HashedSplit | Non
 
     Args:
         data: the ``data`` section, whose ``split`` has the shares, the seed, and in ``by`` the
-            feature that decides, or none for the first.
+            feature that decides, or none for the first input.
         given: the splits that have files of their own.
 
     Returns:
         None where every split has files of its own.
 
     Raises:
-        UserError: the shares leave nothing to train on, or no feature is called as ``by`` says.
+        UserError: the shares leave nothing to train on, or ``by`` names no feature that can decide.
     """
     rule = data.get("split") or {}
     default = {"eval": 0.05, "test": 0.05}
@@ -80,10 +97,25 @@ def hashed(data: Mapping[str, Any], given: Collection[str]) -> HashedSplit | Non
     }
     if not shares:
         return None
-    names = features(data)
-    by = rule.get("by") or names[0]
-    if by not in names:
-        raise UserError(
-            f"unknown side {by!r}", where="data.split.by", remedy=f"Choose {' or '.join(names)}."
-        )
-    return HashedSplit(shares, int(rule.get("seed", 0)), names.index(by))
+    column = _deciding(features(data), rule.get("by"))
+    return HashedSplit(shares, int(rule.get("seed", 0)), column)
+
+
+def _deciding(row: Sequence[Feature], by: str | None) -> int:
+    """The place of the feature that decides about a row's split."""
+    names = [feature.name for feature in row]
+    if by is None:
+        inputs = [feature for feature in row if feature.role == "input"]
+        # What is missing is the same in many rows, which would all be in one split.
+        return row.index(next((f for f in inputs if not f.optional), inputs[0]))
+    choices = [feature.name for feature in row if _can_decide(feature)]
+    if by not in choices:
+        told = f"{by} cannot decide about a split" if by in names else f"unknown side {by!r}"
+        raise UserError(told, where="data.split.by", remedy=f"Choose {' or '.join(choices)}.")
+    return names.index(by)
+
+
+def _can_decide(feature: Feature) -> bool:
+    # Of several texts each may be in another row too: they cannot keep rows together.
+    always_one = not feature.several and not feature.optional
+    return feature.kind in ("text", "image") and feature.role != "extra" and always_one

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.corpus_gen.formats import Options, read
+from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.sources import Group, resolve
 from components.corpus_gen.splits import HashedSplit, hashed
@@ -26,7 +27,9 @@ class Survey:
 
 
 def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -> Survey:
-    """Reads every row of every file once, in bounded memory.
+    """Reads every row of every file once, and the beginning of every image.
+
+    In bounded memory, but for tables with several references: of those a file is held at a time.
 
     Args:
         data: the ``data`` section, with absolute paths.
@@ -38,6 +41,7 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
     given = resolve(data)
     split = hashed(data, given)
     options = Options.of(data)
+    images = Images(data)
     problems = Problems()
     names = {*given, *(split.names if split else ())}
     rows = dict.fromkeys(names, 0)
@@ -45,15 +49,14 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
         own = Problems()
         draw = split if group.split == "train" else None
         try:
-            for line, values in read(group, options, own):
+            for line, values in read(group, options, own, images):
                 rows[draw(values) if draw else group.split] += 1
                 if tell is not None and line % _STEP == 0:
                     tell(f"{os.path.basename(group.files[0])}: {line:,} lines")
         except Broken as broken:
             own.broken.append(broken.problem)
         problems.merge(own)
-    if problems.fatal:
-        raise problems.error()
+    problems.refuse(options.bad_rows_limit)
     files = {name: _files(groups) for name, groups in given.items()}
     return Survey(files, checked_rows(rows, problems, split), list(problems.notes()))
 
@@ -74,7 +77,7 @@ def checked_rows(
     empty = [name for name, count in rows.items() if not count]
     if not empty:
         return rows
-    skipped = problems.total("skip")
+    skipped = problems.left_out
     told = f" ({skipped:,} rows were skipped)" if skipped else ""
     if split and any(name in split.names for name in empty):
         raise UserError(

@@ -42,6 +42,15 @@ class Blessing:
         return dataclasses.asdict(self)
 
 
+def undefined(candidate: Mapping[str, Metric]) -> list[Verdict]:
+    """A metric without a value says nothing good: of a model that answers everything alike."""
+    return [
+        Verdict("undefined", False, f"{metric.label} is undefined ({metric.signature})")
+        for metric in candidate.values()
+        if not metric.defined
+    ]
+
+
 def floors(candidate: Mapping[str, Metric], limits: Mapping[str, float]) -> list[Verdict]:
     """Each metric reaches its floor; where lower is better, the floor is a ceiling."""
     verdicts = []
@@ -65,6 +74,9 @@ def not_worse(
     candidate: Metric, production: Metric, tolerance: float, version: str
 ) -> list[Verdict]:
     """The candidate is not worse than the model in production by more than ``tolerance``."""
+    if not production.defined:
+        reason = f"{candidate.label} of {_version(version)} is undefined, so there is no comparison"
+        return [Verdict("production", True, reason)]
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * tolerance
     passed = _at_least(candidate, bound)

@@ -12,7 +12,7 @@ from components.artifacts import Predictions
 from components.evaluator.executor import EvaluatorExecutor
 from components.files import source_digest
 
-SOURCES = ("components/evaluator", "components/predictions.py", "models/metrics.py")
+SOURCES = ("components/evaluator", "components/predictions.py", "models/metrics")
 
 
 class EvaluatorSpec(ComponentSpec):

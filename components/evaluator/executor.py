@@ -15,14 +15,15 @@ from components import events, predictions
 from components.errors import UserError
 from components.evaluator import blessing as rules
 from components.evaluator import scoring
+from components.evaluator.answers import answered, text_files
 from components.files import atomic_write
+from models import metrics
 from models.metrics import Metric
 
 NODE = "Evaluator"
 METRICS = "metrics.json"
 BY_LENGTH = "by_length.json"
 BLESSING = "blessing.json"
-END_OF_SENTENCE = "</s>"
 
 
 class EvaluatorExecutor(BaseExecutor):
@@ -41,25 +42,28 @@ class EvaluatorExecutor(BaseExecutor):
         config = json.loads(exec_properties["config"])
 
         summary = predictions.read_summary(source)
-        tables = {"candidate": _table(source / predictions.CANDIDATE)}
-        if summary["production"]:
-            tables["production"] = _table(source / predictions.PRODUCTION)
-        lengths = [_length(pieces) for pieces in tables["candidate"].pop("source_pieces")]
-        if not lengths:
+        contract = summary["contract"]
+        names = scoring.wanted_metrics(config)
+        looks = any(metrics.looks(name) for name in names)
+        candidate = answered(source / predictions.CANDIDATE, contract, looks)
+        if not candidate.hypotheses:
             raise UserError(
                 "the test split has no rows, so the model cannot be evaluated",
                 remedy="Give `data.test` more rows, or raise `data.split.test`.",
             )
-        for table in tables.values():
-            table.pop("source_pieces", None)
+        models = {"candidate": candidate}
+        if summary["production"]:
+            models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
 
-        names = scoring.wanted_metrics(config)
-        scores = {model: scoring.score(names, table, config) for model, table in tables.items()}
+        scores = {model: scoring.score(names, rows, config) for model, rows in models.items()}
         _write_json(evaluation / METRICS, _metrics(summary, scores))
-        buckets = scoring.by_length(names, lengths, tables, config)
-        _write_json(evaluation / BY_LENGTH, {"unit": "source pieces", "buckets": buckets})
-        atomic_write(evaluation / "hypotheses.txt", _lines(tables["candidate"]["hypothesis"]))
-        atomic_write(evaluation / "references.txt", _lines(tables["candidate"]["reference"]))
+        if contract["size"]:
+            lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
+            buckets = scoring.by_length(names, lengths, models, config)
+            content = {"unit": contract["size"]["unit"], "buckets": buckets}
+            _write_json(evaluation / BY_LENGTH, content)
+        for name, lines in text_files(candidate).items():
+            atomic_write(evaluation / name, "".join(f"{line}\n" for line in lines))
 
         decision = _decide(summary, scores, config)
         _write_json(Path(blessing.uri) / BLESSING, decision.to_dict())
@@ -67,24 +71,13 @@ class EvaluatorExecutor(BaseExecutor):
         events.emit("note", node=NODE, text=decision.sentence)
 
 
-def _table(path: Path) -> dict[str, list]:
-    table = predictions.read(path, ["hypothesis", "reference", "source_pieces"])
-    for column in ("hypothesis", "reference"):
-        table[column] = [scoring.one_line(text) for text in table[column]]
-    return table
-
-
-def _length(pieces: list[str]) -> int:
-    """The pieces of a sentence; the end of sentence is no part of its length."""
-    return len(pieces) - (pieces[-1:] == [END_OF_SENTENCE])
-
-
 def _decide(
     summary: dict[str, Any], scores: dict[str, dict[str, Metric]], config: dict[str, Any]
 ) -> rules.Blessing:
     candidate = scores["candidate"]
     version = summary.get("production_version") or ""
-    verdicts = rules.floors(candidate, config.get("floors", {}))
+    verdicts = rules.undefined(candidate)
+    verdicts += rules.floors(candidate, config.get("floors", {}))
     comparison = config.get("production")
     if comparison and "production" in scores:
         name = comparison["metric"]
@@ -116,10 +109,6 @@ def _mark(blessing: Artifact, blessed: bool) -> None:
     atomic_write(Path(blessing.uri) / name, "")
     value = constants.BLESSED_VALUE if blessed else constants.NOT_BLESSED_VALUE
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, value)
-
-
-def _lines(texts: list[str]) -> str:
-    return "".join(f"{text}\n" for text in texts)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -1,22 +1,13 @@
-"""Metrics of whole tables of predictions, and of their rows by length."""
+"""Metrics of all answers of a model, and of the answers to rows by their length."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.errors import UserError
 from models import metrics
-from models.metrics import Metric
-
-# sacreBLEU's command line reads one sentence a line, so a break inside one must not survive.
-_BREAKS = re.compile(r"\r\n|\r|\n")
-
-
-def one_line(text: str) -> str:
-    """The text with every line break replaced by a space."""
-    return _BREAKS.sub(" ", text)
+from models.metrics import Metric, Rows
 
 
 def wanted_metrics(config: Mapping[str, Any]) -> list[str]:
@@ -26,22 +17,26 @@ def wanted_metrics(config: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys([*config["metrics"], *needed]))
 
 
-def score(
-    names: Sequence[str], table: Mapping[str, list[str]], config: Mapping[str, Any]
-) -> dict[str, Metric]:
-    """The metrics of one table with ``hypothesis`` and ``reference``, by name.
+def score(names: Sequence[str], rows: Rows, config: Mapping[str, Any]) -> dict[str, Metric]:
+    """The metrics of one model's answers, by name.
+
+    Args:
+        names: the metrics.
+        rows: what the model answered and what it should have.
+        config: the ``evaluation`` section.
 
     Raises:
-        UserError: for a metric or tokenizer that there is not, or no rows.
+        UserError: for a metric that there is not, or that cannot judge such answers, for a
+            tokenizer that there is not, or no rows.
     """
+    options = {name: config[name] for name in ("tokenize", "lowercase") if name in config}
     try:
-        found = metrics.compute(
-            names,
-            table["hypothesis"],
-            table["reference"],
-            tokenize=config.get("tokenize", "13a"),
-            lowercase=config.get("lowercase", False),
-        )
+        for name in names:
+            metrics.find(name, rows.answers if rows.hypotheses else None)
+    except ValueError as error:
+        raise UserError(str(error), where="evaluation.metrics") from error
+    try:
+        found = metrics.compute(names, rows, options)
     except ValueError as error:
         raise UserError(str(error), where="evaluation") from error
     return {metric.name: metric for metric in found}
@@ -50,15 +45,15 @@ def score(
 def by_length(
     names: Sequence[str],
     lengths: Sequence[int],
-    tables: Mapping[str, Mapping[str, list[str]]],
+    models: Mapping[str, Rows],
     config: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """The metrics of each model in each bucket of source lengths; empty buckets are left out.
+    """The metrics of each model in each bucket of lengths; empty buckets are left out.
 
     Args:
         names: the metrics.
-        lengths: the source length of each row, in pieces.
-        tables: the predictions of each model, over the same rows.
+        lengths: the length of each row, in the unit of the model's contract.
+        models: the answers of each model, to the same rows.
         config: the ``evaluation`` section; ``length_buckets`` are the upper bounds.
     """
     bounds = [*sorted(config.get("length_buckets", [])), None]
@@ -72,9 +67,8 @@ def by_length(
         ]
         if chosen:
             bucket: dict[str, Any] = {"from": lower, "to": upper, "rows": len(chosen)}
-            for model, table in tables.items():
-                part = {name: [values[row] for row in chosen] for name, values in table.items()}
-                values = score(names, part, config)
+            for model, rows in models.items():
+                values = score(names, rows.take(chosen), config)
                 bucket[model] = {name: metric.value for name, metric in values.items()}
             buckets.append(bucket)
         lower = upper + 1 if upper is not None else lower

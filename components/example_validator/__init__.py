@@ -1,4 +1,4 @@
-"""TFDV's anomalies, and checks of the text next to them."""
+"""TFDV's anomalies, and checks of the rows next to them."""
 
 from __future__ import annotations
 

@@ -31,15 +31,15 @@ class ExampleValidatorSpec(ComponentSpec):
 
 
 class ExampleValidator(base_beam_component.BaseBeamComponent):
-    """Compares the statistics with the schema as TFX does, and reads the texts themselves.
+    """Compares the statistics with the schema as TFX does, and reads the rows themselves.
 
     Args:
         statistics: of StatisticsGen.
         schema: of SchemaGen.
         examples: the examples that the statistics are of.
         checks: JSON of ``data.checks``: each check's limit and action; null leaves one out.
+        features: JSON list of the task's features, each as JSON.
         code: the digest of this component's code.
-        features: JSON list of the two sides' feature names.
 
     Outputs: ``anomalies`` (as TFX's) and ``findings`` (``checks.json``: count, share and first
     examples of every check, with file and line).
@@ -54,8 +54,8 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
         schema: types.BaseChannel,
         examples: types.BaseChannel,
         checks: str,
+        features: str,
         code: str,
-        features: str = '["source", "target"]',
     ):
         super().__init__(
             spec=ExampleValidatorSpec(

@@ -1,4 +1,4 @@
-"""ExampleValidator's work: TFX's executor for the anomalies, one Beam pipeline for the texts."""
+"""ExampleValidator's work: TFX's executor for the anomalies, one Beam pipeline for the rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from components import events
-from components.example_validator.repeats import Packer, compare
+from components.example_validator.repeats import Packer, compare, content
 from components.example_validator.rows import Shard, fetch, find, read
 from components.example_validator.tally import Tally, reference
 from components.example_validator.verdict import findings, refuse, sentence
 from components.files import write_uri
+from models.tasks.features import Feature
 
 _ROW_CHECKS = ("empty_side", "length_ratio", "too_long")
 _REPEATS = ("duplicates", "overlap")
@@ -58,7 +59,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             for name, check in json.loads(exec_properties["checks"]).items()
             if check is not None and name in (*_ROW_CHECKS, *_REPEATS)
         }
-        features = json.loads(exec_properties["features"])
+        features = [Feature.from_json(f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
         tally = self._count(shards, features, checks, uri)
         refs = {
@@ -89,7 +90,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _count(
         self,
         shards: Sequence[Shard],
-        features: Sequence[str],
+        features: Sequence[Feature],
         checks: Mapping[str, Mapping[str, Any]],
         uri: str,
     ) -> Tally:
@@ -126,19 +127,22 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
 
 def _scan(
-    shard: Shard, features: list[str], checks: Mapping[str, Mapping[str, Any]]
+    shard: Shard, features: list[Feature], checks: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Any]:
     """One shard's tally, and its packed hashes on the output ``packed``."""
     tally = Tally()
     packer = Packer(shard.split == "train")
     repeats = any(name in checks for name in _REPEATS)
+    sides = [i for i, feature in enumerate(features) if feature.tokenized]
+    inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
     count = 0
-    for count, (texts, _file, _line) in enumerate(read(shard.path, features), 1):
+    for count, row in enumerate(read(shard.path, features), 1):
         ref = reference(shard.index, count - 1)
-        for name in find(texts, checks):
+        for name in find([row.values[i] for i in sides], checks):
             tally.add(name, ref)
         if repeats:
-            for packed in packer.add(ref, texts):
+            contents = [content(values) for values in row.values]
+            for packed in packer.add(ref, [contents[i] for i in inputs], contents):
                 yield beam.pvalue.TaggedOutput("packed", packed)
     for packed in packer.flush():
         yield beam.pvalue.TaggedOutput("packed", packed)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from components.example_validator.tally import place
+from components.words import counted
+from models.tasks.features import Feature
 
 
 @dataclass(frozen=True)
@@ -20,45 +22,98 @@ class Shard:
     path: str
 
 
-def find(row: Sequence[str], checks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The names of the row checks that find something in the sides of a row.
+class Image(NamedTuple):
+    """An image of a row: the path that named it, and its bytes."""
 
-    ``checks`` are those that are on: ``empty_side``, ``length_ratio`` (characters of the longer
-    side over those of the shorter, which counts as 1 where it is empty) and ``too_long``.
+    path: str
+    content: bytes
+
+
+class Row(NamedTuple):
+    """The values of each feature of a row (empty where it is missing), and where it came from."""
+
+    values: list[list[Any]]
+    file: str
+    line: int
+
+
+def find(sides: Sequence[Sequence[str]], checks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The names of the row checks that find something in the texts of a row.
+
+    Args:
+        sides: the texts of each feature that has one; where it may have several, each is looked
+            at, but the first alone counts for the ratio.
+        checks: those that are on: ``empty_side``, ``length_ratio`` (characters of the longest side
+            over those of the shortest, which counts as 1 where it is empty) and ``too_long``.
     """
-    lengths = [len(text.strip()) for text in row]
-    shortest, longest = min(lengths), max(lengths)
+    lengths = [[len(text.strip()) for text in texts] for texts in sides if texts]
+    if not lengths:
+        return []
+    firsts = [of_side[0] for of_side in lengths]
+    longest = max(map(max, lengths))
     found = []
-    if shortest == 0 and "empty_side" in checks:
+    if "empty_side" in checks and min(map(min, lengths)) == 0:
         found.append("empty_side")
-    if "length_ratio" in checks and longest > checks["length_ratio"]["ratio"] * max(1, shortest):
-        found.append("length_ratio")
+    if "length_ratio" in checks and len(firsts) > 1:
+        ratio = max(firsts) / max(1, min(firsts))
+        if ratio > checks["length_ratio"]["ratio"]:
+            found.append("length_ratio")
     if "too_long" in checks and longest > checks["too_long"]["characters"]:
         found.append("too_long")
     return found
 
 
-def read(
-    path: str, features: Sequence[str], batch: int = 1024
-) -> Iterator[tuple[list[str], str, int]]:
-    """Yields the text features, ``file`` and ``line`` of every row; what is absent is empty."""
-    dataset = tf.data.TFRecordDataset(path, compression_type="GZIP").batch(batch)
-    spec = {name: tf.io.FixedLenFeature([], tf.string, "") for name in (*features, "file")}
-    spec["line"] = tf.io.FixedLenFeature([], tf.int64, 0)
-    for records in dataset:
-        parsed = tf.io.parse_example(records, spec)
-        columns = [
-            [text.decode("utf-8", "replace") for text in parsed[name].numpy()]
-            for name in (*features, "file")
-        ]
-        for *texts, file, line in zip(*columns, parsed["line"].numpy().tolist(), strict=True):
-            yield texts, file, line
+def read(path: str, features: Sequence[Feature], batch: int = 1024) -> Iterator[Row]:
+    """Yields every row of a shard."""
+    if any(feature.kind == "image" for feature in features):
+        batch = 32  # an image can have as many bytes as ten thousand sentences
+    for records in tf.data.TFRecordDataset(path, compression_type="GZIP").batch(batch):
+        for record in records.numpy():
+            stored = tf.train.Example.FromString(record).features.feature
+            values = [_values(stored, feature) for feature in features]
+            (file,) = _texts(stored["file"])
+            (line,) = stored["line"].int64_list.value
+            yield Row(values, file, line)
+
+
+def _values(stored: Any, feature: Feature) -> list[Any]:
+    content = stored[feature.name]
+    if feature.kind == "text":
+        return _texts(content)
+    if feature.kind == "image":
+        paths = _texts(stored[f"{feature.name}_file"])
+        return list(map(Image, paths, content.bytes_list.value))
+    if feature.kind == "positions":
+        return list(content.int64_list.value)
+    return list(content.float_list.value)
+
+
+def _texts(content: Any) -> list[str]:
+    return [text.decode("utf-8", "replace") for text in content.bytes_list.value]
+
+
+def shown(feature: Feature, values: Sequence[Any]) -> str:
+    """The values of a feature as a text for people."""
+    if feature.kind == "text":
+        return " / ".join(values)
+    if feature.kind == "image":
+        return " / ".join(image.path for image in values)
+    if feature.kind == "number":
+        return " ".join(f"{value:g}" for value in values)
+    if feature.kind == "positions":
+        return " ".join(map(str, values))
+    pairs = zip(values[::2], values[1::2], strict=True)
+    points = " ".join(f"({x:g}, {y:g})" for x, y in pairs)
+    return f"{counted(len(values) // 2, 'point')}: {points}" if values else ""
 
 
 def fetch(
-    shards: Sequence[Shard], features: Sequence[str], refs: Iterable[int]
+    shards: Sequence[Shard], features: Sequence[Feature], refs: Iterable[int]
 ) -> dict[int, tuple[list[str], str, int]]:
-    """The rows at the references; a shard is read only as far as its last one."""
+    """What the rows at the references show, with file and line.
+
+    A shard is read only as far as its last one.
+    """
     wanted: dict[int, dict[int, int]] = {}
     for ref in refs:
         shard, row = place(ref)
@@ -66,9 +121,10 @@ def fetch(
     rows = {}
     for shard, by_row in wanted.items():
         last = max(by_row)
-        for number, content in enumerate(read(shards[shard].path, features)):
+        for number, found in enumerate(read(shards[shard].path, features)):
             if number in by_row:
-                rows[by_row[number]] = content
+                values = zip(features, found.values, strict=True)
+                rows[by_row[number]] = [shown(*pair) for pair in values], found.file, found.line
             if number == last:
                 break
     return rows

@@ -15,7 +15,7 @@ _SAYS = {
     "length_ratio": "have sides of very different length",
     "too_long": "are too long",
     "duplicates": "of the training split are there again",
-    "overlap": "of the other splits have a source that is in the training split",
+    "overlap": "of the other splits have inputs that are in the training split",
 }
 
 Rows = Mapping[int, tuple[list[str], str, int]]

@@ -12,14 +12,19 @@ from components.artifacts import Predictions
 from components.files import source_digest
 from components.predictor.executor import PredictorExecutor
 
-SOURCES = ("components/predictor", "components/predictions.py", "serving/saved_model.py")
+SOURCES = (
+    "components/predictor",
+    "components/predictions.py",
+    "models/tasks/features.py",
+    "serving/saved_model.py",
+)
 
 
 class PredictorSpec(ComponentSpec):
     """Examples and a model in, predictions out."""
 
     PARAMETERS = {
-        "task": ExecutionParameter(type=str),
+        "features": ExecutionParameter(type=str),
         "production": ExecutionParameter(type=str),
         "production_version": ExecutionParameter(type=str),
         "batch_size": ExecutionParameter(type=int),
@@ -38,10 +43,10 @@ class Predictor(BaseComponent):
     Args:
         examples: the examples of CorpusGen; the split ``test`` is decoded.
         model: the exported model of the Trainer.
-        task: the name of the task.
+        features: a JSON list of the task's features, each as ``Feature.to_json`` gives it.
         production: the folder of the version in production; empty where there is none.
         production_version: its number, for people.
-        batch_size: sentences decoded together.
+        batch_size: rows decoded together.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -52,7 +57,7 @@ class Predictor(BaseComponent):
         self,
         examples: BaseChannel,
         model: BaseChannel,
-        task: str,
+        features: str,
         production: str = "",
         production_version: str = "",
         batch_size: int = 64,
@@ -62,7 +67,7 @@ class Predictor(BaseComponent):
             PredictorSpec(
                 examples=examples,
                 model=model,
-                task=task,
+                features=features,
                 production=production,
                 production_version=production_version,
                 batch_size=batch_size,

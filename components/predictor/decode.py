@@ -1,23 +1,23 @@
-"""Decodes sentences with an exported model, in batches of about equal length."""
+"""Asks an exported model for rows, in batches of about equal length."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from serving import saved_model
-from serving.saved_model import Answer
-
-SIGNATURE = "align"
+from serving.saved_model import Answer, SavedModelError
 
 
 @dataclasses.dataclass(frozen=True)
 class Decoded:
-    """The answers in the order of the sources, and how long they took."""
+    """The answers in the order of the rows, the model's contract, and how long they took."""
 
     answers: list[Answer]
+    contract: Mapping[str, Any]
     seconds: float
     load_seconds: float
 
@@ -29,41 +29,49 @@ class Decoded:
 
 def decode(
     model: Path,
-    sources: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
     batch_size: int,
     progress: Callable[[int, float], None] = lambda done, seconds: None,
 ) -> Decoded:
-    """Loads a SavedModel and asks its ``align`` signature for every source.
+    """Loads a SavedModel and asks the signature that tells most for every row.
 
-    The longest sentences come first: the largest batch shows at once whether the memory
-    suffices, and the time left is never guessed too short. The order of the result is that of
-    ``sources``. An empty source is decoded like any other.
+    The longest rows come first: the largest batch shows at once whether the memory suffices, and
+    the time left is never guessed too short. The order of the result is that of ``rows``. An
+    empty text is decoded like any other.
 
     Args:
         model: the folder with ``saved_model.pb``.
-        sources: sentences.
-        batch_size: sentences a batch.
-        progress: called after each batch with the sentences done and the seconds spent.
+        rows: the inputs of each, by name.
+        batch_size: rows a batch.
+        progress: called after each batch with the rows done and the seconds spent.
 
     Raises:
-        SavedModelError: the signature or one of its outputs is missing.
+        SavedModelError: the signature or one of its outputs is missing, or the model takes
+            something that the rows do not have.
     """
     started = time.monotonic()
     loaded = saved_model.load(model)
-    function = saved_model.signature(loaded, SIGNATURE)
+    signature = loaded.contract["detail"]
+    loaded.signature(signature)
     load_seconds = time.monotonic() - started
-    order = sorted(range(len(sources)), key=lambda index: (-len(sources[index]), index))
+    for entry in loaded.contract["inputs"]:
+        if rows and entry["name"] not in rows[0]:
+            given = ", ".join(rows[0])
+            raise SavedModelError(f"it takes {entry['name']}, and the rows have {given}")
+    lengths = [_length(row) for row in rows]
+    order = sorted(range(len(rows)), key=lambda index: (-lengths[index], index))
     answers: dict[int, Answer] = {}
     seconds = 0.0
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
         began = time.monotonic()
-        batch = saved_model.ask(function, [sources[index] for index in chosen])
+        batch = loaded.ask(signature, [rows[index] for index in chosen])
         seconds += time.monotonic() - began
         answers.update(zip(chosen, batch, strict=True))
         progress(len(answers), seconds)
-    del loaded  # the signature's variables live only as long as the loaded model
-    return Decoded([answers[index] for index in range(len(sources))], seconds, load_seconds)
+    return Decoded(
+        [answers[index] for index in range(len(rows))], loaded.contract, seconds, load_seconds
+    )
 
 
 def device() -> str:
@@ -71,3 +79,8 @@ def device() -> str:
     import tensorflow as tf
 
     return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+
+
+def _length(row: Mapping[str, Any]) -> int:
+    """About how much work a row is: its characters and points; images are all the same size."""
+    return sum(len(value) for value in row.values() if not isinstance(value, bytes))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ from components import events, predictions
 from components.errors import UserError
 from components.predictions import Row
 from components.predictor.decode import Decoded, decode, device
-from components.predictor.rows import read_rows
-from serving.saved_model import SourceRefused
+from components.predictor.rows import read_rows, test_split
+from models.tasks.features import Feature
+from serving.saved_model import SavedModelError, SourceRefused
 
 NODE = "Predictor"
-SPLIT = "test"
 SECONDS_BETWEEN_EVENTS = 0.5
 
 
@@ -33,30 +35,28 @@ class PredictorExecutor(BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         """Decodes; a production model that fails is reported and left out."""
-        from models import tasks
-
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         folder = Path(artifact_utils.get_single_uri(output_dict["predictions"]))
-        task = tasks.get(exec_properties["task"])
-        rows = read_rows(_split(examples), task.inputs[0], task.reference)
+        features = [Feature.from_json(entry) for entry in json.loads(exec_properties["features"])]
+        rows = read_rows(test_split(examples), features)
+        ask = _Asking(rows, features, int(exec_properties["batch_size"]))
 
-        batch_size = int(exec_properties["batch_size"])
         candidate = Path(path_utils.serving_model_path(model.uri))
         production = exec_properties["production"]
         version = exec_properties["production_version"]
         share = 0.5 if production else 1.0
 
-        decoded = _decode("the new model", candidate, rows, batch_size, 0.0, share)
-        predictions.write(folder / predictions.CANDIDATE, rows, decoded.answers)
+        decoded = ask("the new model", candidate, 0.0, share)
+        predictions.write(folder / predictions.CANDIDATE, features, rows, decoded.answers)
         _tell_cut(decoded)
         models = {"candidate": _speed(candidate, decoded)}
         error = None
         if production:
+            table = folder / predictions.PRODUCTION
             try:
-                beside = _decode(
-                    f"version {version}", Path(production), rows, batch_size, share, 1.0
-                )
+                beside = ask(f"version {version}", Path(production), share, 1.0)
+                predictions.write(table, features, rows, beside.answers)
             # Whatever is wrong with the old model must not keep a new one from being judged.
             except Exception as failure:
                 error = f"{type(failure).__name__}: {failure}"
@@ -67,7 +67,6 @@ class PredictorExecutor(BaseExecutor):
                     f" comparison with it: {_short(error)}",
                 )
             else:
-                predictions.write(folder / predictions.PRODUCTION, rows, beside.answers)
                 models["production"] = _speed(Path(production), beside)
         predictions.write_summary(
             folder,
@@ -78,63 +77,85 @@ class PredictorExecutor(BaseExecutor):
                 "production": production if production and error is None else None,
                 "production_version": version or None,
                 "production_error": error,
-                "batch_size": batch_size,
+                "batch_size": ask.batch_size,
                 "device": device(),
                 "models": models,
+                "contract": decoded.contract,
             },
         )
 
 
-def _split(examples: Artifact) -> str:
-    splits = artifact_utils.decode_split_names(examples.split_names)
-    if SPLIT not in splits:
-        raise UserError(
-            f"there is no {SPLIT!r} split to decode (there are: {', '.join(splits)})",
-            remedy="Give `data.test`, or let `data.split` make one.",
-        )
-    return artifact_utils.get_split_uri([examples], SPLIT)
+class _Asking:
+    """The rows, to be asked of one model and then of another.
 
+    Args:
+        rows: of the test split.
+        features: those of the task.
+        batch_size: rows asked together.
+    """
 
-def _decode(
-    label: str, model: Path, rows: list[Row], batch_size: int, first: float, last: float
-) -> Decoded:
-    """Decodes with progress events whose fraction runs from ``first`` to ``last``."""
-    told = time.monotonic()
+    def __init__(self, rows: list[Row], features: Sequence[Feature], batch_size: int):
+        self.rows, self.batch_size = rows, batch_size
+        inputs = [feature.kind for feature in features if feature.role == "input"]
+        self._noun = "sentences" if inputs == ["text"] else "rows"
+        (self._wanted,) = (f.kind for f in features if f.role == "reference")
+        self._told = 0.0
 
-    def progress(done: int, seconds: float) -> None:
-        nonlocal told
+    def __call__(self, label: str, model: Path, first: float, last: float) -> Decoded:
+        """Decodes with progress events whose fraction runs from ``first`` to ``last``.
+
+        Raises:
+            UserError: a row is longer than the model takes.
+            SavedModelError: the model is not what it should be, or one of another task.
+        """
+        self._told = time.monotonic()
+
+        def progress(done: int, seconds: float) -> None:
+            self._tell(label, done, seconds, first + (last - first) * done / len(self.rows))
+
+        try:
+            decoded = decode(model, [row.inputs for row in self.rows], self.batch_size, progress)
+        except SourceRefused as error:
+            raise UserError(
+                f"the test split cannot be decoded: {error}",
+                where="search.long_source",
+                remedy="Raise search.max_source_length, or let long_source: truncate cut them.",
+            ) from None
+        if (kind := decoded.contract["answer_kind"]) != self._wanted:
+            raise SavedModelError(
+                f"its answers are of the kind {kind}, and the references are {self._wanted}"
+            )
+        return decoded
+
+    def _tell(self, label: str, done: int, seconds: float, fraction: float) -> None:
         now = time.monotonic()
-        if now - told < SECONDS_BETWEEN_EVENTS and done < len(rows):
+        if now - self._told < SECONDS_BETWEEN_EVENTS and done < len(self.rows):
             return
-        told = now
+        self._told = now
         speed = done / seconds if seconds else 0.0
         events.emit(
             "progress",
             node=NODE,
-            text=f"{label}: {done:,} of {len(rows):,} sentences, {speed:,.0f} sentences/s",
-            fraction=first + (last - first) * done / len(rows),
+            text=f"{label}: {done:,} of {len(self.rows):,} {self._noun},"
+            f" {speed:,.0f} {self._noun}/s",
+            fraction=fraction,
             sentences_per_second=round(speed, 1),
         )
 
-    try:
-        return decode(model, [row.source for row in rows], batch_size, progress)
-    except SourceRefused as error:
-        raise UserError(
-            f"the test split cannot be decoded: {error}",
-            where="search.long_source",
-            remedy="Raise search.max_source_length, or let long_source: truncate cut them.",
-        ) from None
-
 
 def _tell_cut(decoded: Decoded) -> None:
-    """Says how many sources the model has not read to their end."""
-    cut = [answer.source_cut for answer in decoded.answers if answer.source_cut]
+    """Says how many rows the model has not read to their end."""
+    cut = [answer.cut for answer in decoded.answers if answer.cut]
     if cut:
+        inputs = [entry["name"] for entry in decoded.contract["inputs"]]
+        noun = f"{inputs[0]}s" if len(inputs) == 1 else "rows"
+        # What is searched for has a score, and the search's section says what is read.
+        limit = "search.max_source_length" if decoded.contract["score"] else "the model reads"
         events.emit(
             "warning",
             node=NODE,
-            text=f"{len(cut):,} of {len(decoded.answers):,} sources are longer than "
-            f"search.max_source_length: {sum(cut):,} pieces were not read",
+            text=f"{len(cut):,} of {len(decoded.answers):,} {noun} are longer than "
+            f"{limit}: {sum(cut):,} pieces were not read",
         )
 
 

@@ -1,15 +1,37 @@
-"""Reads the rows of one split of an Examples artifact."""
+"""Reads the rows of the test split of an Examples artifact."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
+
 from components.errors import UserError
 from components.predictions import Row
+from models.tasks.features import Feature
+
+SPLIT = "test"
 
 
-def read_rows(split: str, source: str, reference: str) -> list[Row]:
+def test_split(examples: Artifact) -> str:
+    """The folder of the split that is decoded.
+
+    Raises:
+        UserError: there is none.
+    """
+    splits = artifact_utils.decode_split_names(examples.split_names)
+    if SPLIT not in splits:
+        raise UserError(
+            f"there is no {SPLIT!r} split to decode (there are: {', '.join(splits)})",
+            remedy="Give `data.test`, or let `data.split` make one.",
+        )
+    return artifact_utils.get_split_uri([examples], SPLIT)
+
+
+def read_rows(split: str, features: Sequence[Feature]) -> list[Row]:
     """Reads ``tf.Example`` records in the order in which they stood in the corpus.
 
     Beam writes a split in any order; the features ``file`` and ``line`` put it right, so that
@@ -17,36 +39,112 @@ def read_rows(split: str, source: str, reference: str) -> list[Row]:
 
     Args:
         split: the folder of the split, with TFRecord files, ``.gz`` or plain.
-        source: the feature to decode.
-        reference: the feature with the right answer.
+        features: those of the task.
+
+    Raises:
+        UserError: the examples lack one of them.
     """
+    rows = [_row(record, features, path) for path, record in _records(split)]
+    return sorted(rows, key=lambda row: (row.file, row.line))
+
+
+def read_images(
+    split: str, names: Sequence[str], chosen: Sequence[int]
+) -> dict[int, dict[str, bytes]]:
+    """The images of some rows, by the numbers that `read_rows` gives them, and by feature.
+
+    Args:
+        split: the folder of the split.
+        names: the features.
+        chosen: numbers of rows.
+    """
+    places = [_place(record) for _, record in _records(split)]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    wanted = {order[row]: row for row in chosen}
+    return {
+        wanted[place]: {name: record[name].bytes_list.value[0] for name in names}
+        for place, (_, record) in enumerate(_records(split))
+        if place in wanted
+    }
+
+
+def _records(split: str) -> Iterator[tuple[Path, Any]]:
     import tensorflow as tf
 
-    rows = []
     for path in sorted(Path(split).iterdir()):
         if path.name.startswith((".", "_")):
             continue
         compression = "GZIP" if path.suffix == ".gz" else ""
         for record in tf.data.TFRecordDataset(str(path), compression).as_numpy_iterator():
-            features = tf.train.Example.FromString(record).features.feature
-            missing = {source, reference} - set(features)
-            if missing:
-                raise UserError(
-                    f"the examples have no feature {sorted(missing)[0]!r}"
-                    f" (they have: {', '.join(sorted(features))})",
-                    where=str(path),
-                )
-            rows.append(
-                Row(
-                    source=_text(features[source]),
-                    reference=_text(features[reference]),
-                    file=_text(features["file"]) if "file" in features else "",
-                    line=features["line"].int64_list.value[0] if "line" in features else 0,
-                )
-            )
-    return sorted(rows, key=lambda row: (row.file, row.line))
+            yield path, tf.train.Example.FromString(record).features.feature
 
 
-def _text(feature: Any) -> str:
-    values = feature.bytes_list.value
+def _row(record: Any, features: Sequence[Feature], path: Path) -> Row:
+    missing = [feature.name for feature in features if feature.name not in record]
+    if missing:
+        raise UserError(
+            f"the examples have no feature {missing[0]!r} (they have: {', '.join(sorted(record))})",
+            where=str(path),
+        )
+    values = {feature.name: _value(record, feature) for feature in features}
+    by_role: dict[str, list[Feature]] = {"input": [], "reference": [], "extra": []}
+    for feature in features:
+        by_role[feature.role].append(feature)
+    (reference,) = by_role["reference"]
+    wanted = values[reference.name]
+    if not reference.several:
+        wanted = [] if wanted is None else [wanted]
+    file, line = _place(record)
+    return Row(
+        inputs={feature.name: values[feature.name] for feature in by_role["input"]},
+        references=wanted,
+        extras={feature.name: values[feature.name] for feature in by_role["extra"]},
+        paths={
+            feature.name: _text(record, f"{feature.name}_file")
+            for feature in features
+            if feature.kind == "image"
+        },
+        file=file,
+        line=line,
+    )
+
+
+def _value(record: Any, feature: Feature) -> Any:
+    """What a row holds of a feature; None where it may be missing and is."""
+    entry = record[feature.name]
+    if feature.kind == "text":
+        texts = [value.decode("utf-8", errors="replace") for value in entry.bytes_list.value]
+        if feature.several:
+            return texts
+        return texts[0] if texts else None if feature.optional else ""
+    if feature.kind == "image":
+        return entry.bytes_list.value[0]
+    if feature.kind == "number":
+        numbers = _numbers(entry.float_list.value)
+        if feature.several:
+            return numbers
+        return numbers[0] if numbers else None
+    if feature.kind == "points":
+        flat = _numbers(entry.float_list.value)
+        points = [list(pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
+        return points if points or not feature.optional else None
+    positions = list(entry.int64_list.value)
+    return positions if positions or not feature.optional else None
+
+
+def _numbers(values: Sequence[float]) -> list[float]:
+    """The shortest numbers that these float32 are: 4.2, and not 4.199999809265137."""
+    import numpy as np
+
+    return np.asarray(values, np.float32).astype(str).astype(float).tolist()
+
+
+def _place(record: Any) -> tuple[str, int]:
+    """The file and the line that a row came from."""
+    line = record["line"].int64_list.value[0] if "line" in record else 0
+    return _text(record, "file"), line
+
+
+def _text(record: Any, name: str) -> str:
+    values = record[name].bytes_list.value if name in record else ()
     return values[0].decode("utf-8", errors="replace") if values else ""

@@ -1,4 +1,4 @@
-"""TFX Transform with the tokenizers inside the graph."""
+"""TFX Transform with the task's preprocessing, and its tokenizers inside the graph."""
 
 from __future__ import annotations
 

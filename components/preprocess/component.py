@@ -1,4 +1,4 @@
-"""Preprocess's specification: TFX Transform with one input more, the tokenizer."""
+"""Preprocess's specification: TFX Transform with one input more, the tokenizer if there is one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PreprocessSpec(standard_component_specs.TransformSpec):
 
     INPUTS = {
         **standard_component_specs.TransformSpec.INPUTS,
-        "tokenizer": ChannelParameter(type=Tokenizer),
+        "tokenizer": ChannelParameter(type=Tokenizer, optional=True),
     }
 
 
@@ -37,11 +37,12 @@ class Preprocess(base_beam_component.BaseBeamComponent):
     Args:
         examples: standard Examples with the splits train, eval and test.
         schema: their schema.
-        tokenizer: what TokenizerTrainer made of them.
-        custom_config: ``task``, and ``code``, the digest of what preprocesses, for the cache.
+        custom_config: ``task``; ``settings``, what its preprocessing depends on beside the
+            examples; and ``code``, the digest of what preprocesses, for the cache.
+        tokenizer: what TokenizerTrainer made of the examples; None for a task without text.
 
-    Outputs: ``transform_graph`` (with the tokenizer in its folder ``tokenizer``) and
-    ``transformed_examples``.
+    Outputs: ``transform_graph`` (with the tokenizer, if there is one, in its folder
+    ``tokenizer``) and ``transformed_examples``.
     """
 
     SPEC_CLASS = PreprocessSpec
@@ -51,8 +52,8 @@ class Preprocess(base_beam_component.BaseBeamComponent):
         self,
         examples: types.BaseChannel,
         schema: types.BaseChannel,
-        tokenizer: types.BaseChannel,
         custom_config: Mapping[str, Any],
+        tokenizer: types.BaseChannel | None = None,
     ):
         transformed = types.Channel(type=standard_artifacts.Examples)
         transformed.matching_channel_name = "examples"

@@ -15,7 +15,10 @@ from components.preprocess.module import TOKENIZER
 
 
 class Executor(transform_executor.Executor):
-    """Runs Transform with the tokenizer's folder in ``custom_config``, then keeps a copy of it."""
+    """Runs Transform with the tokenizer's folder in ``custom_config``, then keeps a copy of it.
+
+    A task without text has no tokenizer, and nothing to copy.
+    """
 
     def Do(
         self,
@@ -25,10 +28,13 @@ class Executor(transform_executor.Executor):
     ) -> None:
         """Writes the graph and the transformed examples."""
         inputs = dict(input_dict)
-        folder = artifact_utils.get_single_uri(inputs.pop("tokenizer"))
+        tokenizer = inputs.pop("tokenizer", None)
+        folder = artifact_utils.get_single_uri(tokenizer) if tokenizer else None
         key = standard_component_specs.CUSTOM_CONFIG_KEY
         config = {**json_utils.loads(exec_properties[key]), TOKENIZER: folder}
         super().Do(inputs, output_dict, {**exec_properties, key: json_utils.dumps(config)})
+        if folder is None:
+            return
         graph = artifact_utils.get_single_uri(
             output_dict[standard_component_specs.TRANSFORM_GRAPH_KEY]
         )

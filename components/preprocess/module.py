@@ -15,13 +15,16 @@ from models import tasks
 
 # The keys of custom_config: what the pipeline sets, and what the executor adds.
 TASK = "task"
+SETTINGS = "settings"
 TOKENIZER = "tokenizer"
 
 
 def preprocessing_fn(inputs: Mapping[str, Any], custom_config: Mapping[str, Any]) -> dict[str, Any]:
     """The task's transformed features of a batch of raw ones; TFX Transform calls it."""
-    tokenizers = load_tokenizers(custom_config[TOKENIZER])
-    return tasks.get(custom_config[TASK]).preprocess(inputs, tokenizers)
+    folder = custom_config[TOKENIZER]
+    tokenizers = load_tokenizers(folder) if folder else {}
+    task = tasks.get(custom_config[TASK])
+    return task.preprocess(inputs, tokenizers, custom_config[SETTINGS])
 
 
 def load_tokenizers(folder: str) -> dict[str, text.SentencepieceTokenizer]:

@@ -12,11 +12,16 @@ from components.artifacts import Predictions
 from components.files import source_digest
 from components.serving_check.executor import ServingCheckExecutor
 
-SOURCES = ("components/serving_check", "components/predictions.py", "serving")
+SOURCES = (
+    "components/serving_check",
+    "components/predictions.py",
+    "components/predictor/rows.py",
+    "serving",
+)
 
 
 class ServingCheckSpec(ComponentSpec):
-    """A model and its predictions in, a blessing out."""
+    """A model, its predictions and what it was asked in, a blessing out."""
 
     PARAMETERS = {
         "tf_serving": ExecutionParameter(type=str),
@@ -27,6 +32,7 @@ class ServingCheckSpec(ComponentSpec):
     INPUTS = {
         "model": ChannelParameter(type=standard_artifacts.Model),
         "predictions": ChannelParameter(type=Predictions),
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
     }
     OUTPUTS = {"blessing": ChannelParameter(type=standard_artifacts.InfraBlessing)}
 
@@ -37,6 +43,7 @@ class ServingCheck(BaseComponent):
     Args:
         model: the exported model of the Trainer.
         predictions: what the Predictor made with it.
+        examples: those that the Predictor read, for what the predictions do not hold: images.
         tf_serving: a JSON list of the server versions whose operations it may use.
         rows: how many real rows are sent.
         timeout_seconds: how long the fresh process may take.
@@ -50,6 +57,7 @@ class ServingCheck(BaseComponent):
         self,
         model: BaseChannel,
         predictions: BaseChannel,
+        examples: BaseChannel,
         tf_serving: str,
         rows: int = 32,
         timeout_seconds: int = 900,
@@ -59,6 +67,7 @@ class ServingCheck(BaseComponent):
             ServingCheckSpec(
                 model=model,
                 predictions=predictions,
+                examples=examples,
                 tf_serving=tf_serving,
                 rows=rows,
                 timeout_seconds=timeout_seconds,

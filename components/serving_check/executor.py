@@ -15,6 +15,7 @@ from components import events, predictions
 from components.errors import UserError
 from components.files import atomic_write
 from components.serving_check.process import run_check
+from components.serving_check.questions import questions
 from serving import ops
 
 NODE = "ServingCheck"
@@ -23,15 +24,10 @@ RESULT = "serving_check.json"
 BLESSED_FILE = "INFRA_BLESSED"
 BLESSED_PROPERTY = "blessed"
 
-TOLERANCES = {"score_absolute": 1e-3, "score_relative": 1e-4, "alignment": 1e-3, "ties": 1 / 16}
+TOLERANCES = {"absolute": 1e-3, "relative": 1e-4, "array": 1e-3, "ties": 1 / 16}
 # The check runs on the CPU. An accelerator multiplies matrices in lower precision (TF32 has ten
 # bits of mantissa), so its answers are the same only to about three digits.
-TOLERANCES_ACCELERATOR = {
-    "score_absolute": 5e-2,
-    "score_relative": 1e-2,
-    "alignment": 5e-2,
-    "ties": 1 / 4,
-}
+TOLERANCES_ACCELERATOR = {"absolute": 5e-2, "relative": 1e-2, "array": 5e-2, "ties": 1 / 4}
 
 
 class ServingCheckExecutor(BaseExecutor):
@@ -50,6 +46,7 @@ class ServingCheckExecutor(BaseExecutor):
             RuntimeError: if the export is wrong: it names the row and the values that differ.
         """
         model = artifact_utils.get_single_instance(input_dict["model"])
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
         answers = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         servers = json.loads(exec_properties["tf_serving"])
@@ -57,7 +54,7 @@ class ServingCheckExecutor(BaseExecutor):
         request = {
             "model": path_utils.serving_model_path(model.uri),
             "servers": servers,
-            "rows": _rows(answers / predictions.CANDIDATE, int(exec_properties["rows"])),
+            "rows": questions(answers, examples, int(exec_properties["rows"])),
             "tolerances": _tolerances(answers),
         }
         result = run_check(request, int(exec_properties["timeout_seconds"]))
@@ -77,16 +74,6 @@ def _check_versions(servers: list[str]) -> None:
             ops.text_ops(server)
         except ValueError as error:
             raise UserError(str(error), where="serving.tf_serving") from error
-
-
-def _rows(path: Path, count: int) -> list[dict[str, Any]]:
-    """Rows spread evenly over the lengths, the shortest and the longest among them."""
-    lengths = [len(pieces) for pieces in predictions.read(path, ["source_pieces"])["source_pieces"]]
-    order = sorted(range(len(lengths)), key=lambda row: (lengths[row], row))
-    if len(order) > count:
-        step = (len(order) - 1) / max(1, count - 1)
-        order = [order[round(index * step)] for index in range(count)]
-    return predictions.rows_at(path, order)
 
 
 def _tolerances(answers: Path) -> dict[str, float]:

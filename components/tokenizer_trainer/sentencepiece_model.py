@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import sentencepiece
 
+from components.tokenizer_trainer.normalization import splitting_rules
 from components.tokenizer_trainer.sentences import LONGEST
+from components.tokenizer_trainer.words import with_words, words_of
 from models.vocabulary import BOS, EOS, PAD, UNK
 
 # The number of threads changes how sums are rounded, and so the pieces; a fixed one makes the
@@ -57,8 +61,41 @@ def train(sentences: Iterable[bytes], settings: Mapping[str, Any]) -> Trained:
     Raises:
         VocabularyTooLarge: ``vocab_limit`` is hard and ``vocab_size`` more than possible.
         VocabularyTooSmall: ``vocab_size`` is less than the characters need.
+        UserError: the file of ``words`` cannot be read.
     """
+    proto = _trained(sentences, settings)
+    if settings["words"] is not None:
+        proto = with_words(proto, words_of(settings["words"]), settings["vocab_size"])
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    ids = range(model.get_piece_size())
+    return Trained(proto, [(model.id_to_piece(i), model.get_score(i)) for i in ids])
+
+
+def _trained(sentences: Iterable[bytes], settings: Mapping[str, Any]) -> bytes:
     proto = io.BytesIO()
+    with _rules(settings) as rules:
+        _train(sentences, settings, rules, proto)
+    return proto.getvalue()
+
+
+@contextlib.contextmanager
+def _rules(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """How SentencePiece's trainer is told the normalization."""
+    name = settings["normalization"]
+    if settings["punctuation"] == "keep":
+        yield {"normalization_rule_name": name}
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as file:
+        file.write(splitting_rules(name))
+        file.flush()
+        yield {"normalization_rule_tsv": file.name}
+
+
+def _train(
+    sentences: Iterable[bytes], settings: Mapping[str, Any], rules: dict[str, Any], proto: IO[bytes]
+) -> None:
+    # Words that are added fill what the corpus leaves of the vocabulary.
+    hard = settings["vocab_limit"] == "hard" and settings["words"] is None
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -66,8 +103,8 @@ def train(sentences: Iterable[bytes], settings: Mapping[str, Any]) -> Trained:
             model_type=settings["type"],
             vocab_size=settings["vocab_size"],
             character_coverage=settings["character_coverage"],
-            hard_vocab_limit=settings["vocab_limit"] == "hard",
-            normalization_rule_name=settings["normalization"],
+            hard_vocab_limit=hard,
+            **rules,
             user_defined_symbols=list(settings["special_pieces"]),
             byte_fallback=settings["byte_fallback"],
             max_sentence_length=LONGEST,
@@ -84,6 +121,3 @@ def train(sentences: Iterable[bytes], settings: Mapping[str, Any]) -> Trained:
         if match := _TOO_SMALL.search(str(error)):
             raise VocabularyTooSmall(int(match[1])) from None
         raise
-    model = sentencepiece.SentencePieceProcessor(model_proto=proto.getvalue())
-    ids = range(model.get_piece_size())
-    return Trained(proto.getvalue(), [(model.id_to_piece(i), model.get_score(i)) for i in ids])

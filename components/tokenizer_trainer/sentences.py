@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-_BATCH = 1024
+# Rows parsed at a time: their images are in memory, too, where they have some.
+_BATCH = 256
 
 # SentencePiece's work on a line without spaces grows with the square of its length.
 LONGEST = 16384
@@ -25,15 +28,23 @@ class Counts:
 
 
 def read(folder: str, features: Sequence[str]) -> Iterator[bytes]:
-    """Yields the UTF-8 text of the features of every tf.Example in a split's folder, in order."""
+    """Yields the UTF-8 texts of the features of every tf.Example in a split's folder, in order."""
     import tensorflow as tf
 
     files = sorted(tf.io.gfile.glob(os.path.join(folder, "*.gz")))
-    spec = {name: tf.io.FixedLenFeature([], tf.string, default_value="") for name in features}
+    # Ragged: a row can have several texts of a feature, or none.
+    spec = {name: tf.io.RaggedFeature(tf.string) for name in features}
     rows = tf.data.TFRecordDataset(files, compression_type="GZIP").batch(_BATCH)
-    for batch in rows.map(lambda records: tf.io.parse_example(records, spec)).as_numpy_iterator():
-        for row in zip(*(batch[name] for name in features), strict=True):
-            yield from row
+    for batch in rows.map(lambda records: tf.io.parse_example(records, spec)):
+        for row in zip(*(_by_row(batch[name]) for name in features), strict=True):
+            for texts in row:
+                yield from texts
+
+
+def _by_row(column: Any) -> Iterator[list[bytes]]:
+    """The texts of each row of a batch."""
+    texts, ends = column.values.numpy().tolist(), column.row_splits.numpy().tolist()
+    return (texts[start:end] for start, end in itertools.pairwise(ends))
 
 
 def sample(sentences: Iterable[bytes], limit: int, seed: int, counts: Counts) -> list[bytes]:

@@ -26,10 +26,10 @@ class Position:
         batches: how many batches are done in all.
         step: how many updates of the weights are done.
         seconds: the time spent on training, over all interruptions.
-        tokens: the target pieces trained on.
+        tokens: the target pieces, or other units of the model, trained on.
         best_step: the step of the best weights.
-        best: the best measure of an evaluation, lower is better: the loss in nats a piece, or
-            minus the BLEU; another one is better only where it is lower by
+        best: the best measure of an evaluation, lower is better: the loss of a unit, or a metric,
+            with a minus where higher is better; another one is better only where it is lower by
             ``early_stop.min_delta``.
         stale: how many evaluations ago that was.
         waited: how many of these the learning rate has waited for, on a plateau.

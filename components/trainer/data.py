@@ -29,7 +29,7 @@ class Batches:
         batch_tokens: the budget of one batch.
         max_length: longer rows are left out, in pieces with EOS.
         seed: of the order.
-        most: only so many rows, always the same, drawn from all of the files.
+        most: only so many transformed rows, always the same, drawn from all of the files.
         fixed_shapes: pad to the bound of a bucket, not only to the longest row of a batch, and
             fill up a bucket's last batch with empty rows, so that XLA compiles once a bucket.
     """
@@ -44,7 +44,7 @@ class Batches:
     fixed_shapes: bool = False
 
     def rows(self, epoch: int | None = None) -> tf.data.Dataset:
-        """Single transformed rows, in the order of the files or, for an epoch, shuffled."""
+        """Single rows to train on, in the order of the files or, for an epoch, shuffled."""
         paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
         if not paths:
             raise FileNotFoundError(f"no transformed examples match {list(self.files)}")
@@ -62,11 +62,14 @@ class Batches:
         # Nothing here is to be tuned, and the tuning thread wakes so rarely that the end of an
         # epoch waits for it, up to a minute.
         options.autotune.enabled = False
-        return (
-            parsed.unbatch()
-            .map(lambda row: {name: _values(value) for name, value in row.items()})
-            .with_options(options)
+        rows = parsed.unbatch().map(
+            lambda row: {name: _values(value) for name, value in row.items()}
         )
+        if self.task.several:
+            rows = rows.flat_map(
+                lambda row: tf.data.Dataset.from_tensor_slices(self.task.spread(row))
+            )
+        return rows.with_options(options)
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
@@ -133,7 +136,10 @@ class Batches:
         bounds, sizes = self.buckets()
         bucket = tf.searchsorted(bounds, lengths[:1], side="right")
         missing = tf.gather(sizes, bucket)[0] - tf.shape(lengths)[0]
-        return {name: tf.pad(part, [[0, missing], [0, 0]]) for name, part in batch.items()}
+        return {
+            name: tf.pad(part, [[0, missing], *[[0, 0]] * (len(part.shape) - 1)])
+            for name, part in batch.items()
+        }
 
     def buckets(self) -> tuple[list[int], list[int]]:
         """Boundaries (exclusive upper lengths) and the rows of a batch in each bucket."""

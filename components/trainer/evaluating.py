@@ -14,9 +14,14 @@ from components import events
 from components.trainer.checkpoint import Checkpoints
 from components.trainer.ema import MovingAverage
 from components.trainer.pulse import NODE, Pulse, summary
+from models import metrics
 from models.schedules import Plateau
+from models.trained import TrainedModel
 
-Decode = Callable[[keras.Model], dict[str, float]]
+Decode = Callable[[TrainedModel], dict[str, float]]
+
+# What an evaluation's entry tells about the training, not about the model.
+_NOT_MEASURED = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second", "train_loss")
 
 
 class Evaluations(keras.callbacks.Callback):
@@ -29,7 +34,7 @@ class Evaluations(keras.callbacks.Callback):
         checkpoints: where the best weights and the snapshots go.
         writer: of TensorBoard's summaries.
         average: whose weights are measured, in place of the model's own.
-        decode: further measures of a model, from its decoded answers (``bleu``).
+        decode: further measures of a model, from its answers (such as ``bleu``).
     """
 
     def __init__(
@@ -73,16 +78,16 @@ class Evaluations(keras.callbacks.Callback):
             "learning_rate": float(self.model.optimizer.learning_rate),
             "tokens_per_second": round(self._speed(), 1),
         }
-        if float(self.model.nll.count):  # nothing has been seen since a resume
+        if float(self.model.plain_loss.count):  # nothing has been seen since a resume
             entry["train_loss"] = self.pulse.loss()
         with self.average.in_place() if self.average else contextlib.nullcontext():
             entry |= self.measure()
             position.history.append(entry)
             self._keep(self._value(entry))
         with self.writer.as_default(step=position.step):
-            for name in ("loss", "perplexity", "accuracy", "bleu"):
-                if name in entry:
-                    tf.summary.scalar(f"eval/{name}", entry[name])
+            for name, value in entry.items():
+                if name not in _NOT_MEASURED:
+                    tf.summary.scalar(f"eval/{name}", value)
         self.writer.flush()
         text = f"epoch {entry['epoch']} · step {position.step} · eval {summary(entry)}"
         events.emit("progress", node=NODE, text=text, **entry)
@@ -90,11 +95,8 @@ class Evaluations(keras.callbacks.Callback):
     def measure(self) -> dict[str, float]:
         """The measures of the model's present weights."""
         results = self.model.evaluate(self.held_out, verbose=0, return_dict=True)
-        loss = float(results["nll"])
         return {
-            "loss": loss,
-            "perplexity": math.exp(min(loss, 50.0)),
-            "accuracy": float(results["accuracy"]),
+            **self.model.measures(results),
             **(self.decode(self.model) if self.decode else {}),
         }
 
@@ -107,8 +109,10 @@ class Evaluations(keras.callbacks.Callback):
 
     def _value(self, entry: Mapping[str, float]) -> float:
         """What evaluations are compared by; lower is better."""
-        by_bleu = (self.training["early_stop"] or {}).get("metric") == "bleu"
-        return -entry["bleu"] if by_bleu else entry["loss"]
+        name = (self.training["early_stop"] or {}).get("metric", "loss")
+        sign = -1 if name != "loss" and metrics.METRICS[name].higher_is_better else 1
+        # Of answers that are all alike there is no correlation: worse than any other.
+        return sign * entry[name] if math.isfinite(entry[name]) else math.inf
 
     def _keep(self, value: float) -> None:
         position = self.position
@@ -139,7 +143,7 @@ class Evaluations(keras.callbacks.Callback):
             self.position.waited, self.position.rate_scale = 0, float(rate.scale)
 
     def _speed(self) -> float:
-        """Target pieces a second since the last evaluation."""
+        """Tokens, or other units, a second since the last evaluation."""
         seconds, tokens = self._since
         self._since = (self.position.seconds, self.position.tokens)
         return (self.position.tokens - tokens) / max(self.position.seconds - seconds, 1e-9)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
 import tensorflow as tf
 import tensorflow_text as text
 
 from components.files import replace_dir
 from models.tasks.base import Task
+from models.trained import TrainedModel
+from serving.saved_model import CONTRACT
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
@@ -28,13 +30,13 @@ def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, 
 
 
 def export(
-    model: keras.Model,
+    model: TrainedModel,
     task: Task,
     config: Mapping[str, Any],
     tokenizers: Mapping[str, Any],
     folder: str | Path,
 ) -> None:
-    """Writes the SavedModel with the task's signatures.
+    """Writes the SavedModel with the task's signatures, and its contract beside it.
 
     The exported model computes in float32 whatever it was trained in, so that its answers do
     not depend on the machine that serves it.
@@ -49,7 +51,11 @@ def export(
     pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     served = task.build(config["model"], {**config["training"], "precision": "float32"}, pieces)
     served.set_weights(model.get_weights())
-    module, signatures = task.served(served, tokenizers, config["search"])
+    exported = task.served(served, tokenizers, config)
     temporary = Path(f"{folder}.tmp")
-    tf.saved_model.save(module, str(temporary), signatures=signatures)
+    tf.saved_model.save(exported.module, str(temporary), signatures=exported.signatures)
+    contract = temporary / CONTRACT
+    contract.parent.mkdir(exist_ok=True)
+    text = json.dumps(exported.contract, indent=2, ensure_ascii=False) + "\n"
+    contract.write_text(text, encoding="utf-8")
     replace_dir(temporary, Path(folder))

@@ -38,7 +38,7 @@ def fit(
         training: the YAML's section ``training``.
         checkpoints: of this training.
         log_dir: for TensorBoard.
-        decode: gives a model's ``bleu``, if that is to be measured.
+        decode: further measures of a model, from its answers, if there are to be any.
 
     Returns:
         Where the training ended; ``finished`` says why.

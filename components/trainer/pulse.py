@@ -13,6 +13,7 @@ import tensorflow as tf
 from components import events
 from components.trainer.checkpoint import Checkpoints, Position
 from components.trainer.ema import MovingAverage
+from models.metrics import METRICS
 
 NODE = "Trainer"
 
@@ -82,18 +83,18 @@ class Pulse(keras.callbacks.Callback):
 
     def count(self) -> None:
         """Brings ``position.tokens`` up to date."""
-        # The metrics' own weights count the real target pieces since the last restart.
-        tokens = float(self.model.nll.count)
+        # The running mean's own weights count the real units since the last restart.
+        tokens = float(self.model.plain_loss.count)
         self.position.tokens += int(tokens - self._tokens_counted)
         self._tokens_counted = tokens
 
     def loss(self) -> float:
-        """The mean loss since the last restart, in nats a piece.
+        """The mean loss of a unit since the last restart.
 
         Raises:
             FloatingPointError: it is no number.
         """
-        loss = float(self.model.nll.result())
+        loss = float(self.model.plain_loss.result())
         if not math.isfinite(loss):
             raise FloatingPointError(
                 f"the loss is {loss} at step {self.position.step}; a lower learning rate, a "
@@ -112,7 +113,7 @@ class Pulse(keras.callbacks.Callback):
         left = self.position.seconds * (1 - fraction) / fraction if fraction > 0.005 else None
         text = (
             f"epoch {self.position.epoch + 1} · step {self.position.step} · "
-            f"{rate:,.0f} tokens/s · loss {loss:.3f}"
+            f"{rate:,.0f} {self.model.unit}/s · loss {loss:.3f}"
         )
         if self.position.history:
             text += f" · eval {summary(self.position.history[-1])}"
@@ -164,8 +165,12 @@ class Saver(keras.callbacks.Callback):
 
 def summary(entry: Mapping[str, float]) -> str:
     """An evaluation in a few words."""
-    text = f"perplexity {entry['perplexity']:.2f}"
-    return text + (f" · BLEU {entry['bleu']:.2f}" if "bleu" in entry else "")
+    name, digits = ("perplexity", 2) if "perplexity" in entry else ("loss", 4)
+    told = [f"{name} {entry[name]:.{digits}f}"]
+    for name in METRICS.keys() & entry.keys():
+        digits = 2 if METRICS[name].scale == 100.0 else 4
+        told.append(f"{METRICS[name].label} {entry[name]:.{digits}f}")
+    return " · ".join(told)
 
 
 def _clock(seconds: float) -> str:

@@ -41,7 +41,8 @@ def run_fn(fn_args: Any) -> None:
     seed(training)
 
     graph = tft.TFTransformOutput(fn_args.transform_graph_path)
-    tokenizers = read_tokenizers(f"{fn_args.transform_graph_path}/tokenizer", task.text_features)
+    texts = task.description.text_features
+    tokenizers = read_tokenizers(f"{fn_args.transform_graph_path}/tokenizer", texts)
     pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     train, held_out = (
         Batches(
@@ -74,8 +75,8 @@ def run_fn(fn_args: Any) -> None:
 
     model = task.build(config["model"], training, pieces)
     pretrained = {}
-    if config["model"]["pretrained"]:
-        pretrained = vectors.apply(model, config["model"], tokenizers)
+    if config["model"].get("pretrained"):
+        pretrained = vectors.apply(model, task, config["model"]["pretrained"], tokenizers)
     compile_model(model, training)
     checkpoints = Checkpoints(config["checkpoints"])
     decode = decoder(held_out, task, config, tokenizers, pieces)

@@ -1,4 +1,4 @@
-"""BLEU of the eval split while training, from answers that are really decoded."""
+"""A metric of the eval split while training, from answers that are really found."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import keras
-
 from components.trainer.data import Batches
 from components.trainer.evaluating import Decode
 from models import metrics
-from models.tasks.base import Task
+from models.tasks.base import Answering, Task
+from models.trained import TrainedModel
 
 
 def decoder(
@@ -21,12 +20,12 @@ def decoder(
     tokenizers: Mapping[str, Any],
     pieces: Mapping[str, int],
 ) -> Decode | None:
-    """What measures a model's ``bleu``, or None where nobody asks for it.
+    """What measures a model by ``early_stop.metric``, or by the task's first metric.
 
-    The answers are those of a model in float32, as the exported one is, found by the task's
-    quick search. The references are the eval split's pieces as text, so what a tokenizer
-    normalises is normalised on both sides: compare the values of one training, not of two
-    corpora.
+    None where nobody asks for it. The answers are those of a model in float32, as the exported
+    one is, found by the task's quick search. References are the eval split's as they are trained
+    on, so what a tokenizer normalises is normalised on both sides: compare the values of one
+    training, not of two corpora.
 
     Args:
         held_out: the eval split.
@@ -36,30 +35,33 @@ def decoder(
         pieces: the size of each text feature's vocabulary.
     """
     training = config["training"]
-    by_bleu = (training["early_stop"] or {}).get("metric") == "bleu"
-    if not training["validation_rows"] and not by_bleu:
+    name = (training["early_stop"] or {}).get("metric", "loss")
+    if not training["validation_rows"] and name == "loss":
         return None
+    name = task.description.metrics[0] if name == "loss" else name
     rows = dataclasses.replace(held_out, most=training["validation_rows"], fixed_shapes=False)
     batches = rows.epoch().cache()
-    twin: keras.Model | None = None
-    answer: Any = None
+    twin: TrainedModel | None = None
+    answer: Answering | None = None
 
-    def decode(model: keras.Model) -> dict[str, float]:
+    def decode(model: TrainedModel) -> dict[str, float]:
         nonlocal twin, answer
         if twin is None:
             exact = training["precision"] == "float32"
             settings = {**training, "precision": "float32"}
             twin = model if exact else task.build(config["model"], settings, pieces)
-            answer = task.validation(twin, tokenizers, config["search"])
+        if answer is None:
+            answer = task.answering(twin, tokenizers, config)
         if twin is not model:
             twin.set_weights(model.get_weights())
-        found: list[str] = []
-        wanted: list[str] = []
+        found: list[Any] = []
+        wanted: list[list[Any]] = []
         for batch in batches:
             hypotheses, references = answer(batch)
             found += hypotheses
             wanted += references
-        (bleu,) = metrics.compute(["bleu"], found, wanted, tokenize=training["validation_tokenize"])
-        return {"bleu": round(bleu.value, 4)}
+        options = {"tokenize": training["validation_tokenize"], "lowercase": False}
+        (metric,) = metrics.compute([name], metrics.Rows(found, wanted), options)
+        return {name: round(metric.value, 4)}
 
     return decode

@@ -13,6 +13,7 @@ from components import events
 from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.text import lines, shorten
 from components.errors import UserError
+from models.tasks.base import Task
 from models.vocabulary import BOS, EOS, PAD, UNK
 
 # SentencePiece's sign for the space before a word.
@@ -22,47 +23,51 @@ _AS_WRITTEN, _WITHOUT_MARK, _IGNORING_CASE, _NOT_FOUND = range(4)
 
 
 def apply(
-    model: Any, settings: Mapping[str, Any], tokenizers: Mapping[str, Any]
+    model: Any, task: Task, pretrained: Mapping[str, Any], tokenizers: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Puts the vectors of ``pretrained`` into the embeddings, and tells how many there were.
 
     A piece has the vector of the word that it is: as it is written in the file, else without the
     mark of a word's start, else ignoring case. The rest keeps its random vectors, scaled to the
-    same standard deviation. An embedding that scales its vectors gets them divided by that
-    factor, so that the layers above see those of the file.
+    same standard deviation, or gets zeros. An embedding that scales its vectors gets them divided
+    by that factor, so that the layers above see those of the file.
 
     Args:
         model: built, and not yet compiled, since frozen embeddings are no part of the training.
-        settings: the YAML's section ``model``.
-        tokenizers: of ``source`` and ``target``.
+        task: says which embedding a file is for.
+        pretrained: the YAML's section ``model.pretrained``: files by key, ``trainable`` and
+            ``others``.
+        tokenizers: one a text feature.
 
     Returns:
-        For each side with a file: ``pieces`` (without the special ones), ``covered``, their
+        For each key with a file: ``pieces`` (without the special ones), ``covered``, their
         ``share``, the numbers found ``as_written``, ``without_mark`` and ``ignoring_case``, and
         ``deviation``, the standard deviation of the file's numbers.
 
     Raises:
         UserError: a file cannot be read, has vectors of another depth, or has none of the pieces.
     """
-    pretrained = settings["pretrained"]
     reports = {}
-    for side, part in (("source", model.encoder), ("target", model.decoder)):
-        path = pretrained[side]
-        if path is None:
+    options = {name: pretrained[name] for name in ("trainable", "others")}
+    for key, path in pretrained.items():
+        if path is None or key in options:
             continue
-        embedding, tokenizer = part.embedding, tokenizers[side]
-        found = find(_pieces(tokenizer), path, embedding.depth)
+        embedding, feature = task.embeddings(model, key)
+        pieces = _pieces(tokenizers[feature])
+        # An embedding may have vectors for more than the pieces, which have no name.
+        pieces += [""] * (embedding.vocabulary - len(pieces))
+        found = find(pieces, path, embedding.depth)
         if not found.rows.any():
             raise UserError(
-                f"none of the {found.asked:,} pieces of the {side} has a vector there",
+                f"none of the {found.asked:,} pieces of the {feature} has a vector there",
                 where=path,
-                remedy=f"Are these words of the language of the {side}, and are there words "
+                remedy=f"Are these words of the language of the {feature}, and are there words "
                 "among the pieces (tokenizer.type)?",
             )
-        reports[side] = found.report()
-        _fill(embedding, found)
-        embedding.trainable = pretrained["trainable"]
-        events.emit("note", node="Trainer", text=_told(side, reports[side]))
+        reports[key] = found.report()
+        _fill(embedding, found, options["others"])
+        embedding.trainable = options["trainable"]
+        events.emit("note", node="Trainer", text=_told(feature, reports[key]))
     return reports
 
 
@@ -218,20 +223,21 @@ def _vector(text: str, path: str, number: int) -> np.ndarray:
     return np.array(cells, np.float32)
 
 
-def _fill(embedding: Any, found: Found) -> None:
-    """Sets the vectors, and gives the others their standard deviation."""
+def _fill(embedding: Any, found: Found, others: str) -> None:
+    """Sets the vectors, and gives the others their standard deviation, or zeros."""
     factor = math.sqrt(embedding.depth) if embedding.scale else 1.0
     vectors = found.vectors / factor
     table = np.asarray(embedding.table).copy()
-    others = table[~found.rows]
+    rest = table[~found.rows]
     # The random ones have a mean of zero, so that a factor is all it takes.
-    scaled = others * (vectors[found.rows].std() / max(float(others.std()), 1e-12))
-    table[~found.rows], table[found.rows] = scaled, vectors[found.rows]
+    factor = vectors[found.rows].std() / max(float(rest.std()), 1e-12)
+    table[~found.rows] = rest * (factor if others == "random" else 0.0)
+    table[found.rows] = vectors[found.rows]
     embedding.table.assign(table)
 
 
-def _told(side: str, report: Mapping[str, Any]) -> str:
+def _told(feature: str, report: Mapping[str, Any]) -> str:
     return (
-        f"word vectors for {report['covered']:,} of {report['pieces']:,} pieces of the {side} "
+        f"word vectors for {report['covered']:,} of {report['pieces']:,} pieces of the {feature} "
         f"({report['share']:.1%}), {report['ignoring_case']:,} of them ignoring case"
     )

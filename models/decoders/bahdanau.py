@@ -69,7 +69,8 @@ class BahdanauDecoder(RecurrentDecoder):
         context, looks = self._look_once(state["cells"][-1][0], seen, state["position"])
         cells, hidden = self._advance(self._scanned(embedded), state["cells"], context)
         new = {"memory": seen, "cells": cells, "position": state["position"] + 1}
-        return self.output_logits(self._read(hidden, embedded, context)), new, looks[0]
+        read = self._read(hidden, embedded, context)
+        return self._written_once(read, embedded, looks[0], seen), new, looks[0]
 
     def _unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool
@@ -92,8 +93,9 @@ class BahdanauDecoder(RecurrentDecoder):
         _, found = scan_steps(step, start, self._scanned(embedded, drops))
         _, hidden, context, _, looks = found
         read = rows_first(self._read(hidden, embedded, context))
-        logits = self.output_logits(self.dropout(read, training=training))
-        return logits, tuple(rows_first(look) for look in looks)
+        read = self.dropout(read, training=training)
+        looks = tuple(rows_first(look) for look in looks)
+        return self._written(read, rows_first(embedded), looks[0], seen), looks
 
     def _read(self, hidden: Any, embedded: Any, context: Any) -> Any:
         """The readout: one product for all steps, since none comes back into the loop."""

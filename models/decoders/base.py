@@ -31,6 +31,11 @@ class Decoder(keras.layers.Layer):
         """Whether alignments are sampled in training, so that their choice has to be rewarded."""
         return False
 
+    @property
+    def copies(self) -> bool:
+        """Whether pieces of the source are copied, so that the memory must have its ``ids``."""
+        return False
+
     def use_embedding(self, layer: TokenEmbedding) -> None:
         """Reads its pieces with the vectors of another part of the model, in its own way.
 

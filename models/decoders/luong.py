@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from models.decoders.recurrent import RecurrentDecoder
+from models.layers.dropouts import Drops
 from models.layers.loops import rows_first, scan_steps
 from models.serialization import register
 
@@ -56,27 +57,31 @@ class LuongDecoder(RecurrentDecoder):
         return state
 
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        now = self._scanned(self.embedding(tokens))
+        embedded = self.embedding(tokens)
+        now = self._scanned(embedded)
         cells, hidden = self._advance(now, state["cells"], state.get("fed"))
         context, looks = self._look_once(hidden, state["memory"], state["position"])
         attentional = self._attentional(context, hidden)
         new = {"memory": state["memory"], "cells": cells, "position": state["position"] + 1}
         if self.input_feeding:
             new["fed"] = attentional
-        return self.output_logits(attentional), new, looks[0]
+        logits = self._written_once(attentional, embedded, looks[0], state["memory"])
+        return logits, new, looks[0]
 
     def _unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool
     ) -> tuple[Any, tuple[Any, ...]]:
+        state = self._begin(memory, training)
+        embedded, drops = self._inputs(tokens, training)
         unroll = self._unroll_fed if self.input_feeding else self._unroll_free
-        attentional, looks = unroll(tokens, self._begin(memory, training), training)
-        return self.output_logits(self.dropout(attentional, training=training)), looks
+        attentional, looks = unroll(embedded, drops, state, training)
+        attentional = self.dropout(attentional, training=training)
+        return self._written(attentional, rows_first(embedded), looks[0], state["memory"]), looks
 
     def _unroll_fed(
-        self, tokens: Any, state: dict[str, Any], training: bool
+        self, embedded: Any, drops: Drops, state: dict[str, Any], training: bool
     ) -> tuple[Any, tuple[Any, ...]]:
         """Recurrence and attention in one loop, since each step needs what the last one saw."""
-        embedded, drops = self._inputs(tokens, training)
         seen = state["memory"]
 
         def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
@@ -92,10 +97,9 @@ class LuongDecoder(RecurrentDecoder):
         return rows_first(attentional), tuple(rows_first(look) for look in looks)
 
     def _unroll_free(
-        self, tokens: Any, state: dict[str, Any], training: bool
+        self, embedded: Any, drops: Drops, state: dict[str, Any], training: bool
     ) -> tuple[Any, tuple[Any, ...]]:
         """The recurrence first, then attention for all steps at once."""
-        embedded, drops = self._inputs(tokens, training)
 
         def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
             new = self._advance(now, carry[0], None, drops)

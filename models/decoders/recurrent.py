@@ -11,6 +11,7 @@ from keras import ops
 from models.attention.attention import Attention
 from models.decoders.base import Decoder
 from models.layers.cells import CELLS
+from models.layers.copying import Copying
 from models.layers.dropouts import NO_DROPS, Drops, drawn, sequence_dropout
 from models.layers.embeddings import TokenEmbedding
 from models.serialization import by_name
@@ -36,13 +37,15 @@ class RecurrentDecoder(Decoder):
         layers: the number of layers.
         cell: a name in ``CELLS``.
         residual: add a layer's input to its output wherever the two are equally deep.
+        pointer_generator: mix in copies of the source's pieces (``Copying``); both sides must have
+            one vocabulary, and there must be attention.
         dropout_type: ``plain``, or ``variational``, which drops the same at all steps, and of the
             states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
         extra: the depth of what the first layer gets at each step beside the embedding.
 
     Raises:
-        ValueError: there is no such cell, dropout type or attention, or no layer; or the
-            embeddings are tied and not as deep as ``units``.
+        ValueError: there is no such cell, dropout type or attention, or no layer; the embeddings
+            are tied and not as deep as ``units``; or there is nothing to copy by.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class RecurrentDecoder(Decoder):
         cell: str = "lstm",
         residual: bool = False,
         dropout_type: str = "plain",
+        pointer_generator: bool = False,
         *,
         extra: int,
         **kwargs: Any,
@@ -77,6 +81,7 @@ class RecurrentDecoder(Decoder):
             "cell": cell,
             "residual": residual,
             "dropout_type": dropout_type,
+            "pointer_generator": pointer_generator,
         }
         policy = self.dtype_policy
         self.units = units
@@ -109,6 +114,15 @@ class RecurrentDecoder(Decoder):
         self.between = keras.layers.Dropout(dropout, dtype=policy)
         self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
         self.make_output(vocabulary, units, tied)
+        if pointer_generator and attention is None:
+            raise ValueError(
+                "A decoder copies what it looks at, and without attention it does not."
+            )
+        self.copying = Copying(dtype=policy, name="copying") if pointer_generator else None
+
+    @property
+    def copies(self) -> bool:
+        return self.copying is not None
 
     @property
     def stochastic(self) -> bool:
@@ -125,6 +139,10 @@ class RecurrentDecoder(Decoder):
         for bridge in self.bridges:
             bridge.build((None, self.settings["final_depth"] or memory_depth))
         self.build_output(self.units)
+        if self.copying is not None:
+            vocabulary = self.settings["vocabulary"]
+            features = (None, None, self.units + self.settings["embedding"])
+            self.copying.build((None, None, vocabulary), None, None, features)
         self.built = True
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
@@ -141,6 +159,8 @@ class RecurrentDecoder(Decoder):
             seen = {"context": context[:, None], "mask": memory["mask"]}
         else:
             seen = self.attention.prepare(memory["values"], memory["mask"])
+        if self.copying is not None:
+            seen["ids"] = memory["ids"]
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
         return {"memory": seen, "cells": cells, "position": position}
 
@@ -206,6 +226,24 @@ class RecurrentDecoder(Decoder):
         query = ops.reshape(query, (batch, -1, self.units))
         context, looks = self._look(query, seen, ops.reshape(position, (batch, -1)), training)
         return _flat(context), tuple(_flat(look) for look in looks)
+
+    def _written(self, hidden: Any, embedded: Any, look: Any, seen: dict[str, Any]) -> Any:
+        """Logits ``[batch, target, vocabulary]`` of what the output layer reads and looked at."""
+        logits = self.output_logits(hidden)
+        if self.copying is None:
+            return logits
+        features = ops.concatenate([hidden, embedded], axis=-1)
+        return self.copying(logits, look, seen["ids"], features)
+
+    def _written_once(self, hidden: Any, embedded: Any, look: Any, seen: dict[str, Any]) -> Any:
+        """``_written`` of one step: all is ``[rows, depth or source]``."""
+        if self.copying is None:
+            return self.output_logits(hidden)
+        batch = ops.shape(seen["mask"])[0]
+        hidden = ops.reshape(hidden, (batch, -1, self.units))
+        embedded = ops.reshape(embedded, (batch, -1, self.settings["embedding"]))
+        look = ops.reshape(look, (batch, -1, ops.shape(look)[-1]))
+        return _flat(self._written(hidden, embedded, look, seen))
 
     def _inputs(self, tokens: Any, training: bool) -> tuple[Any, Drops]:
         """Embeddings as ``[target, batch, depth]``, and the masks of all steps."""

@@ -2,7 +2,12 @@
 
 from models.encoders.recurrent import RecurrentEncoder
 from models.encoders.transformer import TransformerEncoder
+from models.encoders.vectors import VectorsEncoder
 
-ENCODERS = {"recurrent": RecurrentEncoder, "transformer": TransformerEncoder}
+ENCODERS = {
+    "recurrent": RecurrentEncoder,
+    "transformer": TransformerEncoder,
+    "vectors": VectorsEncoder,
+}
 
-__all__ = ["ENCODERS", "RecurrentEncoder", "TransformerEncoder"]
+__all__ = ["ENCODERS", "RecurrentEncoder", "TransformerEncoder", "VectorsEncoder"]

@@ -9,10 +9,9 @@ from keras import ops
 
 from models.layers.cells import CELLS
 from models.layers.dropouts import drawn, sequence_dropout
-from models.layers.embeddings import TokenEmbedding
+from models.layers.embeddings import source_embedding
 from models.layers.loops import scan_steps
 from models.serialization import by_name, register
-from models.vocabulary import PAD
 
 
 @register
@@ -23,7 +22,7 @@ class RecurrentEncoder(keras.layers.Layer):
     Padding never changes a state, so a padded row gives what it gives alone.
 
     Args:
-        vocabulary: the number of source pieces.
+        vocabulary: the number of source pieces; None for an encoder of points.
         embedding: the depth of the embeddings.
         dropout: the share dropped of the input of every layer and of the memory.
         units: the size of a state in one direction.
@@ -37,9 +36,10 @@ class RecurrentEncoder(keras.layers.Layer):
         reverse: read every row from its last piece to its first (Sutskever et al. 2014, §3.3).
             The memory stays in the order of the source.
 
-    Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
-    depth]``, ``mask`` ``[batch, source]`` and ``final_states``, the last states as ``[batch,
-    layers * directions * units]`` for each tensor of a cell's state, the top layer last.
+    Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
+    them → a memory, a dictionary of ``values`` ``[batch, source, depth]``, ``mask`` ``[batch,
+    source]`` and ``final_states``, the last states as ``[batch, layers * directions * units]``
+    for each tensor of a cell's state, the top layer last.
 
     Raises:
         ValueError: there is no such cell or dropout type, or no layer.
@@ -47,7 +47,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary: int,
+        vocabulary: int | None,
         embedding: int = 256,
         dropout: float = 0.0,
         units: int = 256,
@@ -77,7 +77,7 @@ class RecurrentEncoder(keras.layers.Layer):
         # Which of the directions read from the end.
         self.backwards = [reverse, not reverse][: self.directions]
         self.variational = dropout_type == "variational"
-        self.embedding = TokenEmbedding(
+        self.embedding = source_embedding(
             vocabulary,
             embedding,
             0.0 if self.variational else dropout,
@@ -120,7 +120,7 @@ class RecurrentEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
-        mask = ops.not_equal(ids, PAD)
+        mask = self.embedding.mask(ids)
         outputs = self.embedding(ids, training=training)
         dropouts = iter(self.dropouts)
         if self.variational:

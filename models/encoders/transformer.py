@@ -7,11 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.embeddings import TokenEmbedding
+from models.layers.embeddings import source_embedding
 from models.layers.positions import POSITIONS
 from models.layers.transformer import EPSILON, EncoderBlock
 from models.serialization import by_name, register
-from models.vocabulary import PAD
 
 
 @register
@@ -22,7 +21,7 @@ class TransformerEncoder(keras.layers.Layer):
     padded row gives what it gives alone.
 
     Args:
-        vocabulary: the number of source pieces.
+        vocabulary: the number of source pieces; None for an encoder of points.
         embedding: the depth of the embeddings, of every block and of the memory.
         dropout: the share dropped of the embeddings and of what each part of a block gives.
         layers: the number of blocks.
@@ -35,8 +34,9 @@ class TransformerEncoder(keras.layers.Layer):
         attention_dropout: the share dropped of the attention weights.
         activation_dropout: the share dropped inside the feed-forward networks.
 
-    Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
-    embedding]`` (zero at padding) and ``mask`` ``[batch, source]``.
+    Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
+    them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
+    and ``mask`` ``[batch, source]``.
 
     Raises:
         ValueError: a choice that there is not, or ``heads`` does not divide ``embedding``.
@@ -46,7 +46,7 @@ class TransformerEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary: int,
+        vocabulary: int | None,
         embedding: int = 256,
         dropout: float = 0.0,
         layers: int = 6,
@@ -79,7 +79,7 @@ class TransformerEncoder(keras.layers.Layer):
             raise ValueError(f"A Transformer has at least one layer, not {layers}.")
         policy = self.dtype_policy
         # Dropout comes after the positions, so the embedding itself drops nothing.
-        self.embedding = TokenEmbedding(
+        self.embedding = source_embedding(
             vocabulary, embedding, scale=True, dtype=policy, name="embedding"
         )
         self.positions = by_name("positions", POSITIONS, positions)(
@@ -123,7 +123,7 @@ class TransformerEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
-        mask = ops.not_equal(ids, PAD)
+        mask = self.embedding.mask(ids)
         position = ops.arange(ops.shape(ids)[1])[None]
         angles = self.positions.angles(position, self.depth // self.settings["heads"])
         values = self.positions(self.embedding(ids, training=training), position)

@@ -1,4 +1,4 @@
-"""Token embeddings."""
+"""Embeddings: of the pieces of a text, and of points."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from models.serialization import register
+from models.vocabulary import PAD
 
 
 @register
@@ -76,6 +77,10 @@ class TokenEmbedding(keras.layers.Layer):
             vectors = vectors * math.sqrt(self.depth)
         return self.dropout(vectors, training=training)
 
+    def mask(self, ids: Any) -> Any:
+        """Where there is a piece and no padding, ``[batch, length]``."""
+        return ops.not_equal(ids, PAD)
+
     def attend(self, hidden: Any) -> Any:
         """Scores every piece by the product of its vector with a hidden state.
 
@@ -108,3 +113,61 @@ class TokenEmbedding(keras.layers.Layer):
             "dropout": self.rate,
             "scale": self.scale,
         }
+
+
+@register
+class PointEmbedding(keras.layers.Layer):
+    """A vector a point: a linear map of (x, y, 1), with dropout.
+
+    Vinyals et al. 2015, "Pointer Networks", §3, where points go into the network as they are; the
+    1 gives the map an offset, and its place tells padding apart, which gets a vector of zeros.
+
+    Args:
+        depth: the size of a vector.
+        dropout: the share of the numbers set to zero in training.
+
+    Shapes: points ``[batch, length, 3]``, the third number 1, or 0 at padding, which is zero
+    altogether → ``[batch, length, depth]``.
+    """
+
+    def __init__(self, depth: int, dropout: float = 0.0, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.depth, self.rate = depth, dropout
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, points_shape: Any = None) -> None:
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(3, self.depth),
+            # Of points between -1 and 1 the vectors have numbers of that size too.
+            initializer=keras.initializers.VarianceScaling(1.0, "fan_in", "uniform"),
+        )
+        self.built = True
+
+    def call(self, points: Any, training: bool = False) -> Any:
+        vectors = ops.matmul(points, ops.cast(self.kernel, self.compute_dtype))
+        return self.dropout(vectors, training=training)
+
+    def mask(self, points: Any) -> Any:
+        """Where there is a point and no padding, ``[batch, length]``."""
+        return points[..., 2] > 0.5
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "depth": self.depth, "dropout": self.rate}
+
+
+def source_embedding(
+    vocabulary: int | None, depth: int, dropout: float = 0.0, scale: bool = False, **kwargs: Any
+) -> TokenEmbedding | PointEmbedding:
+    """What an encoder reads with: pieces, or points where there is no vocabulary.
+
+    Args:
+        vocabulary: the number of pieces; None for points.
+        depth: the size of a vector.
+        dropout: the share of the numbers set to zero in training.
+        scale: as in ``TokenEmbedding``; the vectors of points are of the right size already.
+        kwargs: further arguments of the layer.
+    """
+    if vocabulary is None:
+        return PointEmbedding(depth, dropout, **kwargs)
+    return TokenEmbedding(vocabulary, depth, dropout, scale, **kwargs)

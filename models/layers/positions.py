@@ -52,6 +52,17 @@ class Positions(keras.layers.Layer):
 
 
 @register
+class NoPositions(Positions):
+    """Tells nothing: what is read is a set, and any order of it gives the same.
+
+    Lee et al. 2019, "Set Transformer", §3.
+    """
+
+    def call(self, vectors: Any, position: Any) -> Any:
+        return vectors
+
+
+@register
 class SinusoidalPositions(Positions):
     """Adds sin(pos / 10000^(2i/d)) to the even numbers of a vector, the cosine to the odd ones.
 
@@ -133,6 +144,7 @@ def rotate(vectors: Any, angles: tuple[Any, Any] | None) -> Any:
 
 POSITIONS: dict[str, type[Positions]] = {
     "learned": LearnedPositions,
+    "none": NoPositions,
     "rotary": RotaryPositions,
     "sinusoidal": SinusoidalPositions,
 }

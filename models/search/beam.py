@@ -170,19 +170,20 @@ def _top(worth: Any, count: int) -> tuple[Any, Any, Any]:
     """The best of ``[batch, size, pieces]``: worth, prefix and piece, each ``[batch, count]``.
 
     They are among the ``count`` pieces that are worth most behind any prefix, and to look for
-    those first leaves a fraction of the numbers to go through for the best.
+    those first leaves a fraction of the numbers to go through for the best. Where the number of
+    pieces is known only at run time there are few.
     """
     size, pieces = ops.shape(worth)[1:]
     some = ops.arange(pieces, dtype="int32")[None]
-    if pieces > count:
+    if worth.shape[-1] is not None and pieces > count:
         _, some = ops.top_k(ops.max(worth, axis=1), count)
         some = ops.cast(some, "int32")
         worth = ops.take_along_axis(worth, some[:, None], axis=2)
-    width = min(pieces, count)
-    worth, at = ops.top_k(ops.reshape(worth, (-1, size * width)), count)
+        pieces = count
+    worth, at = ops.top_k(ops.reshape(worth, (-1, size * pieces)), count)
     at = ops.cast(at, "int32")
-    tokens = ops.take_along_axis(ops.broadcast_to(some, (ops.shape(at)[0], width)), at % width, 1)
-    return worth, at // width, tokens
+    some = ops.broadcast_to(some, (ops.shape(at)[0], pieces))
+    return worth, at // pieces, ops.take_along_axis(some, at % pieces, 1)
 
 
 def _coverage(seen: Any, real: Any) -> Any:

@@ -102,7 +102,10 @@ class SamplingSearch(Search):
         What misses the cut is worth nothing at all, so that no noise lifts it above the rest.
         """
         count = ops.shape(worth)[-1]
-        worth, pieces = ops.top_k(worth, min(self.top_k, count) if self.top_k else count)
+        if self.top_k:
+            known = worth.shape[-1] is not None
+            count = (min if known else ops.minimum)(self.top_k, count)
+        worth, pieces = ops.top_k(worth, count)
         if self.top_p < 1.0:
             probabilities = ops.softmax(worth, axis=-1)
             before = ops.cumsum(probabilities, axis=-1) - probabilities

@@ -1,69 +1,103 @@
-"""What a task says of itself; everything else in Regard is the same for all tasks."""
+"""What a task does; everything else in Regard is the same for all tasks."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-import keras
 import tensorflow as tf
 
+from models.tasks.description import Description
+from models.tasks.served import Served
+from models.trained import TrainedModel
 
-class Task(Protocol):
-    """The seam that a new use of attention implements, in one file.
+# A batch of model inputs → the answers to it, and for each the references.
+Answering = Callable[[Mapping[str, tf.Tensor]], tuple[list[Any], list[list[Any]]]]
+
+
+class Task(ABC):
+    """The seam that a new use of attention implements, in one folder.
+
+    A raw row is preprocessed inside the Transform graph; what comes out is a transformed row.
+    Sections of the YAML are given as plain mappings.
 
     Attributes:
-        name: as in the YAML.
-        features: the columns of the raw data, in order.
-        text_features: those of them that a tokenizer is trained for.
-        inputs: the features that the served model takes.
-        reference: the feature that holds the right answer.
+        description: what the task says of itself without TensorFlow.
+        several: whether a transformed row makes several rows to train on (see ``spread``).
     """
 
-    name: str
-    features: tuple[str, ...]
-    text_features: tuple[str, ...]
-    inputs: tuple[str, ...]
-    reference: str
+    description: Description
+    several: bool = False
 
+    @abstractmethod
     def preprocess(
-        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any]
+        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Raw columns → the features that are trained on; runs inside the Transform graph."""
+        """Raw features → the features that are trained on; runs inside the Transform graph.
 
+        Args:
+            inputs: a batch of the raw features, dense or sparse.
+            tokenizers: one a text feature.
+            settings: what ``description.preprocessing`` gave.
+        """
+
+    def spread(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+        """One transformed row → the rows that are trained on, stacked: ``[n, ...]`` or ragged."""
+        return {name: value[None] for name, value in features.items()}
+
+    @abstractmethod
     def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The length of one transformed row, by which rows are put into buckets; int32."""
+        """The length of one row to train on, by which rows are put into buckets; int32."""
 
+    @abstractmethod
     def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Whether a transformed row can be trained on at all (no side is empty); bool."""
+        """Whether a row can be trained on at all (no side is empty); bool."""
 
+    @abstractmethod
     def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """One transformed row → what the model's ``call`` takes, before padding."""
+        """One row to train on → what the model's ``call`` takes, before padding with zeros."""
 
+    @abstractmethod
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
-    ) -> keras.Model:
+    ) -> TrainedModel:
         """The model, with its weights made.
 
         Args:
-            model: the YAML's section ``model``.
-            training: the YAML's section ``training``; its ``precision`` and its losses matter.
+            model: the section ``model``.
+            training: the section ``training``; its ``precision`` and its losses matter.
             pieces: the size of each text feature's vocabulary.
         """
 
-    def validation(
-        self, model: keras.Model, tokenizers: Mapping[str, Any], search: Mapping[str, Any]
-    ) -> Callable[[Mapping[str, tf.Tensor]], tuple[list[str], list[str]]]:
-        """What decodes a batch of model inputs while training: hypotheses and references, as text.
+    def embeddings(self, model: Any, key: str) -> tuple[Any, str]:
+        """Where the word vectors of ``model.pretrained.<key>`` go.
+
+        Returns:
+            The embedding layer, and the text feature whose pieces it has vectors for.
+        """
+        raise TypeError(f"the task {self.description.name} reads no word vectors")
+
+    @abstractmethod
+    def answering(
+        self, model: Any, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> Answering:
+        """What answers batches of model inputs while training, quickly rather than best.
 
         Args:
             model: in float32; its weights change between two calls.
             tokenizers: one a text feature.
-            search: the YAML's section ``search``, whose greatest lengths hold; the search
-                itself is a quick one.
+            config: the sections ``model`` and ``search``.
         """
 
+    @abstractmethod
     def served(
-        self, model: keras.Model, tokenizers: Mapping[str, Any], search: Mapping[str, Any]
-    ) -> tuple[tf.Module, dict[str, Callable[..., Any]]]:
-        """What is exported: a module that owns all it needs, and its signatures."""
+        self, model: Any, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> Served:
+        """What is exported.
+
+        Args:
+            model: trained, in float32.
+            tokenizers: one a text feature.
+            config: the sections ``model`` and ``search``.
+        """

@@ -10,6 +10,7 @@ import tensorflow as tf
 from models.search import SEARCHES, Hypotheses
 from models.seq2seq import Seq2Seq
 from models.serialization import by_name
+from models.tasks.served import Served
 from models.vocabulary import EOS, PAD
 
 
@@ -56,6 +57,38 @@ class ServedText(tf.Module):
                 f"Unknown long_source {self._limits['long_source']!r}. Choices: refuse, truncate."
             )
         self._search = by_name("search", SEARCHES, settings.pop("type"))(**settings)
+
+    def served(self, task: str) -> Served:
+        """The whole export; ``task`` is the name of the task that it is for."""
+        answer: dict[str, list[str | None]] = {"translation": [], "score": []}
+        outputs = {
+            "serving_default": answer,
+            "align": {
+                **answer,
+                "source_pieces": ["source_length"],
+                "source_length": [],
+                "source_cut": [],
+                "target_pieces": ["target_length"],
+                "target_length": [],
+                "alignment": ["target_length", "source_length"],
+            },
+            "n_best": {"translations": [None], "log_probabilities": [None], "scores": [None]},
+        }
+        signatures = self.signatures()
+        contract = {
+            "task": task,
+            "inputs": [{"name": "source", "kind": "text"}],
+            "answer": "translation",
+            "answer_kind": "text",
+            "score": "score",
+            "detail": "align",
+            # The end of sentence is no part of a text's length.
+            "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
+            "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
+            "cut": "source_cut",
+            "signatures": {name: outputs[name] for name in signatures},
+        }
+        return Served(self, signatures, contract)
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
         """What the exported model can be asked; ``n_best`` only where there is more than one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -14,22 +15,24 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+TaskOption = Annotated[str, typer.Option("--task", metavar="TASK", help="Of which task.")]
+
 
 @app.command()
-def reference() -> None:
+def reference(task: TaskOption = "translation") -> None:
     """Print every key with its meaning and its default, as YAML.
 
     [bold]Example[/bold]
 
-      regard config reference > mine.yaml
+      regard config reference --task translation > mine.yaml
     """
     from pipeline.config import reference as text
 
-    sys.stdout.write(text().rstrip("\n") + "\n")
+    sys.stdout.write(text(_checked(task)).rstrip("\n") + "\n")
 
 
 @app.command()
-def schema() -> None:
+def schema(task: TaskOption = "translation") -> None:
     """Print the JSON schema, for editors that check and complete YAML.
 
     [bold]Example[/bold]
@@ -38,4 +41,14 @@ def schema() -> None:
     """
     from pipeline.config import schema as content
 
-    terminal.print_json(content())
+    terminal.print_json(content(_checked(task)))
+
+
+def _checked(task: str) -> str:
+    from components.errors import UserError
+    from models.tasks import TASKS
+    from pipeline.config.errors import suggest
+
+    if task not in TASKS:
+        raise UserError(f"there is no task {task!r}{suggest(task, TASKS)}", where="--task")
+    return task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,10 +35,26 @@ def generate(
         ),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(help="How many pairs.", show_default="the data set's own")
+        int | None, typer.Option(help="How many rows.", show_default="the data set's own")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same data.", show_default="17")
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW-HIGH",
+            help="How many points a row to train on has, for data sets of points.",
+            show_default="the data set's own",
+        ),
+    ] = None,
+    test_sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...",
+            help="How many points the rows to test on have, equally many rows of each.",
+            show_default="the data set's own",
+        ),
     ] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -46,12 +63,14 @@ def generate(
     [bold]Example[/bold]
 
       regard data generate quickstart
+      regard data generate hull --sizes 5-20
     """
     from pipeline import datasets
 
-    options = {"rows": rows, "seed": seed}
+    options = {"rows": rows, "seed": seed, "sizes": sizes, "test_sizes": test_sizes}
     options = {key: value for key, value in options.items() if value is not None}
     make = datasets.generator(name)
+    _check_options(make, name, options)
     _make(make, name, out or Workspace.from_environment().data(name), as_json, options)
 
 
@@ -90,6 +109,18 @@ def list_datasets(as_json: terminal.JsonOption = False) -> None:
         return
     for entry in known:
         terminal.out().print(f"regard data {entry['command']} {entry['name']}", soft_wrap=True)
+
+
+def _check_options(make: Any, name: str, options: dict[str, Any]) -> None:
+    """Refuses options that the data set does not have, such as sizes of what are no points."""
+    from components.errors import UserError
+
+    known = inspect.signature(make).parameters
+    for key in options:
+        if key not in known:
+            option = f"--{key.replace('_', '-')}"
+            remedy = f"Leave out {option}; it is for data sets of points: hull, sorting, tours."
+            raise UserError(f"{name} has no sizes", where=option, remedy=remedy)
 
 
 def _fetched_to(name: str) -> Path:

@@ -1,11 +1,12 @@
-"""``regard predict``: answers of a model, for texts or for lines from standard input."""
+"""``regard predict``: answers of a model, for arguments or for lines from standard input."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,8 +29,10 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="TEXT",
-            help="Without texts, or with -: lines from standard input. "
-            "Texts that begin with a dash go behind --.",
+            help="What the model takes: a text, the path of an image, or points as JSON; of a "
+            "model with several inputs so many TEXTs make a row. Without any, or with -: lines "
+            "from standard input, inputs separated by tabs. Texts that begin with a dash go "
+            "behind --.",
         ),
     ] = None,
     align: Annotated[
@@ -41,7 +44,7 @@ def predict(
         typer.Option(metavar="DIR", help="The registry.", show_default="$REGARD_HOME/registry"),
     ] = None,
 ) -> None:
-    """Answer texts, or the lines of standard input: one answer a line, in order.
+    """Answer what is given, or the lines of standard input: one answer a line, in order.
 
     [bold]Examples[/bold]
 
@@ -50,9 +53,12 @@ def predict(
       regard predict quickstart@1 "Friday, 20 November 2026" --align
 
       regard predict translation < sentences.en > sentences.de
+
+      regard predict similarity "A man plays a guitar." "Someone makes music."
     """
     from components.registry import Registry
     from pipeline import predicting
+    from pipeline.typed_rows import Reader
     from pipeline.workspace import Workspace
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
@@ -61,29 +67,56 @@ def predict(
     width = console.width
     ascii_only = not console.encoding.startswith("utf")
     with predicting.quiet() as out:
-        translator = predicting.Translator(path)
+        loaded = predicting.Model(path)
+        if align and not as_json:
+            _refuse_pictures(loaded.contract)
+        reader = Reader(loaded.contract)
         if given:
-            lines = predicting.batches(given)
+            rows = predicting.batches(reader.arguments(given))
         else:
             # A file object of our own: the reading thread may sit in it when the process ends.
-            lines = predicting.stream_batches(open(os.dup(0), "rb"))  # noqa: SIM115
-        for source, answer in translator.answers(lines, align=align):
+            rows = reader.lines(predicting.stream_batches(open(os.dup(0), "rb")))  # noqa: SIM115
+        for row, answer in loaded.answers(rows, align=align):
             if as_json:
-                text = json.dumps(predicting.as_dict(source, answer), ensure_ascii=False)
+                fields = predicting.as_dict(row, answer, loaded.contract)
+                text = json.dumps(fields, ensure_ascii=False)
             else:
-                text = _with_table(answer, width, ascii_only)
+                text = (
+                    _with_table(answer, width, ascii_only) if align else predicting.one_line(answer)
+                )
             out.write(f"{text}\n")
             out.flush()
 
 
+def _refuse_pictures(contract: Mapping[str, Any]) -> None:
+    """Raises a `UserError` where a table cannot show where the model looked."""
+    from components.errors import UserError
+
+    looks = contract["looks"]
+    if looks is None:
+        raise UserError(
+            "this model does not tell where it looked",
+            where="--align",
+            remedy="Leave it out, or add --json for all that the model tells.",
+        )
+    kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
+    if looks["columns"] in kinds:
+        kind = {"image": "an image"}.get(kinds[looks["columns"]], kinds[looks["columns"]])
+        raise UserError(
+            f"this model looks at {kind}, which a table of pieces cannot show",
+            where="--align",
+            remedy="--picture draws where it looked; --align --json gives the numbers.",
+        )
+
+
 def _with_table(answer: Answer | None, width: int, ascii_only: bool) -> str:
-    """The answer, and below it where the model looked, if that was asked for."""
+    """The answer, and below it where the model looked."""
     from pipeline import alignment_table, predicting
 
     text = predicting.one_line(answer)
-    if answer is None or answer.alignment is None:
+    if answer is None:
         return text
-    rows = alignment_table.draw(
-        answer.source_pieces, answer.target_pieces, answer.alignment, width, ascii_only
-    )
+    looks, outputs = answer.contract["looks"], answer.outputs
+    sides = outputs[looks["columns"]], outputs[looks["rows"]]
+    rows = alignment_table.draw(*sides, outputs[looks["weights"]], width, ascii_only)
     return "\n".join([text, *rows, ""])

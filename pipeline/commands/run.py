@@ -151,13 +151,13 @@ def _run_locked(
 ) -> int:
     from components.files import atomic_write
     from pipeline import live, outcome, summary
-    from pipeline.nodes import NODES
+    from pipeline.nodes import nodes_of
     from pipeline.progress import Progress
     from pipeline.runners import supervise
 
     atomic_write(run.config, resolved_yaml(config))
     started = time.monotonic()
-    state = Progress(NODES)
+    state = Progress(nodes_of(bool(config.description.text_features)))
     console = terminal.err() if request.as_json else terminal.out()
     with live.open_view(console, f"{config.name}  run {run.id}", str(run.log)) as view:
         ending = supervise.supervise(

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from components.errors import UserError
+from models.settings.base import Section
 from pipeline.compare.agreement import disagreements
 from pipeline.compare.members import Comparison, Member
 from pipeline.compare.tree import Tree, expanded, merged, part
 from pipeline.config import Config, load, loading
-from pipeline.config.base import Section
-from pipeline.config.checks import impossible
 from pipeline.config.document import Document
 from pipeline.config.errors import problems
+from pipeline.config.loading import checked
 from pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
@@ -151,11 +151,8 @@ def _comparison(name: str, trees: dict[str, Tree], workspace: Workspace) -> Comp
 
 def _checked(tree: Tree) -> tuple[Config | None, list[str]]:
     value = {**tree.value, "name": "x"}  # a base needs no name, and the pipeline gets another
-    try:
-        config = Config.model_validate(value)
-    except ValidationError as error:
-        return None, [f"{tree.place(p.path)}{p.message}" for p in problems(error, Config, value)]
-    return config, [f"{tree.place(p.path)}{p.message}" for p in impossible(config)]
+    config, wrong = checked(value)
+    return config, [f"{tree.place(p.path)}{p.message}" for p in wrong]
 
 
 def _ready(config: Config, tree: Tree, pipeline: str, workspace: Workspace) -> Config:
@@ -164,15 +161,19 @@ def _ready(config: Config, tree: Tree, pipeline: str, workspace: Workspace) -> C
     def folder(*path: str) -> Path:
         return Path(os.path.abspath(tree.place(path).file)).parent
 
-    model, pretrained = config.model, config.model.pretrained
+    model, pretrained = config.model, getattr(config.model, "pretrained", None)
     if pretrained is not None:
         resolved = pretrained.resolved(folder("model", "pretrained"))
         model = model.model_copy(update={"pretrained": resolved})
+    tokenizer = config.tokenizer
+    if tokenizer is not None:
+        tokenizer = tokenizer.resolved(folder("tokenizer", "words"))
     gate: dict[str, Any] = {"floors": {}, "production": None}
     return config.model_copy(
         update={
             "name": pipeline,
             "data": config.data.resolved(folder("data", "root")),
+            "tokenizer": tokenizer,
             "model": model,
             "evaluation": config.evaluation.model_copy(update=gate),
             "serving": config.serving.model_copy(update={"registry": str(workspace.registry)}),

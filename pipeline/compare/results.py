@@ -12,7 +12,7 @@ from components import events, predictions
 from components.files import sha256_file
 from pipeline import runs
 from pipeline.compare.members import Comparison, Member
-from pipeline.config import Config
+from pipeline.config import Config, restored
 from pipeline.nodes import NODES
 from pipeline.progress import DONE, Progress
 from pipeline.runs import Run
@@ -81,8 +81,8 @@ def _digest(run: Run) -> str | None:
 
     try:
         content = yaml.safe_load(run.config.read_text(encoding="utf-8"))
-        return Config.model_validate(content).digest(*_SECTIONS)
-    except (OSError, ValueError, yaml.YAMLError):
+        return restored(content).digest(*_SECTIONS)
+    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
         return None
 
 

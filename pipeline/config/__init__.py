@@ -1,7 +1,7 @@
 """One YAML file a pipeline: read, checked, documented."""
 
-from pipeline.config.loading import load
+from pipeline.config.loading import load, restored
 from pipeline.config.reference import reference, schema
-from pipeline.config.sections import FEATURES, Config
+from pipeline.config.sections import Config, config_of
 
-__all__ = ["FEATURES", "Config", "load", "reference", "schema"]
+__all__ = ["Config", "config_of", "load", "reference", "restored", "schema"]

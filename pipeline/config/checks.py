@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from models.metrics import METRICS, unusable
+from models.metrics import METRICS, judging, unusable
+from models.settings.base import Path, Problem
+from models.tasks.features import Feature
 from pipeline.config.data import Data, format_of
-from pipeline.config.document import Problem
-from pipeline.config.errors import suggest
-from pipeline.config.model_checks import impossible_model
+from pipeline.config.errors import show, suggest
+from pipeline.config.evaluation import Evaluation
 from pipeline.config.sections import Config
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training_checks import impossible_training
@@ -20,13 +21,14 @@ _BYTES = 256
 def impossible(config: Config) -> Iterator[Problem]:
     """Yields what cannot work together, each with the key that is most likely to be changed."""
     yield from _data(config.data, config.features)
-    yield from _tokenizer(config.tokenizer)
-    yield from impossible_model(config)
+    if config.tokenizer is not None:
+        yield from _tokenizer(config.tokenizer)
+    yield from config.description.problems(config)
     yield from impossible_training(config)
     yield from _evaluation(config)
 
 
-def _data(data: Data, features: tuple[str, ...]) -> Iterator[Problem]:
+def _data(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:
     for one, other in (("eval", "test"), ("test", "eval")):
         if getattr(data, one) is not None and getattr(data, other) is None:
             message = f"data.{one} needs data.{other} too; or leave both out and use data.split"
@@ -41,7 +43,19 @@ def _data(data: Data, features: tuple[str, ...]) -> Iterator[Problem]:
         total = data.split.eval + data.split.test
         message = f"eval and test take {total:g} of the rows, which leaves none to train on"
         yield Problem(("data", "split"), message)
-    sides = "{" + ", ".join(f"{side}: path" for side in features) + "}"
+    wanted = [feature.name for feature in features if not feature.optional]
+    sides = "{" + ", ".join(f"{side}: path" for side in wanted) + "}"
+    if data.images is not None and not any(feature.kind == "image" for feature in features):
+        yield Problem(("data", "images"), "this task reads no images; leave it out")
+    if data.split is not None and data.split.by is not None:
+        deciding = [
+            f.name
+            for f in features
+            if f.kind in ("text", "image") and f.role != "extra" and not (f.several or f.optional)
+        ]
+        if data.split.by not in deciding:
+            message = f"{data.split.by} is no feature that can decide"
+            yield Problem(("data", "split", "by"), message + suggest(data.split.by, deciding))
     for name, files in data.parts().items():
         path = ("data", name)
         kind = data.format or format_of(files)
@@ -58,26 +72,27 @@ def _data(data: Data, features: tuple[str, ...]) -> Iterator[Problem]:
         yield from _columns(data, features)
 
 
-def _sides(path: tuple[str, str], files: dict, features: tuple[str, ...]) -> Iterator[Problem]:
+def _sides(path: tuple[str, str], files: dict, features: tuple[Feature, ...]) -> Iterator[Problem]:
+    names = [feature.name for feature in features]
     for side in files:
-        if side not in features:
-            yield Problem((*path, side), "unknown side" + suggest(side, features))
-    for side in features:
-        if side not in files:
-            yield Problem(path, f"the side {side} is missing")
+        if side not in names:
+            yield Problem((*path, side), "unknown side" + suggest(side, names))
+    for feature in features:
+        if feature.name not in files and not feature.optional:
+            yield Problem(path, f"the side {feature.name} is missing")
     counts = {side: 1 if isinstance(paths, str) else len(paths) for side, paths in files.items()}
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"{side} {count}" for side, count in counts.items())
         yield Problem(path, f"the sides have different numbers of files: {numbers}")
 
 
-def _columns(data: Data, features: tuple[str, ...]) -> Iterator[Problem]:
-    columns = data.columns or {}
+def _columns(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:
+    columns, names = data.columns or {}, [feature.name for feature in features]
     kinds = {data.format or format_of(files) for files in data.parts().values()}
     for side, column in columns.items():
         path = ("data", "columns", side)
-        if side not in features:
-            yield Problem(path, "unknown side" + suggest(side, features))
+        if side not in names:
+            yield Problem(path, "unknown side" + suggest(side, names))
         numbered = kinds == {"tsv"} and not data.header
         if numbered and not isinstance(column, int):
             message = f"without data.header a column is a number from 1; {column!r} was given"
@@ -86,9 +101,9 @@ def _columns(data: Data, features: tuple[str, ...]) -> Iterator[Problem]:
             yield Problem(path, f"columns count from 1; {column} was given")
         elif isinstance(column, int) and kinds <= {"jsonl", "parquet"}:
             yield Problem(path, f"a name is expected, the number {column} was given")
-    for side in features:
-        if side not in columns:
-            yield Problem(("data", "columns"), f"the side {side} is missing")
+    for feature in features:
+        if feature.name not in columns and not feature.optional:
+            yield Problem(("data", "columns"), f"the side {feature.name} is missing")
     if len(set(columns.values())) < len(columns):
         yield Problem(("data", "columns"), "two sides are read from the same column")
 
@@ -100,6 +115,9 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[Problem]:
         yield Problem(path, "a piece is given twice")
     for piece in sorted(set(pieces) & set(_SPECIAL)):
         yield Problem(path, f"{piece} is always there; leave it out")
+    if tokenizer.words is not None and tokenizer.type != "word":
+        message = f"words can only be added to words, not to {tokenizer.type} pieces; set "
+        yield Problem(("tokenizer", "words"), f"{message}tokenizer.type: word, or use null")
     fixed = len(_SPECIAL) + len(pieces) + (_BYTES if tokenizer.byte_fallback else 0)
     if tokenizer.vocab_size <= fixed:
         message = (
@@ -114,20 +132,26 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[Problem]:
 def _evaluation(config: Config) -> Iterator[Problem]:
     evaluation = config.evaluation
     metrics = evaluation.metrics
+    choices = judging(config.description.answers)
     if not metrics:
-        message = "nothing is measured; name at least one of " + ", ".join(METRICS)
+        message = "nothing is measured; name at least one of " + ", ".join(choices)
         yield Problem(("evaluation", "metrics"), message)
         return
     if len(set(metrics)) < len(metrics):
         yield Problem(("evaluation", "metrics"), "a metric is given twice")
+    unknown = [(path, metric) for path, metric in _named(evaluation) if metric not in choices]
+    for path, metric in unknown:
+        yield Problem(path, f"{show(metric)} is not a choice{suggest(metric, choices)}")
+    if unknown:  # what follows from it would only confuse
+        return
     for metric, floor in evaluation.floors.items():
         path = ("evaluation", "floors", metric)
         if metric not in metrics:
             yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
-        scale = METRICS[metric].scale
-        if not 0.0 <= floor <= scale:
-            message = f"{metric} goes from 0 to {scale:g}; {floor:g} was given"
-            yield Problem(path, message)
+        low, high = METRICS[metric].low, METRICS[metric].high
+        if (low is not None and floor < low) or (high is not None and floor > high):
+            to = f"is at least {low:g}" if high is None else f"goes from {low:g} to {high:g}"
+            yield Problem(path, f"{metric} {to}; {floor:g} was given")
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
     production = evaluation.production
@@ -139,3 +163,13 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if list(buckets) != sorted(set(buckets)):
         message = f"the bounds must rise; {list(buckets)} was given"
         yield Problem(("evaluation", "length_buckets"), message)
+
+
+def _named(evaluation: Evaluation) -> Iterator[tuple[Path, str]]:
+    """Where metrics are named."""
+    for index, metric in enumerate(evaluation.metrics):
+        yield ("evaluation", "metrics", index), metric
+    for metric in evaluation.floors:
+        yield ("evaluation", "floors", metric), metric
+    if evaluation.production is not None:
+        yield ("evaluation", "production", "metric"), evaluation.production.metric

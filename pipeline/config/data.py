@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -10,7 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from components.corpus_gen.sources import SUFFIXES
-from pipeline.config.base import Count, Section, Share
+from models.settings.base import Count, Section, Share, absolute
 
 Format = Literal["parallel", "tsv", "jsonl", "parquet"]
 
@@ -59,7 +58,7 @@ Files = Annotated[
 
 
 class Split(Section):
-    """How ``eval`` and ``test`` are made from ``train``: by the hash of one side's text."""
+    """How ``eval`` and ``test`` are made from ``train``: by the hash of one feature."""
 
     eval: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05, description="Share of the rows for evaluation while training."
@@ -67,9 +66,10 @@ class Split(Section):
     test: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05, description="Share of the rows for the final test."
     )
-    by: Literal["source", "target"] = Field(
-        default="source",
-        description="The side that decides: all rows with the same text there are in one split.",
+    by: str | None = Field(
+        default=None,
+        description="The feature that decides: all rows with the same text, or image, there are "
+        "in one split; null: the first of the task's.",
     )
     seed: Count = Field(default=0, description="Another seed gives another split of the same data.")
 
@@ -169,14 +169,19 @@ class Data(Section):
     )
     split: Split | None = Field(
         default=Split(),
-        description="How eval and test are made where train is all there is; a sentence of the "
-        "side `by` is never in two splits. Not to be given together with eval and test.",
+        description="How eval and test are made where train is all there is; what stands in the "
+        "feature `by` is never in two splits. Not to be given together with eval and test.",
     )
     columns: dict[str, int | str] | None = Field(
         default=None,
-        description="Where each side stands: a column number from 1 (tsv), a column name (tsv "
-        "with header, parquet) or a key (jsonl). null: {source: 1, target: 2} for tsv without "
-        "header, else the columns or keys called source and target.",
+        description="Where each feature stands: a column number from 1 (tsv), a column name (tsv "
+        "with header, parquet) or a key (jsonl). null: in the task's order for tsv without header "
+        "(source, target for translation), else the columns or keys called like the features.",
+    )
+    images: str | None = Field(
+        default=None,
+        description="Folder of the images that rows name, relative to root; null: root itself. "
+        "Only for tasks that read images.",
     )
     header: bool = Field(
         default=False, description="Whether the first line of a tsv file names columns."
@@ -188,8 +193,13 @@ class Data(Section):
     )
     bad_rows: Literal["fail", "skip"] = Field(
         default="fail",
-        description="What a row with missing or surplus columns, missing keys or broken JSON "
-        "leads to; skipped rows are counted.",
+        description="What a row with missing or surplus columns, missing keys, broken JSON, or a "
+        "value that cannot be used (no number, out of range, an unreadable image) leads to; "
+        "skipped rows are counted.",
+    )
+    bad_rows_limit: Share = Field(
+        default=0.1,
+        description="Share of the rows that may be skipped, for whatever reason; more is an error.",
     )
     checks: Checks = Field(default=Checks(), description="Limits on faults of the text.")
 
@@ -206,7 +216,7 @@ class Data(Section):
 
     def resolved(self, base: Path) -> Data:
         """A copy whose ``root`` is an absolute path; the files stay relative to it."""
-        return self.model_copy(update={"root": _absolute(base, self.root)})
+        return self.model_copy(update={"root": absolute(base, self.root)})
 
 
 def format_of(files: Any) -> Format | None:
@@ -218,9 +228,3 @@ def format_of(files: Any) -> Format | None:
         stem = path.lower().removesuffix(".gz")
         formats.add(next((f for end, f in SUFFIXES.items() if stem.endswith(end)), None))
     return cast("Format | None", formats.pop()) if len(formats) == 1 else None
-
-
-def _absolute(base: Path, path: str) -> str:
-    if "://" in path:
-        return path
-    return os.path.normpath(base / os.path.expanduser(path))

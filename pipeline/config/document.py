@@ -9,21 +9,12 @@ from typing import Any
 
 import yaml
 
-Path = tuple[str | int, ...]
+from models.settings.base import Path, Problem
 
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$(?=\{))|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})"
 )
 _MERGE = "tag:yaml.org,2002:merge"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong: where in the file, at which key, and what."""
-
-    path: Path
-    message: str
-    line: int | None = None
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from models.settings.base import Path, Problem
 from pipeline.config.annotations import choices_in, models_in, paths_of, type_of
-from pipeline.config.document import Path, Problem
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -79,6 +79,8 @@ def _message(detail: Any, path: Path, annotation: Any, owner: Any, root: type[Ba
         field = owner.model_fields.get(path[-1]) if owner else None
         about = f": {field.description}" if field is not None and field.description else ""
         return f"is missing{about}"
+    if kind == "none_required":
+        return "there is no such section for this task; leave it out"
     if kind == "literal_error":
         choices = choices_in(annotation)
         return f"{show(given)} is not a choice" + suggest(given, choices)

@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from models.metrics import METRICS
-from pipeline.config.base import Listed, Positive, Section
+from models.settings.base import Listed, Positive, Section
 
-Metric = Literal["bleu", "chrf", "exact_match", "bleu_lc"]
+_METRICS = ", ".join(METRICS)
 
 
 class Production(Section):
     """The comparison with the model in production."""
 
-    metric: Metric = Field(default="bleu", description="The metric that is compared.")
+    metric: str = Field(default="bleu", description="The metric that is compared.")
     tolerance: Annotated[float, Field(ge=0.0)] = Field(
         default=0.0, description="By how much the candidate may be worse, in the metric's own unit."
     )
@@ -24,9 +24,9 @@ class Production(Section):
 class Evaluation(Section):
     """What the test split is measured by, and what a model must reach to be pushed."""
 
-    metrics: Listed[Metric] = Field(
+    metrics: Listed[str] = Field(
         default=("bleu", "chrf", "exact_match"),
-        description="What is computed on the test split; "
+        description=f"What is computed on the test split, of what fits the task: {_METRICS}. "
         "bleu_lc is BLEU without regard to case, as many papers give it.",
     )
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = Field(
@@ -35,12 +35,13 @@ class Evaluation(Section):
     lowercase: bool = Field(default=False, description="Whether the metrics ignore case.")
     length_buckets: Listed[Positive] = Field(
         default=(10, 20, 30),
-        description="Upper bounds, in pieces of the source, of the lengths that are scored apart.",
+        description="Upper bounds of the lengths of inputs (in pieces, or points) that are scored "
+        "apart.",
     )
-    floors: dict[Metric, float] = Field(
+    floors: dict[str, float] = Field(
         default_factory=dict,
-        description="The least value of a metric for a model to be pushed. BLEU and chrF go from "
-        "0 to 100, exact_match from 0 to 1.",
+        description="The least value of a metric for a model to be pushed, or the greatest where "
+        "lower is better. BLEU, chrF, TER and ROUGE go from 0 to 100, exact_match from 0 to 1.",
         examples=[{"bleu": 30.0}],
     )
     production: Production | None = Field(
@@ -48,7 +49,7 @@ class Evaluation(Section):
         description="A model must be as good as the one in production, where there is one; "
         "null: no comparison. Its metric is the first of metrics where it is not given.",
     )
-    batch_size: Positive = Field(default=64, description="Sentences decoded at once.")
+    batch_size: Positive = Field(default=64, description="Rows that are answered at once.")
 
     @model_validator(mode="before")
     @classmethod

@@ -10,11 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from components.errors import UserError
+from models.settings.base import Problem, absolute
+from models.tasks import TASKS
 from pipeline import workspace as workspaces
 from pipeline.config.checks import impossible
-from pipeline.config.document import Document, Problem, parse
-from pipeline.config.errors import problems
-from pipeline.config.sections import Config
+from pipeline.config.document import Document, parse
+from pipeline.config.errors import problems, show, suggest
+from pipeline.config.sections import DEFAULT_TASK, Config, config_of
 from pipeline.workspace import Workspace
 
 _REMEDY = "`regard config reference` prints every key with its meaning and its default."
@@ -35,20 +37,40 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     document = read(path, workspace)
     if not document.problems:
         _check_is_mapping(document, path)
-    found = list(document.problems)
-    config = None
+    found, config = list(document.problems), None
     if isinstance(document.value, dict):
-        try:
-            config = Config.model_validate(document.value)
-            found += [] if found else impossible(config)
-        except ValidationError as error:
-            # What a broken value leads to further on would only confuse.
-            broken = {problem.path for problem in found}
-            more = problems(error, Config, document.value)
+        config, more = checked(document.value)
+        # What a broken value leads to further on would only confuse.
+        broken = {problem.path for problem in found}
+        if config is None or not broken:
             found += [problem for problem in more if problem.path not in broken]
     if found or config is None:
         raise UserError(_lines(found, document, path), remedy=_REMEDY)
     return _absolute(config, Path(os.path.abspath(path)).parent, str(workspace.home))
+
+
+def checked(value: dict[str, Any]) -> tuple[Config | None, list[Problem]]:
+    """The configuration that values make, and what is wrong with them."""
+    task = value.get("task", DEFAULT_TASK)
+    if task not in TASKS:
+        # Which keys there can be is the task's affair, so nothing more can be said.
+        message = f"{show(task)} is not a choice{suggest(task, TASKS)}"
+        return None, [Problem(("task",), message)]
+    kind = config_of(task)
+    try:
+        config = kind.model_validate(value)
+    except ValidationError as error:
+        return None, problems(error, kind, value)
+    return config, list(impossible(config))
+
+
+def restored(value: dict[str, Any]) -> Config:
+    """The configuration that was written as plain values, paths and variables resolved.
+
+    Raises:
+        ValueError, LookupError: it is none of this version of Regard.
+    """
+    return config_of(value["task"]).model_validate(value)
 
 
 def read(path: str | os.PathLike[str], workspace: Workspace) -> Document:
@@ -109,12 +131,18 @@ def _lines(found: Iterable[Problem], document: Document, path: Any) -> str:
 
 
 def _absolute(config: Config, base: Path, home: str) -> Config:
-    registry = config.serving.registry or os.path.join(home, "registry")
-    if "://" not in registry:
-        registry = os.path.normpath(base / os.path.expanduser(registry))
+    registry = absolute(base, config.serving.registry or os.path.join(home, "registry"))
     serving = config.serving.model_copy(update={"registry": registry})
     model = config.model
-    if model.pretrained is not None:
+    if getattr(model, "pretrained", None) is not None:
         model = model.model_copy(update={"pretrained": model.pretrained.resolved(base)})
-    resolved = {"data": config.data.resolved(base), "model": model, "serving": serving}
+    tokenizer = config.tokenizer
+    if tokenizer is not None:
+        tokenizer = tokenizer.resolved(base)
+    resolved = {
+        "data": config.data.resolved(base),
+        "tokenizer": tokenizer,
+        "model": model,
+        "serving": serving,
+    }
     return config.model_copy(update=resolved)

@@ -13,15 +13,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pipeline.config.annotations import choices_in, models_in
-from pipeline.config.sections import Config
+from pipeline.config.sections import DEFAULT_TASK, config_of
 
 _WIDTH = 96
 _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}"}
 
 
-def schema() -> dict[str, Any]:
-    """The JSON schema of the YAML file, with every description, for editors."""
-    body = Config.model_json_schema()
+def schema(task: str = DEFAULT_TASK) -> dict[str, Any]:
+    """The JSON schema of a task's YAML file, with every description, for editors."""
+    body = config_of(task).model_json_schema()
     body.pop("description", None)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -30,48 +30,62 @@ def schema() -> dict[str, Any]:
     }
 
 
-def reference() -> str:
-    """A whole YAML file: every key with its default, and what it means above it."""
-    head = "# Every key of a pipeline, with its default; only name and data.train must be given."
-    return "\n".join([head, *_model(Config, None, 0)]) + "\n"
+def reference(task: str = DEFAULT_TASK) -> str:
+    """A task's whole YAML file: every key with its default, and what it means above it."""
+    required = "name and data.train" if task == DEFAULT_TASK else "name, task and data.train"
+    head = f"# Every key of a pipeline, with its default; only {required} must be given."
+    return "\n".join([head, *_model(config_of(task), None, "")]) + "\n"
 
 
-def _model(model: type[BaseModel], given: BaseModel | None, depth: int) -> Iterator[str]:
-    for name, field in _fields(model):
-        value = getattr(given, name) if given is not None else _default(field)
-        if depth == 0:
-            yield ""
-        yield from _comment(_describe(field), depth)
-        models = models_in(field.annotation)
-        if not models or (value is None and not field.is_required()):
-            yield f"{'  ' * depth}{name}: {_yaml(value)}"
-            for other in models:
-                yield from _variant(other, None, depth + 1)
-            continue
-        default = value if isinstance(value, BaseModel) else None
-        chosen = type(default) if default is not None else models[0]
-        yield f"{'  ' * depth}{name}:"
-        yield from _model(chosen, default, depth + 1)
-        for other in models:
-            if other is not chosen:
-                yield from _variant(other, chosen, depth + 1)
+def _model(
+    model: type[BaseModel],
+    given: BaseModel | None,
+    prefix: str,
+    shown: type[BaseModel] | None = None,
+) -> Iterator[str]:
+    """The keys of a model with their values, each line behind ``prefix``.
 
-
-def _variant(model: type[BaseModel], shown: type[BaseModel] | None, depth: int) -> Iterator[str]:
-    """Another choice, commented out: what differs from the one that is shown, if one is."""
-    yield from _comment(f"Or: {(model.__doc__ or '').strip().splitlines()[0]}", depth)
+    Args:
+        model: the model.
+        given: has the values; None: the defaults.
+        prefix: the indentation, and the signs of a comment for what is only another choice.
+        shown: the choice that stands there; what it has in common is left out.
+    """
     for name, field in _fields(model):
         common = shown.model_fields.get(name) if shown is not None else None
         if name != "type" and common is not None and common.description == field.description:
             continue
-        if name != "type":
-            yield from _comment(_describe(field), depth, "#   # ")
-        yield f"{'  ' * depth}#   {name}: {_yaml(_default(field))}"
+        value = getattr(given, name) if given is not None else _default(field)
+        if not prefix:
+            yield ""
+        if name != "type" or shown is None:
+            yield from _comment(_describe(field), prefix)
+        models = models_in(field.annotation)
+        if not models or (value is None and not field.is_required()):
+            yield f"{prefix}{name}: {_yaml(value)}"
+            for other in models:
+                yield from _variant(other, None, f"{prefix}  ")
+            continue
+        default = value if isinstance(value, BaseModel) else None
+        chosen = type(default) if default is not None else models[0]
+        yield f"{prefix}{name}:"
+        yield from _model(chosen, default, f"{prefix}  ")
+        for other in models:
+            if other is not chosen:
+                yield from _variant(other, chosen, f"{prefix}  ")
+
+
+def _variant(model: type[BaseModel], shown: type[BaseModel] | None, prefix: str) -> Iterator[str]:
+    """Another choice, commented out: what differs from the one that is shown, if one is."""
+    yield from _comment(f"Or: {(model.__doc__ or '').strip().splitlines()[0]}", prefix)
+    yield from _model(model, None, f"{prefix}#   ", shown or BaseModel)
 
 
 def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    # What tells the variants apart comes first, also where the rest is inherited.
-    return sorted(model.model_fields.items(), key=lambda item: item[0] != "type")
+    # What tells the variants apart comes first, also where the rest is inherited. A section that
+    # can only be null is none of the task's.
+    fields = [(name, f) for name, f in model.model_fields.items() if f.annotation is not type(None)]
+    return sorted(fields, key=lambda item: item[0] != "type")
 
 
 def _default(field: FieldInfo) -> Any:
@@ -108,13 +122,12 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
                     yield text.format(f"{limit:g}")
 
 
-def _comment(text: str, depth: int, mark: str = "# ") -> Iterator[str]:
-    prefix = "  " * depth + mark
+def _comment(text: str, prefix: str) -> Iterator[str]:
     yield from textwrap.wrap(
         text,
         width=_WIDTH,
-        initial_indent=prefix,
-        subsequent_indent=prefix,
+        initial_indent=f"{prefix}# ",
+        subsequent_indent=f"{prefix}# ",
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -1,25 +1,25 @@
-"""The whole configuration of one pipeline."""
+"""The whole configuration of one pipeline; sections ``model`` and ``search`` are its task's."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from typing import Annotated, Literal
+import typing
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model, model_validator
 
-from pipeline.config.base import Section
-from pipeline.config.data import Data
+from models import tasks
+from models.settings.base import Section
+from models.tasks.description import Description
+from models.tasks.features import Feature
+from pipeline.config.data import Data, Files
 from pipeline.config.evaluation import Evaluation, Serving
-from pipeline.config.model import Model
-from pipeline.config.search import BeamSearch, Search
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
 
-Task = Literal["translation"]
-
-# The text features of each task, in the order of a table's columns.
-FEATURES: dict[str, tuple[str, ...]] = {"translation": ("source", "target")}
+DEFAULT_TASK = "translation"
 
 
 class Config(Section):
@@ -30,20 +30,19 @@ class Config(Section):
         "then small letters, digits and hyphens, 63 characters at most.",
         examples=["quickstart"],
     )
-    task: Task = Field(default="translation", description="What the model does.")
-    data: Data = Field(description="The files with the text.")
-    tokenizer: Tokenizer = Field(
-        default=Tokenizer(), description="How text becomes pieces: SentencePiece, trained on train."
+    task: str = Field(
+        default=DEFAULT_TASK, description=f"What the model does: {', '.join(sorted(tasks.TASKS))}."
     )
-    model: Model = Field(default=Model(), description="The network.")
+    data: Data = Field(description="The files with the rows.")
+    # These three are the task's own; see ``config_of``.
+    tokenizer: Any = None
+    model: Any = None
     training: Training = Field(
         default=Training(),
         description="How the model learns; the first of max_epochs, max_steps and max_minutes "
         "ends it.",
     )
-    search: Search = Field(
-        default=BeamSearch(), description="How the trained model looks for its answer."
-    )
+    search: Any = None
     evaluation: Evaluation = Field(
         default=Evaluation(),
         description="What the test split is measured by, and what is good enough.",
@@ -52,10 +51,35 @@ class Config(Section):
         default=Serving(), description="Where a good model goes, and what it must run on."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _own_defaults(cls, value: Any) -> Any:
+        """Gives sections that are there in part the task's defaults for the rest."""
+        if not isinstance(value, dict):
+            return value
+        filled = dict(value)
+        for name, defaults in cls._defaults().items():
+            if isinstance(value.get(name), dict):
+                filled[name] = {**defaults, **value[name]}
+        return filled
+
+    @classmethod
+    def _defaults(cls) -> dict[str, dict[str, Any]]:
+        """The task's own defaults of sections that all tasks have."""
+        described = tasks.describe(typing.get_args(cls.model_fields["task"].annotation)[0])
+        own = {name: dict(values) for name, values in described.defaults.items()}
+        return {**own, "evaluation": {"metrics": described.metrics, **own.get("evaluation", {})}}
+
     @property
-    def features(self) -> tuple[str, ...]:
-        """The text features of the task, such as ``("source", "target")``."""
-        return FEATURES[self.task]
+    def description(self) -> Description:
+        """What the task says of itself."""
+        return tasks.describe(self.task)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features of a raw row, as ``model`` limits them."""
+        described = self.description
+        return described.limited(self.model) if described.limited else described.features
 
     def section_json(self, name: str) -> str:
         """One section as canonical JSON: the same settings always give the same text."""
@@ -67,3 +91,43 @@ class Config(Section):
         names = sections or tuple(type(self).model_fields)
         text = json.dumps({name: self.section_json(name) for name in names}, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+@functools.cache
+def config_of(task: str) -> type[Config]:
+    """The configuration of pipelines of one task.
+
+    Raises:
+        ValueError: there is no such task.
+    """
+    described = tasks.describe(task)
+    fields: dict[str, Any] = dict.fromkeys(("tokenizer", "search"), (type(None), None))
+    given = {"default": task} if task == DEFAULT_TASK else {"examples": [task]}
+    fields["task"] = (Literal[task], _field("task", **given))
+    if described.text_features:
+        about = "How text becomes pieces: SentencePiece, trained on train."
+        tokenizer = Tokenizer(**described.defaults.get("tokenizer", {}))
+        fields["tokenizer"] = (Tokenizer, Field(default=tokenizer, description=about))
+    files = Field(
+        description=Data.model_fields["train"].description, examples=[described.example_files]
+    )
+    data = create_model("Data", __base__=Data, __doc__=Data.__doc__, train=(Files, files))
+    fields["data"] = (data, _field("data"))
+    network = Field(default=described.model(), description="The network.")
+    fields["model"] = (described.model, network)
+    training = Training.model_validate(described.defaults.get("training", {}))
+    fields["training"] = (Training, _field("training", default=training))
+    if described.search is not None:
+        annotation, default = described.search
+        about = "How the trained model looks for its answer."
+        fields["search"] = (annotation, Field(default=default, description=about))
+    evaluation = Evaluation.model_validate(
+        {"metrics": described.metrics, **described.defaults.get("evaluation", {})}
+    )
+    fields["evaluation"] = (Evaluation, _field("evaluation", default=evaluation))
+    return create_model("Config", __base__=Config, __doc__=Config.__doc__, **fields)
+
+
+def _field(name: str, **given: Any) -> Any:
+    """A field described as the one that it replaces."""
+    return Field(description=Config.model_fields[name].description, **given)

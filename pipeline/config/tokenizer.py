@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from pipeline.config.base import Listed, Positive, Section
+from models.settings.base import Listed, Positive, Section, absolute
 
 
 class Tokenizer(Section):
@@ -38,6 +39,16 @@ class Tokenizer(Section):
         default="nmt_nfkc",
         description="Unicode normalization of the text before it is cut; _cf also folds case.",
     )
+    punctuation: Literal["keep", "split"] = Field(
+        default="keep",
+        description="Whether signs of punctuation stay with their words, or are words of their "
+        "own, as word vectors need it; what is split is not put together again.",
+    )
+    words: str | None = Field(
+        default=None,
+        description="File of word vectors, .txt or .gz, whose words are added to those of the "
+        "train split, up to vocab_size; for type word. null: none.",
+    )
     special_pieces: Listed[Annotated[str, Field(min_length=1)]] = Field(
         default=(), description="Strings that always are one piece, such as <date>."
     )
@@ -46,3 +57,9 @@ class Tokenizer(Section):
         description="Whether unknown characters are cut into bytes (256 more pieces) and so "
         "survive.",
     )
+
+    def resolved(self, base: Path) -> Self:
+        """A copy whose path is absolute."""
+        return self.model_copy(
+            update={"words": None if self.words is None else absolute(base, self.words)}
+        )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from pipeline.config.base import Count, Positive, Section, by_type
+from models.settings.base import Count, Positive, Section, by_type
 
 Tokenize = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
@@ -106,12 +106,12 @@ class EarlyStop(Section):
     patience: Positive = Field(default=3, description="Evaluations without a better one.")
     min_delta: Least = Field(
         default=0.0,
-        description="By how much one must be better, in nats a piece or BLEU points.",
+        description="By how much one must be better, in nats a piece or the metric's own unit.",
     )
-    metric: Literal["loss", "bleu"] = Field(
+    metric: str = Field(
         default="loss",
-        description="What evaluations are compared by, here and wherever the best one counts; "
-        "bleu: of answers that are really decoded.",
+        description="What evaluations are compared by, here and wherever the best one counts: the "
+        "loss, or a metric of the task, such as bleu, of answers that are really decoded.",
     )
 
 
@@ -144,6 +144,23 @@ class Reinforce(Section):
     entropy_weight: Least = Field(
         default=0.002, description="Weight of the entropy of where to look."
     )
+
+
+class Penalties(Section):
+    """What is held against the way a model looks at its source; 0: nothing."""
+
+    coverage: Least = Field(
+        default=0.0,
+        description="Weight of looking again where it has looked before (See 2017, section 2.3).",
+    )
+    doubly_stochastic: Least = Field(
+        default=0.0,
+        description="Weight of not looking at everything just once (Xu 2015, section 4.2.1).",
+    )
+
+    def chosen(self) -> dict[str, float]:
+        """Those that weigh anything."""
+        return {name: weight for name, weight in self.model_dump().items() if weight}
 
 
 class Training(Section):
@@ -195,11 +212,11 @@ class Training(Section):
     )
     validation_rows: Positive | None = Field(
         default=None,
-        description="Rows of the eval split that are decoded at each evaluation, for BLEU; null: "
-        "none, or all where early_stop.metric is bleu.",
+        description="Rows of the eval split that are answered at each evaluation, for the task's "
+        "first metric (BLEU for text); null: none, or all where early_stop.metric is a metric.",
     )
     validation_tokenize: Tokenize = Field(
-        default="13a", description="sacreBLEU's tokenization for that; zh for Chinese targets."
+        default="13a", description="sacreBLEU's tokenization for BLEU then; zh for Chinese targets."
     )
     ema: MovingAverage | None = Field(
         default=None,
@@ -211,6 +228,9 @@ class Training(Section):
     )
     reinforce: Reinforce = Field(
         default=Reinforce(), description="For hard attention with training: reinforce."
+    )
+    penalties: Penalties = Field(
+        default=Penalties(), description="What is held against the way a model looks."
     )
     checkpoint_seconds: Positive = Field(
         default=60, description="Seconds between checkpoints: what a killed run loses at most."

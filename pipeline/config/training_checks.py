@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from models.metrics import unusable
-from pipeline.config.document import Problem
-from pipeline.config.model import TransformerDecoder, TransformerEncoder
+from models.metrics import judging, unusable
+from models.settings.base import Problem
+from pipeline.config.errors import show, suggest
 from pipeline.config.sections import Config
 from pipeline.config.training import (
     CosineSchedule,
@@ -26,8 +26,10 @@ def impossible_training(config: Config) -> Iterator[Problem]:
     yield from _schedule(training)
     if message := unusable(training.validation_tokenize):
         yield Problem(("training", "validation_tokenize"), message)
-    if training.jit_compile:
-        yield from _compiled(config)
+    stop, choices = training.early_stop, ["loss", *judging(config.description.answers)]
+    if stop is not None and stop.metric not in choices:
+        message = f"{show(stop.metric)} is not a choice{suggest(stop.metric, choices)}"
+        yield Problem(("training", "early_stop", "metric"), message)
 
 
 def _limits(training: Training) -> Iterator[Problem]:
@@ -79,15 +81,3 @@ def _schedule(training: Training) -> Iterator[Problem]:
             f"use less than {stop.patience}, or a greater early_stop.patience"
         )
         yield Problem((*path, "patience"), message)
-
-
-def _compiled(config: Config) -> Iterator[Problem]:
-    sides = {"encoder": config.model.encoder, "decoder": config.model.decoder}
-    recurrent = [
-        f"model.{name}.type: {part.type}"
-        for name, part in sides.items()
-        if not isinstance(part, TransformerEncoder | TransformerDecoder)
-    ]
-    if recurrent:
-        message = "XLA cannot compile the training of recurrent layers, such as "
-        yield Problem(("training", "jit_compile"), f"{message}{' and '.join(recurrent)}; use false")

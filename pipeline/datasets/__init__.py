@@ -14,7 +14,13 @@ from typing import Any
 from components.errors import UserError
 from pipeline.datasets.summary import Progress, Summary
 
-GENERATORS = {"quickstart": "pipeline.datasets.quickstart:generate"}
+GENERATORS = {
+    "hull": "pipeline.datasets.points:hull",
+    "quickstart": "pipeline.datasets.quickstart:generate",
+    "scenes": "pipeline.datasets.scenes:generate",
+    "sorting": "pipeline.datasets.points:sorting",
+    "tours": "pipeline.datasets.points:tours",
+}
 FETCHERS = {"multi30k": "pipeline.datasets.fetch:fetch_multi30k"}
 
 __all__ = ["FETCHERS", "GENERATORS", "Progress", "Summary", "fetcher", "generator", "verb"]
@@ -26,7 +32,7 @@ def verb(name: str) -> str | None:
 
 
 def generator(name: str) -> Callable[..., Summary]:
-    """The function ``(directory, rows=, seed=) -> Summary`` that makes the data set ``name``.
+    """The function ``(directory, rows=, seed=, ...) -> Summary`` that makes the data set ``name``.
 
     Raises:
         UserError: there is no generator of that name.

@@ -38,14 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     def make() -> Pipeline:
         import yaml
 
-        from pipeline.config import Config
+        from pipeline.config import restored
         from pipeline.graph import create_pipeline
         from pipeline.runners import parts
         from pipeline.workspace import Workspace
 
         # The parent has resolved paths and variables; a "$" in the result is a "$".
         resolved = yaml.safe_load(options.config.read_text(encoding="utf-8"))
-        config, workspace = Config.model_validate(resolved), Workspace(options.workspace)
+        config, workspace = restored(resolved), Workspace(options.workspace)
         if options.first is not None and parts.runs_again("Trainer", options.first):
             # To train again is to begin again, and not to go on from a checkpoint.
             shutil.rmtree(workspace.pipeline(config.name).checkpoints, ignore_errors=True)

@@ -26,11 +26,16 @@ def test_the_nodes_fit_together(tmp_path):
     model = source(standard_artifacts.Model, "model")
     exported = model.outputs["result"]
     predictor = Predictor(
-        examples=examples.outputs["result"], model=exported, task="translation", batch_size=64
+        examples=examples.outputs["result"], model=exported, features="[]", batch_size=64
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(predictions=predictions, config=json.dumps({"metrics": ["bleu"]}))
-    serving = ServingCheck(model=exported, predictions=predictions, tf_serving='["2.20"]')
+    serving = ServingCheck(
+        model=exported,
+        predictions=predictions,
+        examples=examples.outputs["result"],
+        tf_serving='["2.20"]',
+    )
     pusher = Pusher(
         model=exported,
         model_blessing=evaluator.outputs["blessing"],

@@ -1,39 +1,133 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from components import predictions
 from components.predictions import Row
+from models.tasks.features import Feature
 from serving.saved_model import Answer
+from tests import fake_models, fake_tasks
+
+CONTRACT = fake_models.Reverser().contract()
 
 
 def answer(number: int, target: int, source: int) -> Answer:
-    weights = np.arange(target * source, dtype=np.float32).reshape(target, source)
-    pieces = [f"s{index}" for index in range(source)], [f"t{index}" for index in range(target)]
-    return Answer(f"hypothesis {number}", -float(number), *pieces, weights)
+    outputs = {
+        "translation": f"hypothesis {number}",
+        "score": -float(number),
+        "source_pieces": [f"s{index}" for index in range(source)],
+        "source_length": source,
+        "target_pieces": [f"t{index}" for index in range(target)],
+        "alignment": np.arange(target * source, dtype=np.float32).reshape(target, source),
+    }
+    return Answer(outputs, CONTRACT)
 
 
 def test_a_table_comes_back_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(predictions, "ROWS_A_GROUP", 2)
     sizes = [(2, 3), (0, 0), (1, 4), (3, 1), (0, 2)]
-    rows = [Row(f"source {n}", f"reference {n}", "test.tsv", n + 1) for n in range(5)]
+    rows = [
+        Row({"source": f"source {n}"}, [f"reference {n}"], file="test.tsv", line=n + 1)
+        for n in range(5)
+    ]
     answers = [answer(n, *size) for n, size in enumerate(sizes)]
-    predictions.write(tmp_path / "t.parquet", rows, answers)
+    predictions.write(tmp_path / "t.parquet", fake_models.FEATURES, rows, answers)
     table = predictions.read(tmp_path / "t.parquet")
+    assert list(table) == predictions.column_names(tmp_path / "t.parquet")
+    assert list(table)[:4] == ["row", "file", "line", "source"]
     assert table["row"] == [0, 1, 2, 3, 4]
     assert table["line"] == [1, 2, 3, 4, 5]
-    assert table["alignment"] == [entry.alignment.tolist() for entry in answers]
-    assert table["source_pieces"] == [entry.source_pieces for entry in answers]
+    assert table["references"] == [[f"reference {n}"] for n in range(5)]
+    assert table["hypothesis"] == [f"hypothesis {n}" for n in range(5)]
+    assert table["size"] == [source - 1 for _, source in sizes]
+    for name in ("source_pieces", "source_length"):
+        assert table[name] == [entry.outputs[name] for entry in answers]
+    assert table["alignment"] == [entry.outputs["alignment"].tolist() for entry in answers]
     assert set(predictions.read(tmp_path / "t.parquet", ["score"])) == {"score"}
     chosen = predictions.rows_at(tmp_path / "t.parquet", [4, 0])
     assert [entry["hypothesis"] for entry in chosen] == ["hypothesis 4", "hypothesis 0"]
 
 
+def test_images_extras_and_numbers(tmp_path):
+    """Weights over a picture, several references, an extra, and paths in place of pictures."""
+    features = [*fake_tasks.CAPTIONING, Feature("tags", "text", role="extra", several=True)]
+    contract = fake_tasks.Namer().contract()
+    weights = [np.arange(t * 6, dtype=np.float32).reshape(t, 2, 3) for t in (2, 0, 1)]
+    rows = [
+        Row(
+            {"image": b"bytes"},
+            [f"a {n}", "b"][: n + 1],
+            {"tags": ["x"] * n},
+            {"image": f"{n}.jpg"},
+        )
+        for n in range(3)
+    ]
+    answers = [
+        Answer({"caption": "c", "score": -1.0, "target_pieces": [], "alignment": w}, contract)
+        for w in weights
+    ]
+    predictions.write(tmp_path / "t.parquet", features, rows, answers)
+    table = predictions.read(tmp_path / "t.parquet")
+    assert table["image"] == ["0.jpg", "1.jpg", "2.jpg"]
+    assert table["references"] == [["a 0"], ["a 1", "b"], ["a 2", "b"]]
+    assert table["tags"] == [[], ["x"], ["x", "x"]]
+    assert table["alignment"] == [w.tolist() for w in weights]
+    assert table["size"] == [None, None, None]
+
+
+def test_points_positions_and_missing_values(tmp_path):
+    contract = fake_tasks.Sorter().contract()
+    points = [[0.1, 0.25], [4.2, -1.0]]
+    rows = [
+        Row({"points": points}, [[1, 0]], {"width": None}),
+        Row({"points": points[:1]}, [[0]], {"width": 4.1}),
+    ]
+    answers = [
+        Answer({"order": np.array(order, np.int32), "order_length": 2, "score": -1.5}, contract)
+        for order in ([1, 0], [])
+    ]
+    predictions.write(tmp_path / "t.parquet", fake_tasks.SORTING, rows, answers)
+    table = predictions.read(tmp_path / "t.parquet")
+    assert table["points"] == [points, points[:1]]
+    assert table["references"] == [[[1, 0]], [[0]]]
+    assert table["hypothesis"] == [[1, 0], []]
+    assert table["width"] == [None, 4.1]
+    assert table["size"] == [2, 1]
+
+
+def test_numbers_without_a_score(tmp_path):
+    contract = fake_tasks.Matcher().contract()
+    rows = [Row({"first": "a", "second": "b"}, [0.5])]
+    predictions.write(
+        tmp_path / "t.parquet",
+        fake_tasks.SIMILARITY,
+        rows,
+        [Answer({"similarity": 0.75}, contract)],
+    )
+    (row,) = predictions.rows_at(tmp_path / "t.parquet", [0])
+    wanted = {"hypothesis": 0.75, "references": [0.5], "score": None, "size": None}
+    assert {name: row[name] for name in wanted} == wanted
+
+
+def test_a_table_without_rows_has_the_columns_that_are_known(tmp_path):
+    predictions.write(tmp_path / "t.parquet", fake_models.FEATURES, [], [])
+    assert predictions.read(tmp_path / "t.parquet")["references"] == []
+    types = predictions.schema(fake_tasks.SORTING, [])
+    assert types.field("hypothesis").type == pa.list_(pa.int64())
+
+
+def test_two_columns_of_one_name_are_refused():
+    features = [Feature("score", "text"), Feature("target", "text", role="reference")]
+    with pytest.raises(ValueError, match="two columns of the predictions are called score"):
+        predictions.schema(features, [])
+
+
 def test_a_failed_write_leaves_nothing(tmp_path):
-    rows = [Row("a", "b"), Row("c", "d")]
+    rows = [Row({"source": "a"}, ["b"]), Row({"source": "c"}, ["d"])]
     with pytest.raises(ValueError):  # fewer answers than rows
-        predictions.write(tmp_path / "t.parquet", rows, [answer(0, 1, 1)])
+        predictions.write(tmp_path / "t.parquet", fake_models.FEATURES, rows, [answer(0, 1, 1)])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -100,6 +100,6 @@ def test_a_model_worse_than_production_is_not_pushed(shell, finished):
     assert "version 1" in json.loads(done.stdout)["blessing"]["sentence"]
     tables = (shell.home / "pipelines/tiny/artifacts/Predictor").rglob("production.parquet")
     (table,) = tables
-    rows = parquet.read_table(table, columns=["hypothesis", "reference"]).to_pylist()
-    assert sum(row["hypothesis"] == row["reference"] for row in rows) > len(rows) / 2
+    rows = parquet.read_table(table, columns=["hypothesis", "references"]).to_pylist()
+    assert sum([row["hypothesis"]] == row["references"] for row in rows) > len(rows) / 2
     assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]

@@ -20,6 +20,25 @@ def test_equals_the_formula(smoothing):
     np.testing.assert_allclose(plain, -chosen, atol=1e-5)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_vocabulary_that_is_known_only_at_run_time(smoothing):
+    """As a pointer's, which is the inputs."""
+    random = np.random.default_rng(4)
+    logits = random.normal(size=(2, 3, 5)).astype("float32")
+    targets = random.integers(0, 5, size=(2, 3))
+
+    def found(logits):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            losses = token_losses(logits, targets, smoothing)
+            total = tf.reduce_sum(losses[0]) + tf.reduce_sum(losses[1])
+        return (*losses, tape.gradient(total, logits))
+
+    graph = tf.function(found, input_signature=[tf.TensorSpec([None, None, None])])
+    for one, other in zip(graph(logits), found(tf.constant(logits)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 def test_low_precision_logits_are_summed_in_float32():
     logits = np.zeros((1, 1, 5000), "float16")
     _, plain = token_losses(logits, np.zeros((1, 1), "int32"))

@@ -4,6 +4,7 @@ import pytest
 
 from models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
 from models.encoders import RecurrentEncoder, TransformerEncoder
+from models.penalties import penalty
 from models.seq2seq import Seq2Seq, shift
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
@@ -65,7 +66,7 @@ def test_loss_and_metrics_are_means_over_real_pieces():
         {"source": SOURCE, "target": TARGET}, batch_size=1, verbose=0, return_dict=True
     )
     total = float(np.sum(model.score(SOURCE, TARGET)))
-    assert results["nll"] == pytest.approx(-total / 7, abs=1e-5)
+    assert results["plain_loss"] == pytest.approx(-total / 7, abs=1e-5)
     hits = (logits_of(model).argmax(-1) == TARGET) & (TARGET != 0)
     assert results["accuracy"] == pytest.approx(hits.sum() / 7, abs=1e-6)
 
@@ -125,7 +126,8 @@ def test_a_stochastic_decoder_is_rewarded(pair):
     model.compile(optimizer=keras.optimizers.Adam(0.03))
     before = model.get_weights()
     # The loss holds the reward, which falls as the baseline learns it; the nats a piece do not.
-    nats = model.fit({"source": SOURCE, "target": TARGET}, epochs=60, verbose=0).history["nll"]
+    history = model.fit({"source": SOURCE, "target": TARGET}, epochs=60, verbose=0).history
+    nats = history["plain_loss"]
     assert nats[-1] < nats[0] / 2
     # The score's own weights learn, though the choice itself has no gradient.
     score = [w.path for w in model.decoder.attention.score.trainable_weights]
@@ -135,3 +137,28 @@ def test_a_stochastic_decoder_is_rewarded(pair):
     }
     assert score
     assert all(moved[path] for path in score)
+
+
+def test_penalties_are_part_of_the_training_alone():
+    looking = {"attention": {"score": "general"}}
+    plain, penalised = (make(attention=looking, penalties=p) for p in ({}, {"coverage": 0.5}))
+    penalised.set_weights(plain.get_weights())
+    inputs = {"source": SOURCE, "target": TARGET}
+    found = penalised(inputs)
+    real = (TARGET != 0).astype("float32")
+    expected = float(penalty({"coverage": 0.5}, found["alignment"], found["mask"], real))
+    assert expected > 0.0
+    losses = [
+        [
+            float(model.compute_loss(inputs, y_pred=model(inputs), training=training))
+            for model in (plain, penalised)
+        ]
+        for training in (True, False)
+    ]
+    assert losses[0][1] == pytest.approx(losses[0][0] + expected, rel=1e-5)
+    assert losses[1][1] == pytest.approx(losses[1][0])
+
+
+def test_an_unknown_penalty():
+    with pytest.raises(ValueError, match=r"Unknown penalty 'covrage'. Choices: coverage, d"):
+        make(penalties={"covrage": 1.0})

@@ -19,6 +19,10 @@ def test_files_that_are_there(tmp_path):
     (tmp_path / "a.tsv").write_text("a\tb\n")
     data = data_section(config(tmp_path, "."))
     assert (data["root"], data["train"]) == (str(tmp_path), "a.tsv")
+    assert [(f["name"], f["role"]) for f in data["features"]] == [
+        ("source", "input"),
+        ("target", "reference"),
+    ]
 
 
 @pytest.mark.parametrize(

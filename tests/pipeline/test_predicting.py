@@ -13,7 +13,9 @@ import pytest
 from components.errors import UserError
 from pipeline import predicting
 from pipeline.commands.predict import predict
-from tests import fake_models
+from pipeline.typed_rows import Reader
+from serving.saved_model import CONTRACT
+from tests import fake_models, fake_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +70,7 @@ def test_batches():
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A SavedModel with the signatures of ours, which answers in capitals."""
+    """A SavedModel with the contract of ours, which answers in capitals."""
     import tensorflow as tf
 
     class Shout(tf.Module):
@@ -92,11 +94,31 @@ def model(tmp_path_factory):
                 "alignment": tf.eye(width, batch_shape=tf.shape(source)),
             }
 
-    path = tmp_path_factory.mktemp("model")
-    module = Shout()
-    signatures = {"serving_default": module.serving_default, "align": module.align}
-    tf.saved_model.save(module, str(path), signatures=signatures)
-    return path
+        def signatures(self):
+            return {"serving_default": self.serving_default, "align": self.align}
+
+        def contract(self):
+            contract = fake_models.Reverser().contract()
+            del contract["signatures"]["align"]["source_cut"]
+            return contract
+
+    return fake_models.save(Shout(), tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """A model of two texts, one of points and one of images."""
+    folder = tmp_path_factory.mktemp("others")
+    for name in ("Matcher", "Sorter", "Namer"):
+        fake_models.save(getattr(fake_tasks, name)(), folder / name)
+    (folder / "a.png").write_bytes(fake_tasks.png(3, 4))
+    return folder
+
+
+def _answers(path, *texts, align=False):
+    loaded = predicting.Model(path)
+    rows = list(Reader(loaded.contract).arguments(texts))
+    return loaded, list(loaded.answers([rows], align=align))
 
 
 def _regard(*arguments: str, given: str = "") -> subprocess.CompletedProcess:
@@ -110,20 +132,19 @@ def _regard(*arguments: str, given: str = "") -> subprocess.CompletedProcess:
     )
 
 
-def test_translator_answers_and_aligns(model):
-    translator = predicting.Translator(model)
-    answers = list(translator.answers([["a b", " ", "c"]]))
-    assert [source for source, _ in answers] == ["a b", " ", "c"]
+def test_a_model_answers_and_aligns(model):
+    _, answers = _answers(model, "a b", " ", "c")
+    assert [row.inputs["source"] for row, _ in answers] == ["a b", " ", "c"]
     assert [predicting.one_line(answer) for _, answer in answers] == ["A B", "", "C"]
     assert [answer and answer.score for _, answer in answers] == [0.0, None, 0.0]
-    ((source, answer),) = translator.answers([["a b"]], align=True)
-    assert predicting.as_dict(source, answer)["alignment"] == {
+    loaded, ((row, answer),) = _answers(model, "a b", align=True)
+    assert predicting.as_dict(row, answer, loaded.contract)["alignment"] == {
         "source": ["a", "b"],
         "target": ["A", "B"],
         "weights": [[1.0, 0.0], [0.0, 1.0]],
     }
-    _, (_, short) = translator.answers([["a b c", "d"]], align=True)
-    assert short.alignment.tolist() == [[1.0]]  # without padding
+    _, (_, (_, short)) = _answers(model, "a b c", "d", align=True)
+    assert short.outputs["alignment"].tolist() == [[1.0]]  # without padding
 
 
 def test_predict_from_standard_input_prints_nothing_but_answers(model):
@@ -148,10 +169,90 @@ def test_predict_json(model, capfd):
     }
 
 
+def test_json_of_nothing_has_no_answer(model, capfd):
+    predict(str(model), [""], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {"source": "", "translation": "", "score": None}
+
+
+def test_what_else_is_answered_is_in_the_json(tmp_path, capfd):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "m")
+    predict(str(path), ["a" * 101], align=True, as_json=True, registry=None)
+    told = json.loads(capfd.readouterr().out)
+    assert told["source_cut"] == 1
+    assert list(told) == ["source", "translation", "score", "alignment", "source_cut"]
+
+
+def test_two_texts_and_a_number(others, capfd):
+    path = str(others / "Matcher")
+    predict(path, ["abcd", "abxy", "a", "a"], align=False, as_json=False, registry=None)
+    assert capfd.readouterr().out == "0.5\n1\n"
+    predict(path, ["abc", "abx"], align=True, as_json=True, registry=None)
+    told = json.loads(capfd.readouterr().out)
+    assert told == {"first": "abc", "second": "abx", "similarity": pytest.approx(2 / 3)}
+
+
+def test_two_texts_on_a_line_of_standard_input(others):
+    done = _regard("predict", str(others / "Matcher"), given="ab\tab\n\nab\tax\n")
+    assert (done.stdout, done.stderr, done.returncode) == ("1\n\n0.5\n", "", 0)
+    done = _regard("predict", str(others / "Matcher"), given="ab\tab\nalone\n")
+    assert (done.stdout, done.returncode) == ("1\n", 2)
+    assert "standard input:2: 1 value, but the model has 2 inputs: first, second" in done.stderr
+
+
+def test_points_and_positions(others, capfd):
+    path = str(others / "Sorter")
+    points = "[[0.5, 0], [0.25, 1]]"
+    predict(path, [points], align=False, as_json=False, registry=None)
+    assert capfd.readouterr().out == "1 0\n"
+    predict(path, [points], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {
+        "points": [[0.5, 0.0], [0.25, 1.0]],
+        "order": [1, 0],
+        "score": -0.5,
+        "pointing": {"weights": [[0.0, 1.0], [1.0, 0.0]]},
+    }
+
+
+def test_an_image_and_its_caption(others, capfd):
+    path, image = str(others / "Namer"), str(others / "a.png")
+    predict(path, [image], align=False, as_json=False, registry=None)
+    assert capfd.readouterr().out == "3 by 4\n"
+    predict(path, [image], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {
+        "image": image,
+        "caption": "3 by 4",
+        "score": -7.0,
+        "alignment": {"target": ["3", "4"], "weights": [[[0.25] * 2] * 2] * 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("Namer", "a.png", "looks at an image, which a table of pieces cannot show"),
+        ("Sorter", "[[0, 1]]", "looks at points, which a table of pieces cannot show"),
+        ("Matcher", "a", "does not tell where it looked"),
+    ],
+)
+def test_what_no_table_can_show_is_refused(others, name, text, message):
+    with pytest.raises(UserError, match=message) as caught:
+        predict(str(others / name), [text], align=True, as_json=False, registry=None)
+    assert caught.value.where == "--align"
+    assert ("--picture" in caught.value.remedy) == (name != "Matcher")
+
+
 def test_broken_model_is_a_user_error(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be loaded"):
-        predicting.Translator(tmp_path)
+        predicting.Model(tmp_path)
+
+
+def test_model_without_a_contract_is_a_user_error(tmp_path):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "old")
+    (path / CONTRACT).unlink()
+    with pytest.raises(UserError, match="it was exported by an older Regard") as caught:
+        predicting.Model(path)
+    assert caught.value.where == str(path)
 
 
 def _break() -> None:
@@ -173,7 +274,8 @@ def test_quiet_keeps_chatter_off_and_shows_it_when_something_breaks(capfd):
 
 def test_a_refused_source_is_named_after_the_answers_before_it(tmp_path):
     path = fake_models.save(fake_models.Reverser("refuse"), tmp_path / "strict")
-    answers = predicting.Translator(path).answers([["ab", "x" * 101, "cd"]])
+    loaded = predicting.Model(path)
+    answers = loaded.answers([list(Reader(loaded.contract).arguments(["ab", "x" * 101, "cd"]))])
     assert next(answers)[1].hypothesis == "BA"
     with pytest.raises(UserError, match="more than the 100 pieces of max_source_length") as caught:
         next(answers)

@@ -11,6 +11,7 @@ from pipeline import runs, summary
 from pipeline.progress import Progress
 from pipeline.workspace import Workspace
 from serving.saved_model import Answer
+from tests import fake_models, fake_tasks
 
 
 def _write(folder, name, content) -> str:
@@ -33,15 +34,16 @@ def _done(node, state="done", properties=None, **outputs):
 @pytest.fixture
 def events(tmp_path):
     """The events of a run that went well, with its artifacts."""
-    import numpy as np
-
-    rows = [predictions.Row(f"source {i}", f"answer {i}") for i in range(9)]
+    contract = fake_models.Reverser().contract()
+    rows = [predictions.Row({"source": f"source {i}"}, [f"answer {i}"]) for i in range(9)]
+    texts = [f"answer {i if i != 4 else 'x'}" for i in range(9)]
     answers = [
-        Answer(f"answer {i if i != 4 else 'x'}", -0.5, [], [], np.zeros((0, 0))) for i in range(9)
+        Answer({"translation": text, "score": -0.5, "source_length": 1}, contract) for text in texts
     ]
     predicted = tmp_path / "predictions"
     predicted.mkdir()
-    predictions.write(predicted / predictions.CANDIDATE, rows, answers)
+    predictions.write(predicted / predictions.CANDIDATE, fake_models.FEATURES, rows, answers)
+    predictions.write_summary(predicted, {"contract": contract})
     bleu = {"name": "bleu", "label": "BLEU", "value": 33.127, "signature": "nrefs:1", "scale": 100}
     exact = {"name": "exact_match", "label": "exact match", "value": 0.98125, "scale": 1}
     training = {"parameters": 1234567, "epochs": 7, "steps": 900, "seconds": 125.0, "history": [1]}
@@ -89,7 +91,10 @@ def test_everything_is_read_from_the_artifacts(tmp_path, events):
     assert [score["name"] for score in found["scores"]] == ["bleu", "exact_match"]
     assert found["blessing"]["blessed"] is True
     assert found["pushed"] == {"version": "3", "path": f"{tmp_path}/registry/tiny/3"}
-    assert [e["source"] for e in found["examples"]] == ["source 1", "source 4", "source 7"]
+    sources = [example["inputs"]["source"] for example in found["examples"]]
+    assert sources == ["source 1", "source 4", "source 7"]
+    assert found["examples"][1]["hypothesis"] == "answer x"
+    assert found["examples"][1]["references"] == ["answer 4"]
     assert found["next"][0] == 'regard predict tiny "source 1"'
     assert any(command.startswith("tensorboard --logdir") for command in found["next"])
     json.dumps(found)
@@ -137,18 +142,32 @@ def test_missing_and_broken_artifacts_do_not_break_the_summary(tmp_path, events)
     assert found["next"][0] == 'regard predict tiny "..."'
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("a b", '"a b"'),
-        ("it's", '"it\'s"'),
-        ("$5", "'$5'"),
-        ('a"b', "'a\"b'"),
-        ("-5 °C", '-- "-5 °C"'),
-    ],
-)
-def test_example_in_a_command_can_be_copied(text, word):
-    assert summary._quote(text) == word
+def test_a_metric_that_is_undefined_is_said_so(tmp_path, events):
+    nan = {"name": "pearson", "label": "Pearson", "value": float("nan"), "scale": 1}
+    metrics = {"pearson": {**nan, "signature": "nrefs:1|undefined:why"}}
+    _write(tmp_path / "e", "metrics.json", {"metrics": metrics})
+    found = summary.summarise(*_run(tmp_path, events))
+    assert json.loads(json.dumps(found, allow_nan=False))["scores"][0]["value"] is None
+    console = Console(file=io.StringIO(), width=100)
+    summary.show(found, console)
+    assert "Pearson undefined  nrefs:1|undefined:why" in console.file.getvalue()
+
+
+def test_an_image_is_named_where_it_lies(tmp_path, events):
+    contract = fake_tasks.Namer().contract()
+    rows = [predictions.Row({"image": b""}, ["a dog", "dogs"], {}, {"image": "d/a.png"})]
+    answers = [Answer({"caption": "a cat", "score": -1.0}, contract)]
+    folder = tmp_path / "predictions"
+    predictions.write(folder / predictions.CANDIDATE, fake_tasks.CAPTIONING, rows, answers)
+    predictions.write_summary(folder, {"contract": contract})
+    run, state = _run(tmp_path, events)
+    run.config.write_text("data: {root: /data/flickr, images: pictures}\n")
+    found = summary.summarise(run, state)
+    assert found["next"][0] == 'regard predict tiny "/data/flickr/pictures/d/a.png"'
+    console = Console(file=io.StringIO(), width=100)
+    summary.show(found, console)
+    wanted = "a.png\n  → a cat\n    reference: a dog\n    reference: dogs\n"
+    assert wanted in console.file.getvalue()
 
 
 def test_another_registry_is_named_in_the_next_command(tmp_path, events):

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
-import dataclasses
+import base64
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from serving import check, ops, saved_model
-from tests import fake_models
+from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser
 
-LIMITS = {"score_absolute": 1e-3, "score_relative": 1e-4, "alignment": 1e-3, "ties": 0.1}
+LIMITS = {"absolute": 1e-3, "relative": 1e-4, "array": 1e-3, "ties": 0.1}
 TEXTS = ["abc", "hello there", "ab"]
 
 
-def rows() -> list[dict]:
-    answers = saved_model.ask(Reverser().answer, TEXTS)
+def kept(model, inputs: list[dict], shown: list[str]) -> list[dict]:
+    """What the Predictor would have kept of a model's answers."""
+    loaded = saved_model.load(model)
+    answers = loaded.ask(loaded.contract["detail"], inputs)
     return [
-        {"row": index, "source": text, **dataclasses.asdict(answer)}
-        for index, (text, answer) in enumerate(zip(TEXTS, answers, strict=True))
+        {"row": row, "inputs": one, "shown": text, "answer": _plain(answer.outputs)}
+        for row, (one, text, answer) in enumerate(zip(inputs, shown, answers, strict=True))
     ]
 
 
-def run(tmp_path: Path, bug: str = "", align: bool = True, given=None) -> dict:
-    model = fake_models.save(Reverser(bug), tmp_path / "model", align)
+def _plain(outputs):
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in outputs.items()}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory) -> list[dict]:
+    model = fake_models.save(Reverser(), tmp_path_factory.mktemp("good") / "model")
+    return kept(model, [{"source": text} for text in TEXTS], [repr(text) for text in TEXTS])
+
+
+def run(tmp_path: Path, given: list[dict], bug: str = "", align: bool = True) -> dict:
+    return ask(fake_models.save(Reverser(bug), tmp_path / "model", align), given)
+
+
+def ask(model: Path, given: list[dict]) -> dict:
     request = {"model": str(model), "servers": ["2.19"], "tolerances": LIMITS}
-    return check.check({**request, "rows": rows() if given is None else given})
+    return check.check({**request, "rows": given})
 
 
-def test_a_good_model_passes(tmp_path):
-    result = run(tmp_path)
+def test_a_good_model_passes(tmp_path, rows):
+    result = run(tmp_path, rows)
     assert result["failures"] == []
     assert result["ties"] == []
     assert result["unsupported_ops"] == {"2.19": []}
     assert result["rows"] == len(TEXTS) + 2
+    assert result["refused"] == []
     assert result["load_seconds"] > 0
     assert result["first_answer_seconds"] > 0
     assert result["versions"]["tensorflow"] == tf.__version__
@@ -51,24 +68,50 @@ def test_a_good_model_passes(tmp_path):
         ("weights", r"align, row 0 \('abc'\): now and of the Predictor: the alignments differ by"),
     ],
 )
-def test_each_bug_is_found(tmp_path, bug, words):
-    assert re.search(words, "\n".join(run(tmp_path, bug)["failures"]))
+def test_each_bug_is_found(tmp_path, rows, bug, words):
+    assert re.search(words, "\n".join(run(tmp_path, rows, bug)["failures"]))
 
 
-def test_a_model_that_cannot_take_an_empty_source_fails(tmp_path):
+def test_a_model_that_cannot_take_an_empty_source_fails(tmp_path, rows):
     with pytest.raises(tf.errors.InvalidArgumentError):
-        run(tmp_path, "empty")
+        run(tmp_path, rows, "empty")
 
 
-def test_a_missing_signature_is_named(tmp_path):
-    (failure,) = run(tmp_path, align=False)["failures"]
+def test_a_model_may_refuse_the_long_row(tmp_path, rows):
+    result = run(tmp_path, rows, "refuse")
+    assert result["failures"] == []
+    assert result["refused"] == ["the long row"]
+    assert result["rows"] == len(TEXTS) + 1
+
+
+def test_a_missing_signature_is_named(tmp_path, rows):
+    (failure,) = run(tmp_path, rows, align=False)["failures"]
     assert failure == "there is no signature 'align' (there are: serving_default)"
 
 
-def test_another_answer_than_the_predictors_is_named(tmp_path):
-    given = rows()
-    given[1] = {**given[1], "hypothesis": "OTHER", "score": -9.0}
-    failures = run(tmp_path, given=given)["failures"]
+def test_a_model_without_a_contract_fails(tmp_path, rows):
+    model = fake_models.save(Reverser(), tmp_path / "model")
+    (model / saved_model.CONTRACT).unlink()
+    (failure,) = ask(model, rows)["failures"]
+    assert "which says how to ask it" in failure
+
+
+def test_a_contract_without_the_default_signature_fails(tmp_path, rows):
+    contract = Reverser().contract()
+    del contract["signatures"]["serving_default"]
+    model = fake_models.save(Reverser(), tmp_path / "model", contract=contract)
+    assert ask(model, rows)["failures"] == [
+        "there is no signature 'serving_default' (there are: align)"
+    ]
+
+
+def changed(row: dict, **answer) -> dict:
+    return {**row, "answer": {**row["answer"], **answer}}
+
+
+def test_another_answer_than_the_predictors_is_named(tmp_path, rows):
+    given = [rows[0], changed(rows[1], translation="OTHER", score=-9.0), rows[2]]
+    failures = run(tmp_path, given)["failures"]
     assert len(failures) == 2  # once a signature
     assert failures[0] == (
         "serving_default, row 1 ('hello there'): now and of the Predictor: the translations"
@@ -76,35 +119,69 @@ def test_another_answer_than_the_predictors_is_named(tmp_path):
     )
 
 
-def test_a_tie_passes_and_many_do_not(tmp_path):
-    given = rows()
-    one = [given[0], given[1], {**given[2], "hypothesis": "OTHER"}, *(given[:2] * 4)]
-    result = run(tmp_path / "one", given=[{**row, "row": n} for n, row in enumerate(one)])
+def test_a_tie_passes_and_many_do_not(tmp_path, rows):
+    one = [rows[0], rows[1], changed(rows[2], translation="OTHER"), *(rows[:2] * 4)]
+    result = run(tmp_path / "one", [{**row, "row": n} for n, row in enumerate(one)])
     assert result["failures"] == []
     assert len(result["ties"]) == 2
     assert "row 2 ('ab')" in result["ties"][0]
-    many = [{**row, "hypothesis": "OTHER"} for row in given]
-    assert run(tmp_path / "many", given=many)["failures"]
+    many = [changed(row, translation="OTHER") for row in rows]
+    assert run(tmp_path / "many", many)["failures"]
 
 
-def test_difference():
-    answer = rows()[0]
-    assert check.difference(answer, answer, LIMITS) == ("", False)
-    assert check.difference({**answer, "score": -1.4995}, answer, LIMITS) == ("", False)
-    text, tie = check.difference({**answer, "score": -1.51}, answer, LIMITS)
-    assert (text, tie) == ("the scores differ: -1.510000 and -1.500000", False)
-    text, _ = check.difference({**answer, "source_pieces": ["x"]}, answer, LIMITS)
-    assert text.startswith("the source_pieces differ")
-    text, _ = check.difference({**answer, "alignment": [[1.0]]}, answer, LIMITS)
-    assert text == "the alignments' shapes differ: (1, 1) and (4, 4)"
-    nan = [[float("nan")] * 4] * 4
-    assert check.difference({**answer, "alignment": nan}, answer, LIMITS)[0]
+def test_two_texts_are_both_empty_and_both_long(tmp_path):
+    model = fake_models.save(fake_tasks.Matcher(), tmp_path / "model")
+    inputs = [{"first": "abcd", "second": "abxy"}, {"first": "a", "second": "b"}]
+    given = kept(model, inputs, ["'abcd', 'abxy'", "'a', 'b'"])
+    result = ask(model, given)
+    assert (result["failures"], result["ties"], result["rows"]) == ([], [], 4)
+    (failure,) = ask(model, [changed(given[0], similarity=0.75), given[1]])["failures"]
+    assert failure == (
+        "serving_default, row 0 ('abcd', 'abxy'): now and of the Predictor: the similarities"
+        " differ: 0.500000 and 0.750000"
+    )
 
 
-def test_the_long_source_is_long():
-    assert len(check.long_source([{"source": "ab"}])) >= check.LONG_CHARACTERS - 1
-    assert len(check.long_source([])) >= check.LONG_CHARACTERS - 1
-    assert len(check.long_source([{"source": "x" * 9000}])) == check.LONG_CHARACTERS
+def test_points_are_asked_as_they_are(tmp_path):
+    model = fake_models.save(fake_tasks.Sorter(), tmp_path / "model")
+    inputs = [{"points": [[0.5, 0], [0.25, 1]]}, {"points": [[n / 8, 0.0] for n in range(8)]}]
+    given = kept(model, inputs, ["2 points", "8 points"])
+    result = ask(model, given)
+    assert (result["failures"], result["rows"]) == ([], 2)
+    other = changed(given[0], order=[0, 1], score=-7.0)
+    assert ask(model, [other, given[1]])["failures"][0] == (
+        "serving_default, row 0 (2 points): now and of the Predictor: the orders differ:"
+        " [1, 0] (-0.50000), [0, 1] (-7.00000)"
+    )
+
+
+def test_images_come_in_base64(tmp_path):
+    model = fake_models.save(fake_tasks.Namer(), tmp_path / "model")
+    inputs = [{"image": fake_tasks.png(3, 4)}, {"image": fake_tasks.png(1, 2)}]
+    given = kept(model, inputs, ["'a.png'", "'b.png'"])
+    for row in given:
+        row["inputs"] = {"image": base64.b64encode(row["inputs"]["image"]).decode()}
+    result = ask(model, given)
+    assert (result["failures"], result["rows"]) == ([], 2)
+
+
+def test_the_long_text_is_long():
+    assert len(check.long_text(["ab"])) >= check.LONG_CHARACTERS - 1
+    assert len(check.long_text([])) >= check.LONG_CHARACTERS - 1
+    assert len(check.long_text(["x" * 9000])) == check.LONG_CHARACTERS
+
+
+def test_unusual_rows_leave_alone_what_is_no_text():
+    contract = {
+        "inputs": [{"name": "image", "kind": "image"}, {"name": "question", "kind": "text"}]
+    }
+    first = check.Question("row 0", {"image": b"i", "question": "who"}, "")
+    empty, long = check.unusual([first], contract)
+    assert empty.inputs == {"image": b"i", "question": ""}
+    assert long.inputs["image"] == b"i"
+    assert len(long.inputs["question"]) > 4990
+    assert check.unusual([], contract) == []
+    assert check.unusual([first], {"inputs": contract["inputs"][:1]}) == []
 
 
 def test_used_ops_looks_into_functions(tmp_path):

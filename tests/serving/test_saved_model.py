@@ -1,7 +1,15 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 from serving import saved_model
-from tests import fake_models
+from serving.saved_model import SavedModelError
+from tests import fake_models, fake_tasks
 
 
 @pytest.fixture(scope="module")
@@ -11,26 +19,142 @@ def loaded(tmp_path_factory):
     return saved_model.load(folder / "saved")
 
 
+def sources(*texts):
+    return [{"source": text} for text in texts]
+
+
 def test_answers_come_in_order_and_without_padding(loaded):
-    sources = ["a b c", "", "a"]
-    answers = saved_model.ask(saved_model.signature(loaded, "align"), sources)
+    answers = loaded.ask("align", sources("a b c", "", "a"))
     assert len(answers) == 3
     for answer in answers:
-        shape = len(answer.target_pieces), len(answer.source_pieces)
-        assert answer.alignment.shape == shape
-    assert len(answers[0].source_pieces) > len(answers[2].source_pieces)
+        pieces = [answer.outputs[name] for name in ("target_pieces", "source_pieces")]
+        assert answer.outputs["alignment"].shape == tuple(map(len, pieces))
+    lengths = [answer.outputs["source_length"] for answer in answers]
+    assert lengths == [len(answer.outputs["source_pieces"]) for answer in answers]
+    assert lengths[0] > lengths[2] > lengths[1]
+    assert answers[0].outputs["source_pieces"] == ["a", " ", "b", " ", "c", "</s>"]
+    assert answers[0].cut == 0
 
 
 def test_the_default_signature_gives_text_and_score_alone(loaded):
-    (answer,) = saved_model.ask(saved_model.signature(loaded, "serving_default"), ["a"])
-    assert answer.alignment is None
-    assert answer.source_pieces == []
+    (answer,) = loaded.ask("serving_default", sources("a"))
+    assert set(answer.outputs) == {"translation", "score"}
+    assert answer.hypothesis == "A"
     assert isinstance(answer.score, float)
+    assert answer.cut == 0  # the signature does not tell
 
 
-def test_a_signature_that_is_missing_is_named():
-    class Loaded:
-        signatures = {"other": None}
+def test_what_is_kept_does_not_hold_the_padded_batch(loaded):
+    _, short = loaded.ask("align", sources("a" * 90, "a"))
+    assert short.outputs["alignment"].base is None
 
-    with pytest.raises(saved_model.SavedModelError, match=r"'align' \(there are: other\)"):
-        saved_model.signature(Loaded, "align")
+
+def test_an_empty_request_has_no_answers(loaded):
+    assert loaded.ask("align", []) == []
+
+
+def test_two_texts_give_a_number(tmp_path):
+    model = saved_model.load(fake_models.save(fake_tasks.Matcher(), tmp_path / "m"))
+    rows = [{"first": "abcd", "second": "abxy"}, {"second": "é", "first": "é"}]
+    answers = model.ask("serving_default", rows)
+    assert [answer.hypothesis for answer in answers] == [0.5, 1.0]
+    assert [answer.score for answer in answers] == [None, None]
+
+
+def test_points_are_padded_and_positions_given_back(tmp_path):
+    model = saved_model.load(fake_models.save(fake_tasks.Sorter(), tmp_path / "m"))
+    rows = [{"points": [[3, 0], [1, 0], [2, 0]]}, {"points": np.array([[-1.0, 0.0], [-2.0, 5.0]])}]
+    answers = model.ask("align", rows)
+    assert [answer.hypothesis for answer in answers] == [[1, 2, 0], [1, 0]]
+    assert answers[1].score == -0.5
+    assert answers[1].outputs["pointing"].tolist() == [[0, 1], [1, 0]]
+    assert model.ask("align", []) == []
+
+
+def test_an_image_goes_as_its_bytes(tmp_path):
+    model = saved_model.load(fake_models.save(fake_tasks.Namer(), tmp_path / "m"))
+    answers = model.ask("align", [{"image": fake_tasks.png(3, 4)}, {"image": fake_tasks.png(1, 9)}])
+    assert [answer.hypothesis for answer in answers] == ["3 by 4", "1 by 9"]
+    assert answers[0].outputs["alignment"].shape == (2, 2, 2)
+    assert answers[0].outputs["target_pieces"] == ["3", "4"]
+
+
+def test_a_source_that_is_too_long_is_refused(tmp_path):
+    model = saved_model.load(fake_models.save(fake_models.Reverser("refuse"), tmp_path / "m"))
+    with pytest.raises(saved_model.SourceRefused) as caught:
+        model.ask("serving_default", sources("ab", "a" * 101))
+    assert str(caught.value) == "a source has more than the 100 pieces of max_source_length"
+
+
+def test_a_signature_that_is_missing_is_named(tmp_path):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "m", align=False)
+    message = r"'align' \(there are: serving_default\)"
+    with pytest.raises(SavedModelError, match=message):
+        saved_model.load(path).ask("align", sources("a"))
+
+
+def changed(**changes):
+    return {**fake_models.Reverser().contract(), **changes}
+
+
+@pytest.mark.parametrize(
+    ("contract", "message"),
+    [
+        (
+            changed(inputs=[{"name": "text", "kind": "text"}]),
+            r"takes source: string\[batch\], and not text: string\[batch\]",
+        ),
+        (
+            changed(inputs=[{"name": "source", "kind": "points"}]),
+            r"not source: float32\[batch, n, 2\], source_length: int32\[batch\]",
+        ),
+        (
+            changed(signatures={"serving_default": {"translation": [], "looks": []}}),
+            "serving_default has no output looks",
+        ),
+        (
+            changed(signatures={"serving_default": {"translation": ["source_length"]}}),
+            "output translation has 1 dimensions, and not 2",
+        ),
+    ],
+)
+def test_a_model_that_breaks_its_contract_is_told(tmp_path, contract, message):
+    model = fake_models.save(fake_models.Reverser(), tmp_path / "m", contract=contract)
+    with pytest.raises(SavedModelError, match=message):
+        saved_model.load(model).signature("serving_default")
+
+
+def test_an_output_without_the_batch_is_told(tmp_path):
+    model = saved_model.load(fake_models.save(fake_models.Reverser("flat"), tmp_path / "m"))
+    with pytest.raises(SavedModelError, match=r"output score has shape \(\) for a batch of 2"):
+        model.ask("serving_default", sources("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "exported by an older Regard, or by something else"),
+        ("{", "is no JSON"),
+        ('{"task": "translation"}', "has no inputs, answer, answer_kind, score"),
+        (
+            json.dumps(changed(inputs=[{"name": "a", "kind": "sound"}])),
+            r"unknown kind: \['sound'\]",
+        ),
+    ],
+)
+def test_a_contract_that_is_missing_or_broken_is_told(tmp_path, text, message):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "m")
+    (path / saved_model.CONTRACT).unlink()
+    if text is not None:
+        (path / saved_model.CONTRACT).write_text(text)
+    with pytest.raises(SavedModelError, match=message):
+        saved_model.load(path)
+
+
+def test_importing_it_imports_neither_tensorflow_nor_anything_of_ours():
+    code = (
+        "import sys, serving.saved_model\n"
+        "print(sorted({'tensorflow', 'numpy', 'models', 'components'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "[]"

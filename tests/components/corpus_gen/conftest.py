@@ -3,8 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from tests.components.corpus_gen.corpora import TRANSLATION
 
 BEAM = [
     "--runner=FnApiRunner",
@@ -13,16 +16,23 @@ BEAM = [
 ]
 
 
-def rows_in(folder: Path) -> list[tuple[str, str, str, int]]:
-    """The rows of a split's folder: source, target, file and line."""
+def records_in(folder: Path) -> list[Any]:
+    """The features of every tf.Example of a split's folder."""
     import tensorflow as tf
 
+    return [
+        tf.train.Example.FromString(record.numpy()).features.feature
+        for path in sorted(folder.iterdir())
+        for record in tf.data.TFRecordDataset(str(path), compression_type="GZIP")
+    ]
+
+
+def rows_in(folder: Path) -> list[tuple[str, str, str, int]]:
+    """The rows of a split's folder: source, target, file and line."""
     rows = []
-    for path in sorted(folder.iterdir()):
-        for record in tf.data.TFRecordDataset(str(path), compression_type="GZIP"):
-            feature = tf.train.Example.FromString(record.numpy()).features.feature
-            texts = [feature[k].bytes_list.value[0].decode() for k in ("source", "target", "file")]
-            rows.append((*texts, feature["line"].int64_list.value[0]))
+    for feature in records_in(folder):
+        texts = [feature[k].bytes_list.value[0].decode() for k in ("source", "target", "file")]
+        rows.append((*texts, feature["line"].int64_list.value[0]))
     return rows
 
 
@@ -41,13 +51,14 @@ def generate(tmp_path):
         examples, findings = standard_artifacts.Examples(), Findings()
         examples.uri, findings.uri = str(out / "examples"), str(out / "findings")
         context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
-        section.setdefault("root", str(tmp_path))
+        section = {"root": str(tmp_path), "features": TRANSLATION, **section}
         Executor(context).Do(
             {}, {"examples": [examples], "findings": [findings]}, {"data": json.dumps(section)}
         )
         return SimpleNamespace(
             artifact=examples,
             folder=out / "examples",
+            records=lambda split: records_in(out / "examples" / f"Split-{split}"),
             rows=lambda split: rows_in(out / "examples" / f"Split-{split}"),
             findings=json.loads((out / "findings" / "corpus.json").read_text()),
         )

@@ -10,6 +10,7 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 
 from components.corpus_gen import CorpusGen, fingerprint
+from tests.components.corpus_gen.corpora import TRANSLATION
 
 
 def test_files_can_be_checked_without_tensorflow():
@@ -21,7 +22,8 @@ def test_files_can_be_checked_without_tensorflow():
 
 def test_tfx_runs_it_once_for_the_same_content(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\n")
-    data = {"root": str(tmp_path), "train": "a.tsv", "eval": "a.tsv", "test": "a.tsv"}
+    files = dict.fromkeys(("train", "eval", "test"), "a.tsv")
+    data = {"root": str(tmp_path), "features": TRANSLATION, **files}
 
     def run():
         node = CorpusGen(data=json.dumps(data), fingerprint=fingerprint(data), code="1")

@@ -16,6 +16,7 @@ import pytest
 
 from components.corpus_gen.records import ShardWriter
 from components.errors import UserError
+from tests.components.corpus_gen.corpora import TRANSLATION
 
 
 def pairs(tmp_path, count, name="train", start=0):
@@ -99,6 +100,7 @@ def test_what_was_left_out_is_counted_and_told(tmp_path, generate, monkeypatch):
         eval=pairs(tmp_path, 1, "eval"),
         test=pairs(tmp_path, 1, "test"),
         bad_rows="skip",
+        bad_rows_limit=0.2,
         encoding_errors="replace",
     )
     assert (out.findings["skipped"], out.findings["repaired"]) == (1, 1)
@@ -197,7 +199,7 @@ def test_a_read_only_folder_is_named(tmp_path, generate):
 def test_a_kill_leaves_nothing_that_looks_whole(tmp_path, generate):
     big = "".join(f"sentence {i} of a corpus that takes a while\tSatz {i}\n" for i in range(10**6))
     (tmp_path / "big.tsv").write_text(big)
-    section = {"root": str(tmp_path), "train": "big.tsv"}
+    section = {"root": str(tmp_path), "features": TRANSLATION, "train": "big.tsv"}
     out = tmp_path / "out" / "examples"
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, json.dumps(section), str(tmp_path / "out")],

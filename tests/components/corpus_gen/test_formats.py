@@ -1,20 +1,28 @@
 from __future__ import annotations
 
 import gzip
-import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from components.corpus_gen.formats import Options, read
+from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.sources import Group
+from tests.components.corpus_gen.corpora import (
+    CAPTIONED,
+    POINTED,
+    SCORED,
+    SUMMARISED,
+    TRANSLATION,
+    lines,
+    picture,
+)
 
 
 def rows_of(group, **section):
     problems = Problems()
-    rows = [(line, *values) for line, values in read(group, Options.of(section), problems)]
+    options = Options.of({"features": TRANSLATION, **section})
+    rows = [(line, *values) for line, values in read(group, options, problems)]
     return rows, problems
 
 
@@ -29,7 +37,8 @@ def parallel(tmp_path):
     def make(source: bytes, target: bytes) -> Group:
         (tmp_path / "a.en").write_bytes(source)
         (tmp_path / "a.de.gz").write_bytes(gzip.compress(target))
-        return Group("train", "parallel", (str(tmp_path / "a.en"), str(tmp_path / "a.de.gz")))
+        files = str(tmp_path / "a.en"), str(tmp_path / "a.de.gz")
+        return Group("train", "parallel", files, ("source", "target"))
 
     return make
 
@@ -115,77 +124,87 @@ def test_tsv_columns_that_are_not_there(single, section, told):
     assert broken.problem.remedy
 
 
-def test_jsonl_takes_keys(single):
-    group = single("jsonl", '{"en": "one\\u2028", "de": "eins", "x": 1}\n')
-    rows, _ = rows_of(group, columns={"source": "en", "target": "de"})
-    assert rows == [(1, "one\u2028", "eins")]
+def test_every_row_is_counted_and_so_is_what_is_left_out(parallel, single):
+    group = parallel(b"one\nt\xffo\nthree\n", b"eins\nz\xffei\ndrei\n")
+    _, problems = rows_of(group, encoding_errors="skip")
+    assert problems.counts == {"encoding/skip": 2}
+    assert (problems.rows, problems.left_out) == (3, 1)  # both sides of one row
+    content = b"a\tb\nonly\nc\t\xff\n"
+    _, problems = rows_of(single("tsv", content), bad_rows="skip", encoding_errors="skip")
+    assert (problems.rows, problems.left_out) == (3, 2)
+    _, problems = rows_of(single("tsv", "source\ttarget\na\tb\n"), header=True)
+    assert (problems.rows, problems.left_out) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ('{"source": "a", "target": ', "not JSON"),
-        ('{"source": "a"}', "no key 'target'"),
-        ('{"source": "a", "target": 3}', "the value of 'target' is not a string"),
-        ('["a", "b"]', "not a JSON object"),
-        ("", "not JSON"),
-        ("[" * 100_000, "not JSON"),
-    ],
-)
-def test_jsonl_bad_rows(single, line, told):
-    good = json.dumps({"source": "a", "target": "b"})
-    group = single("jsonl", f"{good}\n{line}\n{good}\n")
-    rows, problems = rows_of(group, bad_rows="skip")
-    assert [row[0] for row in rows] == [1, 3]
-    assert told in problems.examples["row/skip"][0].text
-    _, problems = rows_of(group)
-    assert problems.error().where.endswith("a.jsonl:2")
+def test_cells_of_other_kinds(single):
+    group = single("tsv", lines(("2.5", "a", "b"), ("x", "a", "b"), ("", "", ""), (6, "a", "b")))
+    rows, problems = rows_of(group, features=SCORED, bad_rows="skip")
+    assert rows == [(1, 2.5, "a", "b")]
+    assert [(p.line, p.text) for p in problems.examples["row/skip"]] == [
+        (2, "score 'x' is not a number"),
+        (3, "no score"),
+        (4, "score 6 is not from 0 to 5"),
+    ]
+    assert (problems.rows, problems.left_out) == (4, 3)
+    error = rows_of(group, features=SCORED)[1].error()
+    assert error.where.endswith("a.tsv:2")
+    assert error.remedy == "Mend the file, or set `data.bad_rows` to skip."
 
 
-def test_jsonl_escapes_that_are_no_text(single):
-    group = single("jsonl", '{"source": "\\ud800", "target": "b\\u0000"}\n')
-    rows, problems = rows_of(group, encoding_errors="skip")
-    assert rows == []
-    assert problems.counts == {"encoding/skip": 1, "nul/skip": 1}
-    rows, _ = rows_of(group, encoding_errors="replace")
-    assert rows[0][2] == "b\ufffd"
-    rows[0][1].encode("utf-8")
+def test_points_and_positions_of_a_table(single):
+    square = "[[0, 0], [0, 1], [1, 1], [1, 0]]"
+    group = single("tsv", lines((square, "2 0"), (square, "[1]"), (square, 4)))
+    rows, problems = rows_of(group, features=POINTED, bad_rows="skip")
+    assert [row[2] for row in rows] == [[2, 0], [1]]
+    assert rows[0][1] == [0, 0, 0, 1, 1, 1, 1, 0]
+    assert problems.examples["row/skip"][0].text == "position 4 of 4 points"
 
 
-def parquet(tmp_path, **columns) -> Group:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table(columns), path, row_group_size=2)
-    return Group("train", "parquet", (str(path),))
+def test_with_a_header_columns_are_called_like_the_features(single):
+    group = single("tsv", "target\tid\tsource\neins\t1\tone\n")
+    assert rows_of(group, header=True)[0] == [(2, "one", "eins")]
 
 
-def test_parquet_takes_columns(tmp_path):
-    group = parquet(
-        tmp_path,
-        id=[1, 2, 3],
-        target=pa.array(["eins", None, "drei"]).dictionary_encode(),
-        source=["one", "two", "three"],
-    )
-    rows, problems = rows_of(group, bad_rows="skip")
-    assert rows == [(1, "one", "eins"), (3, "three", "drei")]
-    assert problems.examples["row/skip"][0].text == "no value for 'target'"
+def test_a_column_that_is_optional_need_not_be_there(single):
+    assert rows_of(single("tsv", lines("ab")), features=SUMMARISED)[0] == [(1, "a", ["b"], None)]
+    rows, _ = rows_of(single("tsv", lines("abc", ("d", "e", ""))), features=SUMMARISED)
+    assert rows == [(1, "a", ["b"], "c"), (2, "d", ["e"], None)]
 
 
-def test_parquet_bytes_that_are_not_utf8(tmp_path):
-    group = parquet(tmp_path, source=[b"one", b"\xff"], target=["eins", "zwei"])
-    rows, problems = rows_of(group, encoding_errors="skip")
-    assert rows == [(1, "one", "eins")]
-    assert problems.examples["encoding/skip"][0].line == 2
+def test_a_side_that_is_optional_need_not_be_there(tmp_path):
+    for name in ("text", "summary", "score"):
+        (tmp_path / name).write_text("1\nx\n")
+    files = tuple(str(tmp_path / name) for name in ("text", "summary"))
+    group = Group("train", "parallel", files, ("text", "summary"))
+    assert rows_of(group, features=SUMMARISED)[0] == [
+        (1, "1", ["1"], None),
+        (2, "x", ["x"], None),
+    ]
+    files = tuple(str(tmp_path / name) for name in ("text", "summary", "score"))
+    group = Group("train", "parallel", files, ("one", "other", "score"))
+    _, problems = rows_of(group, features=SCORED)
+    assert problems.error().where == f"{tmp_path}/score:2"  # the file that is wrong
 
 
-def test_parquet_without_the_column(tmp_path):
-    broken = refusal(parquet(tmp_path, source=["a"], targets=["b"]))
-    assert "no column is called 'target'" in str(broken)
-    assert "Did you mean 'targets'?" in broken.problem.remedy
+def test_references_of_one_input_become_one_row(single, tmp_path):
+    captions = lines(("a.jpg", "a dog"), ("b.jpg", "a cat"), ("a.jpg", ""), ("", "x"))
+    rows, problems = rows_of(single("tsv", captions), features=CAPTIONED, bad_rows="skip")
+    assert rows == [(1, "a.jpg", ["a dog", ""]), (2, "b.jpg", ["a cat"])]
+    assert (problems.rows, problems.left_out) == (4, 1)
+    for name, column in (("image", 0), ("caption", 1)):
+        texts = [line.split("\t")[column] for line in captions.splitlines()[:3]]
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    files = str(tmp_path / "image"), str(tmp_path / "caption")
+    group = Group("train", "parallel", files, ("image", "caption"))
+    assert rows_of(group, features=CAPTIONED)[0] == rows
 
 
-def test_parquet_with_numbers(tmp_path):
-    assert "holds int64, not strings" in str(refusal(parquet(tmp_path, source=[1], target=["b"])))
-
-
-def test_parquet_that_is_none(single):
-    assert "not a readable Parquet file" in str(refusal(single("parquet", "PAR1 no more")))
+def test_images_are_looked_at_where_they_are_asked_for(single, tmp_path):
+    (tmp_path / "a.png").write_bytes(picture())
+    group = single("tsv", lines(("a.png", "x"), ("b.png", "y")))
+    options = Options.of({"features": CAPTIONED, "bad_rows": "skip"})
+    problems = Problems()
+    images = Images({"root": str(tmp_path)})
+    assert [line for line, _ in read(group, options, problems, images)] == [1]
+    assert problems.examples["row/skip"][0].text == "b.png: no such file"
+    assert len(list(read(group, options, Problems()))) == 2

@@ -6,12 +6,21 @@ from pathlib import Path
 import pytest
 
 from components.corpus_gen.formats import Options, read
+from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Problems
 from components.corpus_gen.sources import resolve
 from components.corpus_gen.splits import hashed
 from components.corpus_gen.survey import survey
+from models.tasks.features import Feature
+from tests.components.corpus_gen.corpora import CAPTIONED, TRANSLATION, section
 
-DEFAULTS = {"encoding_errors": "fail", "bad_rows": "fail", "header": False, "columns": None}
+DEFAULTS = {
+    "features": TRANSLATION,
+    "encoding_errors": "fail",
+    "bad_rows": "fail",
+    "header": False,
+    "columns": None,
+}
 
 
 @pytest.fixture
@@ -61,3 +70,63 @@ def test_tatoeba_is_split_in_the_shares_asked_for(corpora):
     assert sum(rows.values()) == 28555
     for name in ("eval", "test"):
         assert rows[name] == pytest.approx(0.05 * 28555, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "name", "low", "rows"),
+    [("sts-b", "sts", 0, (5749, 1500, 1379)), ("sick", "sick", 1, (4500, 500, 4927))],
+)
+def test_scored_pairs_have_the_rows_their_readme_says(corpora, corpus, name, low, rows):
+    dev = {"sts-b": "dev", "sick": "trial"}[corpus]
+    data = {
+        **DEFAULTS,
+        "root": str(corpora / corpus),
+        "features": section(
+            Feature("score", "number", role="reference", low=low, high=5),
+            Feature("one", "text"),
+            Feature("other", "text"),
+        ),
+        "train": f"{name}-train.tsv.gz",
+        "eval": f"{name}-{dev}.tsv.gz",
+        "test": f"{name}-test.tsv.gz",
+    }
+    assert tuple(survey(data).rows.values()) == rows
+
+
+def test_abstracts_have_one_summary_to_train_on_and_several_to_test(corpora):
+    data = {
+        **DEFAULTS,
+        "root": str(corpora / "scitldr"),
+        "features": section(
+            Feature("source", "text"),
+            Feature("target", "text", role="reference", several=True),
+            Feature("title", "text", role="extra"),
+        ),
+        "train": "scitldr-a.train.jsonl.gz",
+        "eval": "scitldr-a.dev.jsonl.gz",
+        "test": "scitldr-a.test.jsonl.gz",
+    }
+    assert survey(data).rows == {"train": 1992, "eval": 619, "test": 618}
+    summaries = {}
+    for split, (group,) in resolve(data).items():
+        for _, (_, targets, _) in read(group, Options.of(data), Problems()):
+            summaries[split] = summaries.get(split, 0) + len(targets)
+    assert summaries == {"train": 1992, "eval": 1453, "test": 1967}
+
+
+def test_every_image_of_coco_has_its_five_captions(corpora):
+    data = {
+        **DEFAULTS,
+        "root": str(corpora / "coco-captions-mini"),
+        "features": CAPTIONED,
+        "train": "captions.tsv.gz",
+        "images": "images",
+        "split": {"eval": 0.2, "test": 0.2},
+    }
+    assert sum(survey(data).rows.values()) == 50
+    (group,) = resolve(data)["train"]
+    problems = Problems()
+    images = Images(data, decode=True)
+    rows = list(read(group, Options.of(data), problems, images))
+    assert problems == Problems(rows=250)
+    assert {len(captions) for _, (_, captions) in rows} == {5}

@@ -6,6 +6,7 @@ import pytest
 
 from components.corpus_gen.sources import Group, resolve
 from components.errors import UserError
+from tests.components.corpus_gen.corpora import CAPTIONED, SUMMARISED, TRANSLATION
 
 
 def touch(folder, *names):
@@ -15,7 +16,7 @@ def touch(folder, *names):
 
 
 def data(folder, **section):
-    return {"root": str(folder), **section}
+    return {"root": str(folder), "features": TRANSLATION, **section}
 
 
 def test_parallel_files_are_grouped_in_the_order_given(tmp_path):
@@ -109,3 +110,26 @@ def test_sides_with_different_numbers_of_files_are_refused(tmp_path):
 def test_what_cannot_be_read_is_refused(tmp_path, section, told):
     touch(tmp_path, "a.txt", "a.parquet.gz", "folder/b.txt")
     assert told in refusal(data(tmp_path, **section)).message
+
+
+def test_an_optional_side_may_be_left_out(tmp_path):
+    touch(tmp_path, "a.text", "a.summary", "a.title")
+    files = {"summary": "a.summary", "text": "a.text"}
+    (group,) = resolve(data(tmp_path, features=SUMMARISED, train=files))["train"]
+    assert group.sides == ("text", "summary")
+    assert [os.path.basename(path) for path in group.files] == ["a.text", "a.summary"]
+    files["title"] = "a.title"
+    (group,) = resolve(data(tmp_path, features=SUMMARISED, train=files))["train"]
+    assert group.sides == ("text", "summary", "title")
+    error = refusal(data(tmp_path, features=SUMMARISED, train={"title": "a.title"}))
+    assert error.message == "the text side is missing: parallel files need text and summary"
+
+
+def test_a_folder_of_images_must_be_there(tmp_path):
+    touch(tmp_path, "a.tsv", "photos/a.jpg")
+    section = data(tmp_path, features=CAPTIONED, train="a.tsv")
+    assert resolve({**section, "images": "photos"})
+    error = refusal({**section, "images": "photo"})
+    assert (error.where, error.message) == ("data.images", f"no such folder: {tmp_path}/photo")
+    assert "photos" in error.remedy
+    assert "is no folder" in refusal({**section, "images": "a.tsv"}).message

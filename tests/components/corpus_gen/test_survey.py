@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 
@@ -10,12 +11,13 @@ import pytest
 
 from components.corpus_gen.survey import survey
 from components.errors import UserError
+from tests.components.corpus_gen.corpora import CAPTIONED, TRANSLATION
 
 ROWS = "".join(f"word {i}\tWORD {i}\n" for i in range(200))
 
 
 def data(folder, **section):
-    return {"root": str(folder), **section}
+    return {"root": str(folder), "features": TRANSLATION, **section}
 
 
 def test_rows_and_files_of_given_and_hashed_splits(tmp_path):
@@ -87,3 +89,31 @@ def test_it_needs_no_tensorflow():
     code = "import sys, components.corpus_gen.survey; print('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_too_many_rows_that_are_left_out_are_refused(tmp_path):
+    (tmp_path / "a.tsv").write_text(ROWS + "one\n" * 50)
+    section = data(tmp_path, train="a.tsv", bad_rows="skip")
+    with pytest.raises(UserError) as caught:
+        survey(section)
+    assert caught.value.message.startswith("50 of 250 rows (20.00%) would be left out; the limit")
+    assert caught.value.where == f"{tmp_path}/a.tsv:201"
+    assert survey({**section, "bad_rows_limit": 0.2}).rows["train"] > 100
+
+
+def test_images_are_looked_at_without_tensorflow(tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    (tmp_path / "a.tsv").write_text("a.png\tone\na.png\ttwo\n")
+    section = {**dict.fromkeys(("train", "eval", "test"), "a.tsv"), "features": CAPTIONED}
+    section |= {"root": str(tmp_path), "images": "photos"}
+    code = (
+        "import json, sys; from components.corpus_gen.survey import survey; "
+        "print(survey(json.loads(sys.argv[1])).rows, 'tensorflow' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, json.dumps(section)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "{'train': 1, 'eval': 1, 'test': 1} False\n"
+    (tmp_path / "photos" / "a.png").unlink()
+    with pytest.raises(UserError, match=r"a\.tsv:1: photos/a\.png: no such file \(6 such lines"):
+        survey(section)

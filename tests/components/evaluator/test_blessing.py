@@ -95,3 +95,19 @@ def test_a_production_model_that_failed_does_not_count_against():
     assert decision.blessed
     assert "version 3 could not be decoded" in decision.sentence
     assert "\n" not in decision.sentence
+
+
+def test_a_metric_without_a_value_is_against_the_model():
+    nan = Metric(
+        "pearson", "Pearson", float("nan"), "nrefs:1|undefined:all hypotheses are the same"
+    )
+    assert blessing.undefined({"bleu": bleu(1.0)}) == []
+    (verdict,) = blessing.undefined({"bleu": bleu(1.0), "pearson": nan})
+    assert not verdict.passed
+    assert "all hypotheses are the same" in verdict.reason
+
+
+def test_a_production_model_without_a_value_stands_in_nobodys_way():
+    (verdict,) = blessing.not_worse(bleu(1.0), bleu(float("nan")), 0.0, "3")
+    assert verdict.passed
+    assert verdict.reason == "BLEU of version 3 is undefined, so there is no comparison"

@@ -13,9 +13,12 @@ from tfx.types import standard_artifacts
 from components import events, predictions
 from components.artifacts import Predictions
 from components.errors import UserError
+from components.evaluator.answers import answered
 from components.evaluator.executor import EvaluatorExecutor
 from components.predictions import Row
+from models.tasks.features import Feature
 from serving.saved_model import Answer
+from tests import fake_models, fake_tasks
 
 CONFIG = {
     "metrics": ["bleu", "chrf", "exact_match"],
@@ -31,17 +34,30 @@ GOOD = ["one two three four five", "a red bike", "yes", "the last\u2028 line"]
 BAD = ["one two", "a bike", "no", ""]
 
 
+CONTRACT = fake_models.Reverser().contract()
+
+
 def table(folder: Path, name: str, hypotheses: list[str], references=REFERENCES) -> None:
-    rows = [Row(reference, reference) for reference in references]
+    """A translation's; a row's references are one text or a list of them."""
+    several = [[given] if isinstance(given, str) else given for given in references]
+    rows = [Row({"source": texts[0]}, texts) for texts in several]
     answers = [
-        Answer(text, -1.0, [*reference.split(), "</s>"], text.split(), np.zeros((0, 0)))
-        for text, reference in zip(hypotheses, references, strict=True)
+        Answer(
+            {
+                "translation": text,
+                "score": -1.0,
+                "source_length": len(texts[0].split()) + 1,
+                "alignment": np.zeros((0, 0), np.float32),
+            },
+            CONTRACT,
+        )
+        for text, texts in zip(hypotheses, several, strict=True)
     ]
-    predictions.write(folder / name, rows, answers)
+    predictions.write(folder / name, fake_models.FEATURES, rows, answers)
 
 
-def summary(folder: Path, rows: int, **more) -> None:
-    values = {"rows": rows, "production": None, "production_version": None}
+def summary(folder: Path, rows: int, contract=CONTRACT, **more) -> None:
+    values = {"rows": rows, "production": None, "production_version": None, "contract": contract}
     predictions.write_summary(folder, {**values, "production_error": None, **more})
 
 
@@ -128,7 +144,9 @@ def test_by_length(folder, tmp_path):
     table(folder, predictions.CANDIDATE, GOOD)
     summary(folder, 4)
     evaluation, _ = run(tmp_path, CONFIG)
-    buckets = read(evaluation / "by_length.json")["buckets"]
+    found = read(evaluation / "by_length.json")
+    assert found["unit"] == "source pieces"
+    buckets = found["buckets"]
     # 5, 3, 1 and 5 pieces before the end of sentence; nothing is longer than 6.
     assert [(b["from"], b["to"], b["rows"]) for b in buckets] == [(0, 3, 2), (4, 6, 2)]
     assert buckets[0]["candidate"]["exact_match"] == 1.0
@@ -165,3 +183,94 @@ def test_an_unknown_metric_names_the_choices(folder, tmp_path):
     summary(folder, 4)
     with pytest.raises(UserError, match="did you mean 'bleu'"):
         run(tmp_path, {**CONFIG, "metrics": ["blue"]})
+
+
+def test_a_metric_of_other_answers_names_the_choices(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, GOOD)
+    summary(folder, 4)
+    with pytest.raises(UserError, match="pearson judges answers of the kind number") as caught:
+        run(tmp_path, {**CONFIG, "metrics": ["pearson"]})
+    assert caught.value.where == "evaluation.metrics"
+    assert "choices: bleu, chrf, exact_match" in caught.value.message
+
+
+def test_several_references(folder, tmp_path):
+    references = [["a red bike", "one red bike"], ["yes"], ["no", "never", "not\nso"]]
+    table(folder, predictions.CANDIDATE, ["one red bike", "yes", "not so"], references)
+    summary(folder, 3)
+    evaluation, _ = run(tmp_path, {**CONFIG, "production": None})
+    metrics = read(evaluation / "metrics.json")["metrics"]
+    assert metrics["exact_match"]["value"] == 1.0
+    assert metrics["bleu"]["signature"].startswith("nrefs:var|")
+    files = sorted(path.name for path in evaluation.glob("references*"))
+    assert files == ["references-2.txt", "references-3.txt", "references.txt"]
+    assert (evaluation / "references.txt").read_text() == "a red bike\nyes\nno\n"
+    assert (evaluation / "references-2.txt").read_text() == "one red bike\n\nnever\n"
+    assert (evaluation / "references-3.txt").read_text() == "\n\nnot so\n"
+
+
+NUMBERS = {**CONFIG, "metrics": ["pearson", "mse"], "floors": {}, "production": None}
+
+
+def numbers(folder: Path, name: str, hypotheses: list[float], references: list[float]) -> None:
+    contract = fake_tasks.Matcher().contract()
+    rows = [Row({"first": "a", "second": "b"}, [reference]) for reference in references]
+    answers = [Answer({"similarity": number}, contract) for number in hypotheses]
+    predictions.write(folder / name, fake_tasks.SIMILARITY, rows, answers)
+
+
+def test_numbers(folder, tmp_path):
+    numbers(folder, predictions.CANDIDATE, [0.1, 0.5, 0.75], [0.25, 0.5, 1.0])
+    summary(folder, 3, fake_tasks.Matcher().contract())
+    evaluation, blessing = run(tmp_path, NUMBERS)
+    metrics = read(evaluation / "metrics.json")["metrics"]
+    assert metrics["pearson"]["value"] == pytest.approx(np.corrcoef([1, 5, 7.5], [1, 2, 4])[0, 1])
+    assert metrics["mse"]["higher_is_better"] is False
+    assert model_utils.is_model_blessed(blessing)
+    assert (evaluation / "hypotheses.txt").read_text() == "0.1\n0.5\n0.75\n"
+    assert (evaluation / "references.txt").read_text() == "0.25\n0.5\n1.0\n"
+    assert not (evaluation / "by_length.json").exists()  # the model knows no length
+
+
+def test_a_model_that_answers_everything_alike_is_not_blessed(folder, tmp_path):
+    numbers(folder, predictions.CANDIDATE, [0.5, 0.5, 0.5], [0.25, 0.5, 1.0])
+    summary(folder, 3, fake_tasks.Matcher().contract())
+    _, blessing = run(tmp_path, NUMBERS)
+    assert not model_utils.is_model_blessed(blessing)
+    assert read(Path(blessing.uri) / "blessing.json")["sentence"] == (
+        "Not blessed: Pearson is undefined (nrefs:1|undefined:all hypotheses are the same)."
+    )
+
+
+def test_positions(folder, tmp_path):
+    contract = fake_tasks.Sorter().contract()
+    orders = [[1, 0], [0, 1, 2], [2, 0, 1]]
+    rows = [Row({"points": [[0.0, 0.0]] * len(o)}, [o], {"width": None}) for o in orders]
+    answers = [
+        Answer({"order": np.array(o, np.int32), "order_length": len(o), "score": -1.0}, contract)
+        for o in ([1, 0], [0, 1, 2], [0, 1, 2])
+    ]
+    predictions.write(folder / predictions.CANDIDATE, fake_tasks.SORTING, rows, answers)
+    summary(folder, 3, contract)
+    config = {**CONFIG, "metrics": ["exact_match"], "length_buckets": [2], "production": None}
+    evaluation, blessing = run(tmp_path, config)
+    assert model_utils.is_model_blessed(blessing)
+    assert read(evaluation / "metrics.json")["metrics"]["exact_match"]["value"] == 2 / 3
+    found = read(evaluation / "by_length.json")
+    assert found["unit"] == "points"
+    assert [bucket["rows"] for bucket in found["buckets"]] == [1, 2]
+    assert (evaluation / "hypotheses.txt").read_text().splitlines()[0] == "[1, 0]"
+
+
+def test_columns_are_inputs_extras_and_outputs_but_not_the_weights(folder):
+    features = [*fake_models.FEATURES, Feature("subject", "text", role="extra")]
+    outputs = {"translation": "b", "score": -1.0, "source_pieces": ["a"], "source_length": 2}
+    answer = Answer({**outputs, "alignment": np.ones((1, 1), np.float32)}, CONTRACT)
+    row = Row({"source": "a"}, ["b"], {"subject": "letters"})
+    predictions.write(folder / "t.parquet", features, [row], [answer])
+    assert answered(folder / "t.parquet", CONTRACT).columns == {
+        "source": ["a"],
+        "subject": ["letters"],
+        "source_pieces": [["a"]],
+        "source_length": [2],
+    }

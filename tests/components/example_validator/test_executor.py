@@ -9,14 +9,18 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
 from components.artifacts import Findings
+from components.corpus_gen.images import Images
+from components.corpus_gen.records import Encoder
 from components.errors import UserError
 from components.example_validator.executor import Executor
+from models.tasks.features import Feature
 
 BEAM = [
     "--runner=FnApiRunner",
     "--direct_running_mode=in_memory",
     "--sdk_container_image=unused",  # else TFX packs itself up for remote workers each time: 2 s
 ]
+PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
 CHECKS = {
     "empty_side": {"limit": 0.01, "action": "fail"},
     "length_ratio": {"ratio": 9.0, "limit": 0.05, "action": "warn"},
@@ -32,25 +36,20 @@ def artifact(kind, tmp_path):
     return made
 
 
-def write_examples(tmp_path, **splits):
+def write_examples(tmp_path, features=PAIR, **splits):
     examples = artifact(standard_artifacts.Examples, tmp_path)
     examples.split_names = artifact_utils.encode_split_names(list(splits))
     for split, rows in splits.items():
         folder = tmp_path / "Examples" / f"Split-{split}"
         folder.mkdir(parents=True)
+        encoded = Encoder(features, f"{split}.tsv", Images({"root": str(tmp_path)}))
         with tf.io.TFRecordWriter(str(folder / "data_tfrecord-00000-of-00001.gz"), "GZIP") as out:
-            for line, (source, target) in enumerate(rows, 1):
-                example = tf.train.Example()
-                feature = example.features.feature
-                feature["source"].bytes_list.value.append(source.encode())
-                feature["target"].bytes_list.value.append(target.encode())
-                feature["file"].bytes_list.value.append(f"{split}.tsv".encode())
-                feature["line"].int64_list.value.append(line)
-                out.write(example.SerializeToString())
+            for line, row in enumerate(rows, 1):
+                out.write(encoded(line, row))
     return examples
 
 
-def describe(tmp_path, examples):
+def describe(tmp_path, examples, features=PAIR):
     """Statistics and schema by TFX's own executors, with TFDV's schema of the train split."""
     import tensorflow_data_validation as tfdv
     from tfx.components.schema_gen.executor import Executor as SchemaGen
@@ -58,7 +57,8 @@ def describe(tmp_path, examples):
 
     statistics = artifact(standard_artifacts.ExampleStatistics, tmp_path)
     schema = artifact(standard_artifacts.Schema, tmp_path)
-    options = tfdv.StatsOptions(feature_allowlist=["source", "target"]).to_json()
+    names = [feature.name for feature in features]
+    options = tfdv.StatsOptions(feature_allowlist=names).to_json()
     context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
     StatisticsGen(context).Do(
         {"examples": [examples]}, {"statistics": [statistics]}, {"stats_options_json": options}
@@ -73,7 +73,7 @@ def validate(tmp_path, monkeypatch):
     told = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(told))
 
-    def run(examples, checks, statistics=None, schema=None) -> SimpleNamespace:
+    def run(examples, checks, statistics=None, schema=None, features=PAIR) -> SimpleNamespace:
         anomalies = artifact(standard_artifacts.ExampleAnomalies, tmp_path)
         findings = artifact(Findings, tmp_path)
         if statistics is None:
@@ -87,7 +87,10 @@ def validate(tmp_path, monkeypatch):
             Executor(context).Do(
                 inputs,
                 {"anomalies": [anomalies], "findings": [findings]},
-                {"checks": json.dumps(checks), "features": '["source", "target"]'},
+                {
+                    "checks": json.dumps(checks),
+                    "features": json.dumps([feature.to_json() for feature in features]),
+                },
             )
         except UserError as refusal:
             error = refusal
@@ -169,3 +172,48 @@ def test_a_check_that_is_off_is_not_in_the_findings(tmp_path, validate):
     checks = {"duplicates": None, "empty_side": CHECKS["empty_side"]}
     result = validate(write_examples(tmp_path, train=rows, test=rows), checks)
     assert list(result.content["checks"]) == ["empty_side"]
+
+
+def test_rows_without_any_text(tmp_path, validate):
+    features = [Feature("points", "points"), Feature("order", "positions", role="reference")]
+    features.append(Feature("width", "number", role="extra", optional=True))
+    train = [([float(i), 0.0, 0.0, 1.0], [0, 1], 0.5) for i in range(30)]
+    train.append(train[3])
+    test = [(train[4][0], [1, 0], None), ([0.5, 0.5], [0], 1.0)]
+    examples = write_examples(tmp_path, features, train=train, test=test)
+    described = describe(tmp_path, examples, features)
+    result = validate(examples, CHECKS, *described, features)
+    assert result.error is None
+    found = result.content["checks"]
+    assert {name: f["count"] for name, f in found.items()} == {
+        "empty_side": 0,
+        "length_ratio": 0,
+        "too_long": 0,
+        "duplicates": 1,
+        "overlap": 1,
+    }
+    (again,) = found["duplicates"]["examples"]
+    assert again["text"] == "2 points: (3, 0) (0, 1) | 0 1 | 0.5"
+    assert (again["where"], again["same_as"]) == ("train.tsv:31", "train.tsv:4")
+    (shared,) = found["overlap"]["examples"]
+    assert (shared["text"], shared["same_as"]) == (
+        "2 points: (4, 0) (0, 1) | 1 0 | ",
+        "train.tsv:5",
+    )
+    assert "1 of 2 rows (50.00%) of the other splits have inputs that are" in result.warnings[-1]
+
+
+def test_an_image_under_two_names_is_the_same_input(tmp_path, validate):
+    features = [Feature("image", "image")]
+    features.append(Feature("caption", "text", role="reference", several=True))
+    for name, content in (("a", b"x"), ("b", b"y"), ("copy", b"x")):
+        (tmp_path / f"{name}.png").write_bytes(content)
+    train = [("a.png", ["a dog", "one dog"]), ("b.png", ["a cat", ""])]
+    examples = write_examples(tmp_path, features, train=train, test=[("copy.png", ["a dog"])])
+    checks = {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}}
+    found = validate(examples, checks, features=features).content["checks"]
+    assert found["overlap"]["examples"] == [
+        {"where": "test.tsv:1", "text": "copy.png | a dog", "same_as": "train.tsv:1"}
+    ]
+    assert found["empty_side"]["examples"][0]["text"] == "b.png | a cat /"
+    assert found["duplicates"]["count"] == found["length_ratio"]["count"] == 0

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import random
 
-from components.example_validator.repeats import Packer, compare
+import pytest
+
+from components.example_validator.repeats import Packer, compare, content
+from components.example_validator.rows import Image
 from components.example_validator.tally import Tally, reference
 
 
@@ -11,7 +14,12 @@ def tally(train, rest, limit=1 << 18):
     buckets = {}
     for shard, rows in enumerate((train, rest)):
         packer = Packer(train=shard == 0, limit=limit)
-        packed = [p for i, row in enumerate(rows) for p in packer.add(reference(shard, i), row)]
+        contents = [[content([text]) for text in row] for row in rows]
+        packed = [
+            p
+            for i, row in enumerate(contents)
+            for p in packer.add(reference(shard, i), row[:1], row)
+        ]
         for bucket, part in [*packed, *packer.flush()]:
             buckets.setdefault(bucket, []).append(part)
     for parts in buckets.values():
@@ -28,6 +36,37 @@ def test_a_pair_that_comes_again_is_a_duplicate():
 
 def test_the_sides_are_not_run_together():
     assert tally([("ab", "c"), ("a", "bc")], []).counts == {}
+
+
+def test_all_inputs_together_overlap_or_do_not():
+    packers = Packer(train=True), Packer(train=False)
+    rows = [[b"a", b"b"]], [[b"a", b"c"], [b"ab", b""], [b"a", b"b"]]
+    parts = {}
+    for shard, (packer, inputs) in enumerate(zip(packers, rows, strict=True)):
+        for i, row in enumerate(inputs):
+            assert not list(packer.add(reference(shard, i), row, row))
+        for bucket, part in packer.flush():
+            parts.setdefault(bucket, []).append(part)
+    found = Tally.total(map(compare, parts.values()))
+    assert found.examples["overlap"] == [(reference(1, 2), 0)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([" cafe\u0301"], ["caf\u00e9"], True),
+        (["a", "b"], ["b", "a"], False),
+        (["ab"], ["a", "b"], False),
+        ([Image("a.png", b"x")], [Image("b.png", b"x")], True),
+        ([Image("a.png", b"x")], [Image("a.png", b"y")], False),
+        ([0.5, 1.0], [0.5, 1.0], True),
+        ([0.5, 1.0], [1.0, 0.5], False),
+        ([3], [3, 0], False),
+        ([], [], True),
+    ],
+)
+def test_values_that_count_as_the_same(one, other, same):
+    assert (content(one) == content(other)) is same
 
 
 def test_a_source_that_is_in_train_overlaps():

@@ -3,9 +3,13 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from components.example_validator.rows import Shard, fetch, find, read
+from components.corpus_gen.images import Images
+from components.corpus_gen.records import Encoder
+from components.example_validator.rows import Image, Row, Shard, fetch, find, read, shown
 from components.example_validator.tally import reference
+from models.tasks.features import Feature
 
+PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
 CHECKS = {
     "empty_side": {},
     "length_ratio": {"ratio": 3.0},
@@ -25,11 +29,28 @@ CHECKS = {
     ],
 )
 def test_what_is_found_in_a_row(row, names):
-    assert find(row, CHECKS) == names
+    assert find([[text] for text in row], CHECKS) == names
+
+
+@pytest.mark.parametrize(
+    ("sides", "names"),
+    [
+        ([["abc"], ["ab", "a" * 9]], []),  # the first alone counts for the ratio
+        ([["abc"], ["a" * 10, "ab"]], ["length_ratio"]),
+        ([["abc"], ["ab", " "]], ["empty_side"]),
+        ([["abc"], ["ab", "a" * 11]], ["too_long"]),
+        ([["a" * 10]], []),  # a single side has no ratio
+        ([["abc"], []], []),  # one that is missing, and may be
+        ([], []),
+        ([["a"], ["ab"], ["abcd"]], ["length_ratio"]),
+    ],
+)
+def test_sides_with_several_texts_or_none(sides, names):
+    assert find(sides, CHECKS) == names
 
 
 def test_a_check_that_is_off_finds_nothing():
-    assert find(("", "a" * 100), {}) == []
+    assert find([[""], ["a" * 100]], {}) == []
 
 
 @pytest.fixture
@@ -40,8 +61,7 @@ def shard(tmp_path):
             example = tf.train.Example()
             feature = example.features.feature
             feature["source"].bytes_list.value.append(f"ü{i}".encode())
-            if i != 3:
-                feature["target"].bytes_list.value.append(b"t")
+            feature["target"].bytes_list.value.extend([b"t"] * (i != 3))
             feature["file"].bytes_list.value.append(b"a.en")
             feature["line"].int64_list.value.append(i + 1)
             writer.write(example.SerializeToString())
@@ -49,13 +69,46 @@ def shard(tmp_path):
 
 
 def test_rows_come_back_whatever_the_batch(shard):
-    rows = list(read(shard.path, ["source", "target"], batch=2))
-    assert rows == list(read(shard.path, ["source", "target"]))
-    assert rows[4] == (["ü4", "t"], "a.en", 5)
-    assert rows[3][0] == ["ü3", ""]
+    rows = list(read(shard.path, PAIR, batch=2))
+    assert rows == list(read(shard.path, PAIR))
+    assert rows[4] == Row([["ü4"], ["t"]], "a.en", 5)
+    assert rows[3].values == [["ü3"], []]
 
 
 def test_rows_are_fetched_by_reference(shard):
     refs = {reference(0, 0), reference(0, 4)}
-    rows = fetch([shard], ["source", "target"], refs)
+    rows = fetch([shard], PAIR, refs)
     assert {ref: row[2] for ref, row in rows.items()} == {0: 1, 4: 5}
+    assert rows[4] == (["ü4", "t"], "a.en", 5)
+
+
+KINDS = [
+    Feature("score", "number"),
+    Feature("image", "image"),
+    Feature("points", "points"),
+    Feature("answer", "positions", role="reference"),
+    Feature("caption", "text", role="reference", several=True),
+]
+
+
+def test_values_of_every_kind(tmp_path):
+    encoded = Encoder(KINDS, "a.tsv", Images({"root": str(tmp_path)}))
+    (tmp_path / "a.png").write_bytes(b"bytes")
+    path = str(tmp_path / "data.gz")
+    with tf.io.TFRecordWriter(path, "GZIP") as writer:
+        writer.write(encoded(1, [3.3, "a.png", [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]))
+    (row,) = read(path, KINDS)
+    assert row.values[1:] == [
+        [Image("a.png", b"bytes")],
+        [0.0, 0.5, 1.0, 2.0],
+        [1, 0],
+        ["x", "y"],
+    ]
+    assert row.values[0] == [pytest.approx(3.3)]
+    texts, file, line = fetch([Shard(0, "train", path)], KINDS, [0])[0]
+    assert texts == ["3.3", "a.png", "2 points: (0, 0.5) (1, 2)", "1 0", "x / y"]
+    assert (file, line) == ("a.tsv", 1)
+
+
+def test_what_is_missing_shows_nothing():
+    assert [shown(feature, []) for feature in KINDS] == [""] * len(KINDS)

@@ -15,9 +15,12 @@ from tfx.types import channel_utils, standard_artifacts
 from tfx.utils import io_utils, json_utils, proto_utils
 
 from components.artifacts import Tokenizer
+from components.corpus_gen.images import Images
+from components.corpus_gen.records import Encoder
 from components.preprocess import Preprocess
 from components.preprocess.executor import Executor
 from components.tokenizer_trainer.sentencepiece_model import train
+from models.tasks.features import Feature
 
 SPLITS = {
     "train": [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(50)],
@@ -61,6 +64,8 @@ def write_tokenizer(folder: Path) -> None:
         "character_coverage": 1.0,
         "vocab_limit": "soft",
         "normalization": "nmt_nfkc",
+        "punctuation": "keep",
+        "words": None,
         "special_pieces": [],
         "byte_fallback": False,
     }
@@ -85,31 +90,33 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("preprocess")
     examples = write_examples(root / "examples")
     write_tokenizer(root / "tokenizer")
-    io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), SCHEMA.encode())
-    component = wired()
-    properties = dict(component.exec_properties)
+    run(root, wired(), examples, SCHEMA, {"tokenizer": [artifact(Tokenizer, root / "tokenizer")]})
+    return root
+
+
+def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any = None) -> None:
+    io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), schema.encode())
     context = Executor.Context(beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"), unique_id="1")
     Executor(context).Do(
         {
             "examples": [examples],
             "schema": [artifact(standard_artifacts.Schema, root / "schema")],
-            "tokenizer": [artifact(Tokenizer, root / "tokenizer")],
+            **(more or {}),
         },
         {
             "transform_graph": [artifact(standard_artifacts.TransformGraph, root / "graph")],
             "transformed_examples": [artifact(standard_artifacts.Examples, root / "transformed")],
         },
-        properties,
+        dict(component.exec_properties),
     )
-    return root
 
 
-def wired() -> Preprocess:
+def wired(task: str = "translation", tokenized: bool = True, **settings: Any) -> Preprocess:
     return Preprocess(
         examples=channel_utils.as_channel([standard_artifacts.Examples()]),
         schema=channel_utils.as_channel([standard_artifacts.Schema()]),
-        tokenizer=channel_utils.as_channel([Tokenizer()]),
-        custom_config={"task": "translation", "code": "abc"},
+        tokenizer=channel_utils.as_channel([Tokenizer()]) if tokenized else None,
+        custom_config={"task": task, "settings": settings, "code": "abc"},
     )
 
 
@@ -140,9 +147,9 @@ def test_ids_are_the_tokenizers(transformed: Path, split: str) -> None:
     expected = []
     for source, target in SPLITS[split]:
         ids = models["source"].encode(source), models["target"].encode(target)
-        expected.append((*ids, [len(ids[0])], [len(ids[1])]))
+        expected.append((*ids, [len(ids[1])]))
     found = [
-        (row["source_ids"], row["target_ids"], row["source_length"], row["target_length"])
+        (row["source_ids"], row["target_ids"], row["target_lengths"])
         for row in rows_of(transformed, split)
     ]
     assert sorted(found) == sorted(expected)
@@ -150,7 +157,7 @@ def test_ids_are_the_tokenizers(transformed: Path, split: str) -> None:
 
 def test_no_padding_and_no_text_on_disk(transformed: Path) -> None:
     spec = tft.TFTransformOutput(str(transformed / "graph")).transformed_feature_spec()
-    assert set(spec) == {"source_ids", "target_ids", "source_length", "target_length"}
+    assert set(spec) == {"source_ids", "target_ids", "target_lengths"}
     assert not any(0 in row["source_ids"] for row in rows_of(transformed, "train"))
 
 
@@ -185,9 +192,47 @@ def test_wiring() -> None:
     assert set(component.inputs) == {"examples", "schema", "tokenizer"}
     assert set(component.outputs) == {"transform_graph", "transformed_examples"}
     properties = component.exec_properties
-    assert json_utils.loads(properties["custom_config"]) == {"task": "translation", "code": "abc"}
+    assert json_utils.loads(properties["custom_config"]) == {
+        "task": "translation",
+        "settings": {},
+        "code": "abc",
+    }
     assert properties["disable_statistics"] == 1
     config = transform_pb2.SplitsConfig()
     proto_utils.json_to_proto(properties["splits_config"], config)
     assert list(config.analyze) == ["train"]
     assert list(config.transform) == ["train", "eval", "test"]
+
+
+class Scaling:
+    """A task without text: points are made larger, by what the configuration says."""
+
+    def preprocess(self, inputs: Any, tokenizers: Any, settings: Any) -> dict[str, Any]:
+        assert tokenizers == {}
+        points = inputs["points"]
+        scaled = points.values * settings["scale"]
+        return {"points": tf.SparseTensor(points.indices, scaled, points.dense_shape)}
+
+
+def test_a_task_without_text_has_no_tokenizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("models.tasks.get", {"scaling": Scaling()}.__getitem__)
+    rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 6.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
+    encoded = Encoder([Feature("points", "points")], "x.tsv", Images({}))
+    for split, points in rows.items():
+        path = tmp_path / "examples" / f"Split-{split}" / "part-00000.gz"
+        path.parent.mkdir(parents=True)
+        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+            for line, values in enumerate(points, 1):
+                writer.write(encoded(line, [values]))
+    names = json.dumps(list(rows))
+    examples = artifact(standard_artifacts.Examples, tmp_path / "examples", split_names=names)
+    component = wired("scaling", tokenized=False, scale=2.0)
+    assert set(component.inputs) == {"examples", "schema"}
+    schema = 'feature { name: "points" type: FLOAT presence { min_fraction: 1 min_count: 1 } }'
+    run(tmp_path, component, examples, schema)
+    found = {split: sorted(row["points"] for row in rows_of(tmp_path, split)) for split in rows}
+    expected = {split: [[2 * x for x in row] for row in points] for split, points in rows.items()}
+    assert found == expected
+    assert not (tmp_path / "graph" / "tokenizer").exists()

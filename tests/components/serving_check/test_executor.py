@@ -14,26 +14,46 @@ from components.errors import UserError
 from components.predictions import Row
 from components.predictor.decode import decode
 from components.serving_check import executor
-from components.serving_check.executor import ServingCheckExecutor, _rows
+from components.serving_check.executor import ServingCheckExecutor
 from components.serving_check.process import run_check
 from serving import check
-from tests import fake_models
+from tests import fake_models, fake_tasks
 from tests.fake_models import artifact
 
 TEXTS = ["the cat sat", "on a mat", "", "abc def"]
 
 
-def run(tmp_path: Path, model: Path, servers: list[str], change=None):
-    decoded = decode(model / "Format-Serving", TEXTS, 2).answers
+def predict(folder: Path, model: Path, features, rows: list[Row], change=None) -> None:
+    """What the Predictor leaves behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    decoded = decode(model, [row.inputs for row in rows], 2)
+    answers = decoded.answers
     if change:
-        decoded[0] = change(decoded[0])
+        answers[0] = dataclasses.replace(answers[0], outputs={**answers[0].outputs, **change})
+    predictions.write(folder / predictions.CANDIDATE, features, rows, answers)
+    summary = {"rows": len(rows), "device": "CPU", "contract": decoded.contract}
+    predictions.write_summary(folder, summary)
+
+
+def run(
+    tmp_path: Path,
+    model: Path,
+    servers: list[str],
+    change=None,
+    features=fake_models.FEATURES,
+    rows: list[Row] | None = None,
+    shards=(),
+):
+    rows = rows or [Row({"source": text}, [text]) for text in TEXTS]
     answers = artifact(Predictions, tmp_path / "predictions")
-    rows = [Row(text, text) for text in TEXTS]
-    predictions.write(Path(answers.uri) / predictions.CANDIDATE, rows, decoded)
-    predictions.write_summary(answers.uri, {"rows": len(rows), "device": "CPU"})
+    predict(Path(answers.uri), model / "Format-Serving", features, rows, change)
     blessing = artifact(standard_artifacts.InfraBlessing, tmp_path / "blessing")
     ServingCheckExecutor().Do(
-        {"model": [artifact(standard_artifacts.Model, model)], "predictions": [answers]},
+        {
+            "model": [artifact(standard_artifacts.Model, model)],
+            "predictions": [answers],
+            "examples": [fake_models.examples(tmp_path / "examples", shards)],
+        },
         {"blessing": [blessing]},
         {"tf_serving": json.dumps(servers), "rows": 32, "timeout_seconds": 300, "code": ""},
     )
@@ -75,10 +95,7 @@ def test_an_operation_that_a_server_lacks_is_named(tmp_path):
 
 def test_another_answer_is_a_bug_with_row_and_values(tokenizing, tmp_path, monkeypatch):
     monkeypatch.setattr(executor, "run_check", lambda request, _: check.check(request))
-
-    def change(answer):
-        return dataclasses.replace(answer, hypothesis="OTHER", score=-99.0)
-
+    change = {"translation": "OTHER", "score": -99.0}
     with pytest.raises(RuntimeError, match=r"row 0 \('the cat sat'\)[^\n]*'OTHER' \(-99\.0"):
         run(tmp_path, tokenizing, ["2.20"], change)
     # What was found is kept, but there is no blessing.
@@ -100,13 +117,26 @@ def test_a_process_that_fails_tells_its_last_lines():
         run_check({}, 300)
 
 
-def test_rows_are_spread_over_the_lengths(tmp_path):
-    texts = ["a" * length for length in (5, 1, 9, 3, 7, 2, 8, 4, 6, 10)]
-    model = fake_models.save(fake_models.Reverser(), tmp_path / "model")
-    answers = decode(model, texts, 4).answers
-    predictions.write(tmp_path / "t.parquet", [Row(text, text) for text in texts], answers)
-    chosen = _rows(tmp_path / "t.parquet", 4)
-    assert [len(row["source"]) for row in chosen] == [1, 4, 7, 10]
-    assert chosen[0]["row"] == 1
-    assert len(_rows(tmp_path / "t.parquet", 99)) == 10
-    assert len(_rows(tmp_path / "t.parquet", 1)) == 1
+def test_images_come_from_the_examples(tmp_path):
+    """The predictions hold only their paths."""
+    model = tmp_path / "model"
+    fake_models.save(fake_tasks.Namer(), model / "Format-Serving")
+    pictures = [fake_tasks.png(height, 2) for height in (1, 2, 3)]
+    rows = [
+        Row({"image": picture}, ["c"], {}, {"image": f"{n}.png"}, "f", n)
+        for n, picture in enumerate(pictures)
+    ]
+    written = [
+        {"image": picture, "image_file": f"{n}.png", "caption": "c", "file": "f", "line": n}
+        for n, picture in enumerate(pictures)
+    ]
+    blessing = run(
+        tmp_path,
+        model,
+        ["2.20"],
+        features=fake_tasks.CAPTIONING,
+        rows=rows,
+        shards=[[written[2], written[0]], [written[1]]],
+    )
+    result = json.loads((Path(blessing.uri) / "serving_check.json").read_text(encoding="utf-8"))
+    assert (result["failures"], result["rows"]) == ([], 3)

@@ -26,6 +26,8 @@ SETTINGS: dict[str, Any] = {
     "vocab_limit": "soft",
     "sample": 1000,
     "normalization": "nmt_nfkc",
+    "punctuation": "keep",
+    "words": None,
     "special_pieces": [],
     "byte_fallback": False,
 }

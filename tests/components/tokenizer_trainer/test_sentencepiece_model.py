@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ SETTINGS: dict[str, Any] = {
     "character_coverage": 1.0,
     "vocab_limit": "hard",
     "normalization": "nmt_nfkc",
+    "punctuation": "keep",
+    "words": None,
     "special_pieces": [],
     "byte_fallback": False,
 }
@@ -107,3 +110,40 @@ def test_says_nothing_on_the_terminal(capfd: pytest.CaptureFixture[str]) -> None
     with pytest.raises(VocabularyTooLarge):
         train(CORPUS, {**SETTINGS, "vocab_size": 5000})
     assert capfd.readouterr() == ("", "")
+
+
+def test_punctuation_becomes_words_of_its_own() -> None:
+    lines = [b"The dog, it ran away. Don't!"] * 5
+    words = {"type": "word", "vocab_limit": "soft", "normalization": "nmt_nfkc_cf"}
+    kept, split = (
+        processor(train(lines, {**SETTINGS, **words, "punctuation": choice}))
+        for choice in ("keep", "split")
+    )
+    assert kept.encode("THE dog, away.", out_type=str) == ["▁the", "▁dog,", "▁away."]
+    expected = ["▁the", "▁dog", "▁,", "▁away", "▁.", "▁don", "▁'", "▁t"]
+    assert split.encode("THE dog, away.\u00a0don't", out_type=str) == expected
+
+
+def test_words_are_added_up_to_the_size(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 1 2\nAnna 1 2\ncat 1 2\n, 1 2\nhot dog 1 2\nzebra 1 2\nokapi 1 2\n")
+    words = {
+        "type": "word",
+        "vocab_limit": "hard",
+        "normalization": "nmt_nfkc_cf",
+        "words": str(path),
+        "vocab_size": 11,
+    }
+    model = train([b"the dog saw anna"], {**SETTINGS, **words})
+    pieces = [piece for piece, _ in model.pieces]
+    assert sorted(pieces[4:8]) == ["▁anna", "▁dog", "▁saw", "▁the"]
+    assert pieces[8:] == ["▁cat", "▁,", "▁hot"]
+    assert [score for _, score in model.pieces[4:]] == sorted(
+        (score for _, score in model.pieces[4:]), reverse=True
+    )
+    assert processor(model).encode("the cat saw okapi") == [
+        pieces.index("▁the"),
+        pieces.index("▁cat"),
+        pieces.index("▁saw"),
+        1,
+    ]

@@ -1,8 +1,12 @@
-"""Sampling: at most so many, the same for the same input, and not only the head."""
+"""Every text in order; at most so many, the same for the same input, and not only the head."""
 
 from __future__ import annotations
 
-from components.tokenizer_trainer.sentences import LONGEST, Counts, sample
+from pathlib import Path
+
+import tensorflow as tf
+
+from components.tokenizer_trainer.sentences import LONGEST, Counts, read, sample
 
 
 def _corpus(rows: int) -> list[bytes]:
@@ -43,3 +47,20 @@ def test_empty_and_very_long_lines_are_counted_and_left_out() -> None:
     kept = sample([b"", b"  ", b"x" * (LONGEST + 1), b"y" * LONGEST, b"z"], 1, 0, counts)
     assert len(kept) == 1
     assert (counts.read, counts.empty, counts.long, counts.used) == (5, 2, 1, 1)
+
+
+def test_every_text_of_every_row_in_order(tmp_path: Path) -> None:
+    rows = [(["a"], ["b", "c"]), (["d"], []), (["e"], ["f"]), ([""], ["g"])]
+    for number in range(2):
+        with tf.io.TFRecordWriter(str(tmp_path / f"part-{number}.gz"), "GZIP") as writer:
+            for row in rows[2 * number : 2 * number + 2]:
+                example = tf.train.Example()
+                for name, texts in zip(("text", "summary"), row, strict=True):
+                    kept = example.features.feature[name].bytes_list
+                    kept.SetInParent()
+                    kept.value.extend(text.encode() for text in texts)
+                example.features.feature["image"].bytes_list.value.append(b"not read")
+                writer.write(example.SerializeToString())
+    folder = str(tmp_path)
+    assert list(read(folder, ["text", "summary"])) == list(map(str.encode, [*"abcdef", "", "g"]))
+    assert list(read(folder, ["summary"])) == [b"b", b"c", b"f", b"g"]

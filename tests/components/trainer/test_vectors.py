@@ -13,10 +13,11 @@ from components.trainer import vectors
 from components.trainer.export import read_tokenizers
 from models import tasks
 from models.layers.embeddings import TokenEmbedding
-from pipeline.config.model import Model
+from models.tasks.translation.settings import Model
 from pipeline.config.training import Training
 from tests.models.tasks.tokenizers import write_tokenizers
 
+TASK = tasks.get("translation")
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 GLOVE = "the 0.5 -1 2\ndog 1 2 3\nParis 4 5 6\n. 7 8 9\n"
 
@@ -54,7 +55,7 @@ def load(tmp_path, pieces, text=GLOVE, **settings):
     path = write(tmp_path / "vectors.txt", text)
     pretrained = {"source": path, "target": None, "trainable": True}
     model = SimpleNamespace(encoder=part, decoder=None)
-    report = vectors.apply(model, {"pretrained": pretrained}, {"source": Tokenizer(pieces)})
+    report = vectors.apply(model, TASK, pretrained, {"source": Tokenizer(pieces)})
     return report["source"], layer, before, np.asarray(layer.table)
 
 
@@ -165,9 +166,9 @@ def test_each_side_has_its_file_and_may_be_frozen(tmp_path, trainable):
         encoder=SimpleNamespace(embedding=layers["source"]),
         decoder=SimpleNamespace(embedding=layers["target"]),
     )
-    settings = {"pretrained": {"source": path, "target": path, "trainable": trainable}}
+    pretrained = {"source": path, "target": path, "trainable": trainable}
     tokenizers = {side: Tokenizer(pieces) for side, pieces in sides.items()}
-    reports = vectors.apply(model, settings, tokenizers)
+    reports = vectors.apply(model, TASK, pretrained, tokenizers)
     assert {side: report["covered"] for side, report in reports.items()} == {
         "source": 1,
         "target": 2,
@@ -200,17 +201,17 @@ def test_glove_covers_the_frequent_words_of_multi30k():
 
 def test_a_real_model_gets_the_vectors_of_its_pieces(tmp_path):
     write_tokenizers(tmp_path)
-    task = tasks.get("translation")
-    tokenizers = read_tokenizers(tmp_path, task.text_features)
+    tokenizers = read_tokenizers(tmp_path, TASK.description.text_features)
     size = int(tokenizers["source"].vocab_size())
     names = [tokenizers["source"].id_to_string(i).numpy().decode() for i in range(4, size)]
     row = next(i for i, name in enumerate(names, 4) if name.startswith("\u2581") and name[1:])
     file = tmp_path / "vectors.txt"
     file.write_text(f"{names[row - 4][1:]} 1 2 3 4 5 6 7 8\n")
-    settings = Model(embedding=8, pretrained={"source": str(file), "trainable": False}).model_dump()
+    pretrained = {"source": str(file), "trainable": False}
+    settings = Model(embedding=8, pretrained=pretrained).model_dump()
     pieces = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
-    model = task.build(settings, Training().model_dump(), pieces)
-    report = vectors.apply(model, settings, tokenizers)
+    model = TASK.build(settings, Training().model_dump(), pieces)
+    report = vectors.apply(model, TASK, settings["pretrained"], tokenizers)
     np.testing.assert_allclose(model.encoder.embedding.table[row], np.arange(1.0, 9.0))
     assert report["source"]["covered"] >= report["source"]["without_mark"] >= 1
     frozen = {weight.path for weight in model.non_trainable_weights}

@@ -71,6 +71,25 @@ def test_a_padded_row_gives_what_it_gives_alone(settings):
         assert ours.shape[-1] == encoder.final_depth
 
 
+@every_variant
+def test_points_are_read_too(settings):
+    keras.utils.set_random_seed(8)
+    encoder = RecurrentEncoder(None, **{"embedding": 3, "units": 4, **settings})
+    encoder.build()
+    points = np.random.default_rng(2).uniform(-1, 1, (2, 4, 3)).astype("float32")
+    points[..., 2] = 1
+    points[1, 2:] = 0
+    together, alone = encoder(points), encoder(points[1:, :2])
+    np.testing.assert_array_equal(together["mask"], points[..., 2] == 1)
+    np.testing.assert_allclose(together["values"][1:, :2], alone["values"], atol=1e-6)
+    assert (keras.ops.convert_to_numpy(together["values"])[1, 2:] == 0).all()
+    for ours, theirs in zip(together["final_states"], alone["final_states"], strict=True):
+        np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(encoder))
+    again.set_weights(encoder.get_weights())
+    np.testing.assert_array_equal(again(points)["values"], together["values"])
+
+
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_reversed_is_reading_the_reversed_row(cell):
     settings = {"layers": 2, "bidirectional": False, "cell": cell}

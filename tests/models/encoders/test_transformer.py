@@ -104,3 +104,38 @@ def test_refusals(settings, message):
 def test_config_round_trip():
     encoder = made(**VARIANTS[2], dropout=0.1)
     assert TransformerEncoder.from_config(encoder.get_config()).get_config() == encoder.get_config()
+
+
+POINTS = np.random.default_rng(2).uniform(-1, 1, (2, 4, 3)).astype("float32")
+POINTS[..., 2] = [[1, 1, 1, 1], [1, 1, 0, 0]]
+POINTS[1, 2:] = 0
+
+
+def of_points(**settings):
+    settings = {"embedding": 8, "layers": 2, "heads": 2, "feed_forward": 6, **settings}
+    encoder = TransformerEncoder(None, **settings)
+    encoder.build()
+    return encoder
+
+
+@pytest.mark.parametrize("positions", ["none", "sinusoidal"])
+def test_points_are_read_too(positions):
+    encoder = of_points(positions=positions)
+    together, alone = encoder(POINTS), encoder(POINTS[1:, :2])
+    np.testing.assert_allclose(together["values"][1:, :2], alone["values"], atol=1e-5)
+    assert (keras.ops.convert_to_numpy(together["values"])[1, 2:] == 0).all()
+    np.testing.assert_array_equal(together["mask"], POINTS[..., 2] == 1)
+    assert together["values"].shape == (2, 4, encoder.depth)
+    again = TransformerEncoder.from_config(encoder.get_config())
+    again.build()
+    again.set_weights(encoder.get_weights())
+    np.testing.assert_array_equal(again(POINTS)["values"], together["values"])
+
+
+def test_without_positions_the_order_does_not_matter():
+    encoder, order = of_points(positions="none"), [2, 0, 3, 1]
+    there, shuffled = encoder(POINTS[:1])["values"], encoder(POINTS[:1, order])["values"]
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(there)[:, order], shuffled, atol=1e-5)
+    encoder = of_points(positions="sinusoidal")
+    there, shuffled = encoder(POINTS[:1])["values"], encoder(POINTS[:1, order])["values"]
+    assert not np.allclose(keras.ops.convert_to_numpy(there)[:, order], shuffled, atol=1e-3)

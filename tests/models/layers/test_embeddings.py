@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from models.layers.embeddings import TokenEmbedding
+from models.layers.embeddings import PointEmbedding, TokenEmbedding, source_embedding
 from models.serialization import layer_config, layer_from_config
 
 RANDOM = np.random.default_rng(7)
@@ -84,3 +84,53 @@ def test_config_round_trip():
     again.set_weights(layer.get_weights())
     assert again.get_config() == layer.get_config()
     np.testing.assert_array_equal(again(IDS), layer(IDS))
+
+
+def test_padding_is_no_piece():
+    np.testing.assert_array_equal(make().mask(IDS), IDS != 0)
+
+
+def points(seed=3):
+    """Two rows, the second padded."""
+    found = np.random.default_rng(seed).normal(size=(2, 3, 3)).astype("float32")
+    found[..., 2] = 1.0
+    found[1, 2] = 0.0
+    return found
+
+
+def test_a_point_is_mapped_and_padding_is_nothing():
+    layer = PointEmbedding(5)
+    found = np.asarray(layer(points()))
+    np.testing.assert_allclose(found, points() @ np.asarray(layer.kernel), atol=1e-6)
+    assert (found[1, 2] == 0).all()
+    np.testing.assert_array_equal(layer.mask(points()), [[True] * 3, [True, True, False]])
+
+
+def test_the_vectors_of_points_are_as_great_as_the_points():
+    x = np.random.default_rng(0).uniform(-1, 1, (4, 50, 3)).astype("float32")
+    x[..., 2] = 1.0
+    assert np.asarray(PointEmbedding(512)(x)).std() == pytest.approx((5 / 9) ** 0.5, rel=0.1)
+
+
+def test_points_are_dropped_only_in_training():
+    layer = PointEmbedding(64, dropout=0.5)
+    still = np.asarray(layer(points()))
+    dropped = np.asarray(layer(points(), training=True))
+    assert 0.3 < (dropped[0] == 0).mean() < 0.7
+    np.testing.assert_array_equal(still, layer(points()))
+
+
+def test_what_an_encoder_reads_with():
+    pieces = source_embedding(6, 4, 0.1, scale=True, name="embedding")
+    assert (type(pieces), pieces.scale, pieces.rate) == (TokenEmbedding, True, 0.1)
+    read = source_embedding(None, 4, 0.1, scale=True, name="embedding")
+    assert (type(read), read.depth, read.rate, read.name) == (PointEmbedding, 4, 0.1, "embedding")
+
+
+def test_config_round_trip_of_points():
+    layer = PointEmbedding(4, dropout=0.25, name="points")
+    layer.build()
+    again = layer_from_config(layer_config(layer))
+    again.set_weights(layer.get_weights())
+    assert again.get_config() == layer.get_config()
+    np.testing.assert_array_equal(again(points()), layer(points()))

@@ -5,6 +5,7 @@ import pytest
 from models.layers.positions import (
     POSITIONS,
     LearnedPositions,
+    NoPositions,
     RotaryPositions,
     SinusoidalPositions,
     rotate,
@@ -35,6 +36,14 @@ def test_learned_positions_are_rows_and_the_last_one_stands_for_all_beyond():
     found = layer(vectors, positions(0, 1, 3, 4, 1000))
     table = np.asarray(layer.table)
     np.testing.assert_allclose(found, vectors + table[[0, 1, 3, 3, 3]], atol=1e-6)
+
+
+def test_no_positions_change_nothing():
+    vectors = RANDOM.normal(size=(2, 5, 3)).astype("float32")
+    layer = NoPositions()
+    np.testing.assert_array_equal(layer(vectors, positions(0, 1, 3, 4, 1000)), vectors)
+    assert layer.angles(positions(0, 1), 4) is None
+    assert layer.weights == []
 
 
 @pytest.mark.parametrize("shift", [1, 40])

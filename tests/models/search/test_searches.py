@@ -90,6 +90,28 @@ def test_in_a_graph_it_is_the_same(name):
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
 
 
+def test_the_number_of_pieces_may_be_known_only_at_run_time(search):
+    """As a pointer's, whose pieces are the inputs."""
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.int32)] * 2 + [tf.TensorSpec([], tf.int32)]
+    )
+    def graph(limits, keys, pieces):
+        def step(tokens, state):
+            logits, new, alignment = TOY.step(tokens, state)
+            logits = tf.reshape(logits, [-1, pieces])
+            assert logits.shape[-1] is None
+            return logits, new, alignment
+
+        state = select(TOY.state(), tf.range(tf.shape(limits)[0]))
+        return search(step, state, limits, keys=keys)
+
+    expected = find(search)
+    found = arrays(graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32), TOY.pieces))
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+
+
 @pytest.mark.parametrize("minimums", [None, [1, 1, 1], [3, 5, 6], [9, 9, 9]])
 def test_lengths_are_within_the_limits(search, minimums):
     least = np.ones(3, "int32") if minimums is None else np.array(minimums)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from components.trainer.export import export, read_tokenizers
 from components.trainer.optimizer import compile_model
 from models import tasks
-from pipeline.config.model import Model
+from models.tasks.translation.settings import Model
 from pipeline.config.training import Training
 from serving.ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -63,7 +63,7 @@ def test_trained_a_little_and_exported(name, tmp_path):
     keras.utils.set_random_seed(5)
     write_tokenizers(tmp_path)
     task = tasks.get("translation")
-    tokenizers = read_tokenizers(tmp_path, task.text_features)
+    tokenizers = read_tokenizers(tmp_path, task.description.text_features)
     pieces = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
     model = task.build(config["model"], config["training"], pieces)
     compile_model(model, config["training"])
@@ -73,12 +73,12 @@ def test_trained_a_little_and_exported(name, tmp_path):
         "target": random.integers(4, pieces["target"], (8, 5)).astype("int32"),
     }
     history = model.fit(rows, epochs=6, batch_size=8, verbose=0).history
-    assert history["nll"][-1] < history["nll"][0]
+    assert history["plain_loss"][-1] < history["plain_loss"][0]
 
     export(model, task, config, tokenizers, tmp_path / "saved")
     ops = used_ops(tmp_path / "saved")
     assert not unsupported(ops, core_ops(ops), "2.14")
-    module, _ = task.served(model, tokenizers, search)
+    module = task.served(model, tokenizers, config).module
     align = tf.saved_model.load(str(tmp_path / "saved")).signatures["align"]
     together = align(source=tf.constant(SENTENCES))
     for key, value in module.align(tf.constant(SENTENCES)).items():

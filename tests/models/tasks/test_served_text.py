@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from components.trainer.export import export, read_tokenizers
 from models import tasks
+from models.settings.search import BeamSearch
 from models.tasks.served_text import ServedText
-from pipeline.config.search import BeamSearch
 from serving.ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
 
@@ -45,13 +45,13 @@ def folder(tmp_path_factory):
 def in_memory(folder):
     keras.utils.set_random_seed(3)
     task = tasks.get("translation")
-    tokenizers = read_tokenizers(folder, task.text_features)
+    tokenizers = read_tokenizers(folder, task.description.text_features)
     pieces = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
     model = task.build(CONFIG["model"], CONFIG["training"], pieces)
     for weight in model.weights:
         weight.assign(weight * 3.0)
     export(model, task, CONFIG, tokenizers, folder / "saved")
-    module, _ = task.served(model, tokenizers, CONFIG["search"])
+    module = task.served(model, tokenizers, CONFIG).module
     return model, module, tokenizers
 
 

@@ -181,9 +181,15 @@ def test_a_tag_makes_no_objects(tmp_path: Path) -> None:
 
 
 def test_all_problems_in_one_error_by_line(tmp_path: Path) -> None:
-    text = "search: {beam: 3}\nname: 3\ntask: x\ntokenizer:\n  sample: -1\n"
+    text = "search: {beam: 3}\nname: 3\ntask: translation\ntokenizer:\n  sample: -1\n"
     lines = problems_of(tmp_path, text)
-    assert [line.split(":")[1] for line in lines] == ["1", "1", "2", "3", "5"]
+    assert [line.split(":")[1] for line in lines] == ["1", "1", "2", "5"]
+
+
+def test_an_unknown_task_is_all_that_is_told(tmp_path: Path) -> None:
+    """What else may stand in the file depends on the task."""
+    [line] = problems_of(tmp_path, GOOD + "task: translatoin\nmodel: {units: 3}\n")
+    assert ":5: task: 'translatoin' is not a choice; did you mean translation? choices: " in line
 
 
 @pytest.mark.parametrize("name", ["Tiny", "1a", "a_b", "-a", "a b", "ä"])

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from components.corpus_gen import resolve
+from models.settings.search import BeamSearch, GreedySearch
 from pipeline.config import Config, load
-from pipeline.config.search import BeamSearch, GreedySearch
 from pipeline.config.training import ExponentialSchedule
 
 MINIMAL = "name: tiny\ndata:\n  train: {source: a.en, target: a.de}\n"
@@ -27,7 +27,7 @@ def config_of(folder: Path, text: str, home: Path | None = None) -> Config:
 def test_defaults(tmp_path: Path) -> None:
     config = config_of(tmp_path, MINIMAL)
     assert config.task == "translation"
-    assert config.features == ("source", "target")
+    assert [feature.name for feature in config.features] == ["source", "target"]
     assert config.training.schedule.type == "constant"
     assert isinstance(config.search, BeamSearch)
     assert config.data.split is not None

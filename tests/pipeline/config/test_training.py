@@ -10,10 +10,11 @@ import pytest
 
 from components.errors import UserError
 from models.schedules import SCHEDULES, schedule
+from models.settings.checks import xla_problems
 from pipeline.config import load
 from pipeline.config.annotations import models_in, type_of
 from pipeline.config.evaluation import Evaluation
-from pipeline.config.sections import Config
+from pipeline.config.sections import config_of
 from pipeline.config.training import Schedule, Tokenize, Training
 from pipeline.config.training_checks import impossible_training
 
@@ -21,7 +22,7 @@ TRANSFORMER = {"encoder": {"type": "transformer"}, "decoder": {"type": "transfor
 
 
 def problems(training: dict[str, Any], model: dict[str, Any] | None = None) -> list[str]:
-    config = Config.model_validate(
+    config = config_of("translation").model_validate(
         {
             "name": "one",
             "data": {"train": "a.tsv"},
@@ -29,7 +30,7 @@ def problems(training: dict[str, Any], model: dict[str, Any] | None = None) -> l
             "training": training,
         }
     )
-    found = impossible_training(config)
+    found = [*impossible_training(config), *xla_problems(config)]
     return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in found]
 
 
@@ -119,7 +120,7 @@ def test_possible(training: dict[str, Any]) -> None:
         {"accumulate": 0},
         {"evaluate_every": 0},
         {"validation_rows": 0},
-        {"early_stop": {"metric": "chrf"}},
+        {"early_stop": {"metric": 1}},
         {"schedule": {"type": "plateau", "factor": 1.0}},
         {"beta_2": 1.0},
         {"weight_decay": -0.1},

@@ -1,0 +1,59 @@
+"""What a table of predictions holds, as metrics read it and as other tools do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from components import predictions
+from models.metrics import Rows
+
+HYPOTHESES = "hypotheses.txt"
+REFERENCES = "references.txt"
+# sacreBLEU's command line reads one sentence a line, so a break inside one must not survive.
+_BREAKS = re.compile(r"\r\n|\r|\n")
+
+
+def answered(path: Path, contract: Mapping[str, Any], looks: bool = False) -> Rows:
+    """The answers, the references and the other columns of a table.
+
+    Args:
+        path: the table.
+        contract: that of the model.
+        looks: whether the weights that can be drawn are wanted too; they are most of the table.
+    """
+    weights = None if looks else (contract["looks"] or {}).get("weights")
+    names = [name for name in predictions.column_names(path) if name != weights]
+    table = predictions.read(path, names)
+    hypotheses, references = table.pop("hypothesis"), table.pop("references")
+    if contract["answer_kind"] == "text":
+        hypotheses = [one_line(text) for text in hypotheses]
+        references = [[one_line(text) for text in row] for row in references]
+    columns = {name: values for name, values in table.items() if name not in predictions.OWN}
+    return Rows(hypotheses, references, columns)
+
+
+def text_files(rows: Rows) -> dict[str, list[str]]:
+    """The lines of the files that other tools read: hypotheses and references.
+
+    Texts stand as they are, anything else as JSON. The second references of rows that have
+    several are in ``references-2.txt``, and so on; a row that has fewer has an empty line there.
+    """
+    most = max(map(len, rows.references), default=0)
+    files = {HYPOTHESES: [_line(answer) for answer in rows.hypotheses]}
+    for number in range(max(most, 1)):
+        name = REFERENCES if number == 0 else f"references-{number + 1}.txt"
+        files[name] = [_line(row[number]) if number < len(row) else "" for row in rows.references]
+    return files
+
+
+def one_line(text: str) -> str:
+    """The text with every line break replaced by a space."""
+    return _BREAKS.sub(" ", text)
+
+
+def _line(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,128 @@
+"""The encoder of images: a grid of features, cell by cell a position of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.layers.grid import Coordinates, GridSelfAttention
+from models.serialization import register
+
+_GROUPS = 8  # of the depth's numbers, normalised together
+_BRIGHTEST = 255.0
+
+
+@register
+class ConvolutionalEncoder(keras.layers.Layer):
+    """A stack of convolutions, each of which halves the sides of the image.
+
+    Xu et al. 2015, "Show, Attend and Tell", §3.1.1: the features of a lower layer, so that
+    the decoder can look at parts of the image; here trained with it. A stage is two 3 x 3
+    convolutions with group normalisation (Wu and He 2018, which does not mix the rows of a
+    batch), the second with stride 2. Each cell of the grid also knows where it is.
+
+    Args:
+        size: height and width of the images; a multiple of 2 for each stage.
+        channels: the depth of each stage.
+        units: the depth of the memory.
+        dropout: the share dropped of the memory, in training.
+        self_attention: whether the cells of the grid look at each other (``GridSelfAttention``).
+
+    Shapes: images ``[batch, height, width, 3]``, numbers from 0 to 255 → a memory, a dictionary
+    of ``values`` ``[batch, cells, units]``, row by row from the upper left corner, and ``mask``
+    ``[batch, cells]``, which is true everywhere.
+
+    Raises:
+        ValueError: the size is no such multiple, a depth is no multiple of 8, or there is no
+            stage.
+    """
+
+    # There are no final states.
+    final_depth = 0
+
+    def __init__(
+        self,
+        size: Sequence[int] = (64, 64),
+        channels: Sequence[int] = (32, 64, 128),
+        units: int = 128,
+        dropout: float = 0.0,
+        self_attention: bool = False,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        size, channels = tuple(size), tuple(channels)
+        factor = 2 ** len(channels)
+        if not channels or any(side % factor or side < factor for side in size):
+            raise ValueError(
+                f"Images of {' x '.join(map(str, size))} cannot be halved {len(channels)} times; "
+                f"there must be a stage, and both sides must be multiples of {factor}."
+            )
+        if any(depth % _GROUPS for depth in channels):
+            raise ValueError(f"Depths must be multiples of {_GROUPS}, not {channels}.")
+        self.settings: dict[str, Any] = {
+            "size": size,
+            "channels": channels,
+            "units": units,
+            "dropout": dropout,
+            "self_attention": self_attention,
+        }
+        policy = self.dtype_policy
+        self.grid = (size[0] // factor, size[1] // factor)
+        self.stages = [
+            (
+                keras.layers.Conv2D(
+                    depth,
+                    3,
+                    strides=stride,
+                    padding="same",
+                    dtype=policy,
+                    name=f"conv_{i}_{stride}",
+                ),
+                keras.layers.GroupNormalization(_GROUPS, dtype=policy, name=f"norm_{i}_{stride}"),
+            )
+            for i, depth in enumerate(channels)
+            for stride in (1, 2)
+        ]
+        self.look = GridSelfAttention(dtype=policy, name="look") if self_attention else None
+        self.coordinates = Coordinates(dtype=policy, name="coordinates")
+        self.project = keras.layers.Dense(units, activation="relu", dtype=policy, name="project")
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+
+    @property
+    def depth(self) -> int:
+        """The depth of the memory."""
+        return int(self.settings["units"])
+
+    @property
+    def cells(self) -> int:
+        """The positions of the memory."""
+        return self.grid[0] * self.grid[1]
+
+    def build(self, images_shape: Any = None) -> None:
+        depth = 3 + 2
+        for convolution, norm in self.stages:
+            convolution.build((None, None, None, depth))
+            depth = convolution.filters
+            norm.build((None, None, None, depth))
+        if self.look is not None:
+            self.look.build((None, *self.grid, depth))
+        self.project.build((None, None, depth + 2))
+        self.built = True
+
+    def call(self, images: Any, training: bool = False) -> dict[str, Any]:
+        features = ops.cast(images, self.compute_dtype) / _BRIGHTEST - 0.5
+        features = self.coordinates(features)
+        for convolution, norm in self.stages:
+            features = ops.relu(norm(convolution(features)))
+        if self.look is not None:
+            features = self.look(features)
+        features = self.project(self.coordinates(features))
+        values = ops.reshape(features, (-1, self.cells, self.depth))
+        mask = ops.ones(ops.shape(values)[:2], dtype="bool")
+        return {"values": self.dropout(values, training=training), "mask": mask}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.settings}

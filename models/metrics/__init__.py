@@ -1,0 +1,148 @@
+"""How good hypotheses are beside their references: one number a metric, with its signature.
+
+A metric is one function in `METRICS`; a task that needs its own adds a line there.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from models.metrics import numbers, overlap, points
+from models.metrics.base import Kind, Metric, Rows
+from models.metrics.exact import exact_match
+from models.metrics.overlap import tokenizers, unusable
+from models.metrics.pointing import pointing
+from models.metrics.rouge import rouge
+
+__all__ = [
+    "METRICS",
+    "Kind",
+    "Metric",
+    "Rows",
+    "compute",
+    "find",
+    "judging",
+    "looks",
+    "tokenizers",
+    "unusable",
+]
+
+METRICS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "bleu": Kind("BLEU", overlap.bleu),
+        "chrf": Kind("chrF", overlap.chrf),
+        "exact_match": Kind("exact match", exact_match, answers="any", high=1.0, scale=1.0),
+        "bleu_lc": Kind("BLEU (lc)", overlap.bleu_lc),
+        **{
+            f"bleu_{order}": Kind(f"BLEU-{order}", overlap.bleu_up_to(order))
+            for order in range(1, 5)
+        },
+        "ter": Kind("TER", overlap.ter, higher_is_better=False, high=None),
+        "rouge_1": Kind("ROUGE-1", rouge("rouge1")),
+        "rouge_2": Kind("ROUGE-2", rouge("rouge2")),
+        "rouge_l": Kind("ROUGE-L", rouge("rougeL")),
+        "pearson": Kind(
+            "Pearson", numbers.pearson, answers="number", low=-1.0, high=1.0, scale=1.0
+        ),
+        "spearman": Kind(
+            "Spearman", numbers.spearman, answers="number", low=-1.0, high=1.0, scale=1.0
+        ),
+        "mse": Kind(
+            "MSE", numbers.mse, answers="number", higher_is_better=False, high=None, scale=1.0
+        ),
+        "pointing": Kind("pointing", pointing, high=1.0, scale=1.0, looks=True),
+        "hull_accuracy": Kind(
+            "hull accuracy", points.hull_accuracy, answers="positions", high=1.0, scale=1.0
+        ),
+        "hull_area": Kind("hull area", points.hull_area, answers="positions", high=1.0, scale=1.0),
+        "tour_length": Kind(
+            "tour length",
+            points.tour_length,
+            answers="positions",
+            higher_is_better=False,
+            high=None,
+            scale=1.0,
+        ),
+        "tour_ratio": Kind(
+            "tour ratio",
+            points.tour_ratio,
+            answers="positions",
+            higher_is_better=False,
+            high=None,
+            scale=1.0,
+        ),
+        "valid_tours": Kind(
+            "valid tours", points.valid_tours, answers="positions", high=1.0, scale=1.0
+        ),
+    }
+)
+
+
+def compute(
+    names: Sequence[str], rows: Rows, options: Mapping[str, Any] = MappingProxyType({})
+) -> list[Metric]:
+    """Computes metrics of one corpus, in the order of ``names``.
+
+    Args:
+        names: keys of `METRICS`.
+        rows: what the model answered and what it should have.
+        options: ``tokenize``, sacreBLEU's tokenizer for BLEU, such as ``13a`` (the default),
+            ``zh`` or ``char``; ``lowercase``, whether capitals are taken for small letters.
+
+    Raises:
+        ValueError: for an unknown metric or tokenizer, or a metric that cannot judge such answers
+            (the message has the choices), for a tokenizer whose package is missing, and for rows
+            that are empty, uneven or without a reference.
+    """
+    if len(rows.hypotheses) != len(rows.references):
+        raise ValueError(f"{len(rows.hypotheses)} hypotheses but {len(rows.references)} references")
+    if not rows.hypotheses:
+        raise ValueError("there are no hypotheses to score")
+    for row, references in enumerate(rows.references):
+        if not references:
+            raise ValueError(f"row {row} has no reference")
+    metrics = []
+    for name in names:
+        kind = find(name, rows.answers)
+        value, signature = kind.function(rows, options)
+        metrics.append(
+            Metric(name, kind.label, value, signature, kind.higher_is_better, kind.scale)
+        )
+    return metrics
+
+
+def find(name: str, answers: str | None = None) -> Kind:
+    """The kind of metric called ``name``.
+
+    Args:
+        name: a key of `METRICS`.
+        answers: what it has to judge: ``text``, ``number`` or ``positions``; None: anything.
+
+    Raises:
+        ValueError: there is none, or it judges other answers; the message has the choices.
+    """
+    choices = list(METRICS) if answers is None else judging(answers)
+    if name not in METRICS:
+        close = difflib.get_close_matches(name, choices, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"unknown metric {name!r}{hint} (choices: {', '.join(choices)})")
+    kind = METRICS[name]
+    if answers is not None and not kind.judges(answers):
+        raise ValueError(
+            f"{name} judges answers of the kind {kind.answers}, and the model's are of the kind"
+            f" {answers} (choices: {', '.join(choices)})"
+        )
+    return kind
+
+
+def judging(answers: str) -> list[str]:
+    """The metrics that can judge answers of a kind: ``text``, ``number`` or ``positions``."""
+    return [name for name, kind in METRICS.items() if kind.judges(answers)]
+
+
+def looks(name: str) -> bool:
+    """Whether a metric reads where a model looked; one that there is not does not."""
+    return name in METRICS and METRICS[name].looks

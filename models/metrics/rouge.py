@@ -1,0 +1,51 @@
+"""ROUGE (Lin 2004) as Google's package ``rouge-score`` computes it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Mapping
+from typing import Any
+
+from models.metrics.base import Function, Rows
+
+# Letters, marks and digits make words. Scripts that write no spaces count a sign as a word.
+_ALONE = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_WORD = rf"[{_ALONE}]|[[\p{{L}}\p{{M}}\p{{N}}]--[{_ALONE}]]+"
+
+
+def rouge(kind: str) -> Function:
+    """The F1 of ``rouge1``, ``rouge2`` or ``rougeL``, the mean over the rows, 0 to 100.
+
+    Of several references the best counts. Case is ignored, and words are not stemmed.
+    """
+
+    def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+        from rouge_score.rouge_scorer import RougeScorer
+
+        scorer = RougeScorer([kind], tokenizer=_Words())
+        pairs = zip(rows.references, rows.hypotheses, strict=True)
+        total = sum(scorer.score_multi(list(wanted), got)[kind].fmeasure for wanted, got in pairs)
+        version = importlib.metadata.version("rouge-score")
+        signature = f"nrefs:{rows.reference_count()}|case:lc|tok:words|stem:no|version:{version}"
+        return 100.0 * float(total) / len(rows.hypotheses), signature
+
+    return function
+
+
+class _Words:
+    """The words of a text in small letters, in any script.
+
+    Of plain English it makes what the package's own tokenizer makes, which knows no letter but
+    a to z: it would leave nothing of a Chinese text, and the score 0.
+    """
+
+    def tokenize(self, text: str) -> list[str]:
+        return _pattern().findall(text.lower())
+
+
+@functools.cache
+def _pattern() -> Any:
+    import regex  # sacreBLEU brings it; the standard library's `re` knows no scripts
+
+    return regex.compile(_WORD, regex.VERSION1)

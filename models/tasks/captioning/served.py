@@ -1,0 +1,142 @@
+"""A captioner as it is exported: encoded images in, sentences out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from models.search import SEARCHES, Hypotheses
+from models.seq2seq import Seq2Seq
+from models.serialization import by_name
+from models.tasks.captioning.images import read
+from models.tasks.served import Served
+from models.vocabulary import PAD
+
+_IMAGES = [tf.TensorSpec([None], tf.string, name="image")]
+# Settings of every search that are about the source's length, which an image has not.
+_OF_LENGTHS = ("max_length_factor", "min_length_factor", "max_source_length", "long_source")
+
+
+class ServedCaptioner(tf.Module):
+    """Decoding of images, model, search and tokenizer in one graph: what TensorFlow Serving runs.
+
+    Args:
+        model: the trained model, in float32.
+        tokenizer: of the captions (``tensorflow_text``).
+        image: the YAML's section ``model.image``: ``height`` and ``width``.
+        search: the YAML's section ``search``.
+    """
+
+    def __init__(
+        self, model: Seq2Seq, tokenizer: Any, image: Mapping[str, int], search: Mapping[str, Any]
+    ):
+        super().__init__(name="served_captioner")
+        self._model = model
+        # The SavedModel keeps what hangs on the module: the variables and the tokenizer.
+        self.weights = [weight.value for weight in model.weights]
+        self.tokenizer = tokenizer
+        self._image = dict(image)
+        settings = {name: value for name, value in search.items() if name not in _OF_LENGTHS}
+        self._longest = int(settings.pop("max_length_offset"))
+        self._search = by_name("search", SEARCHES, settings.pop("type"))(**settings)
+
+    def served(self, task: str) -> Served:
+        """The whole export; ``task`` is the name of the task that it is for."""
+        answer: dict[str, list[str | None]] = {"caption": [], "score": []}
+        outputs = {
+            "serving_default": answer,
+            "align": {
+                **answer,
+                "pieces": ["length"],
+                "length": [],
+                "alignment": ["length", None, None],
+            },
+            "n_best": {"captions": [None], "log_probabilities": [None], "scores": [None]},
+        }
+        signatures: dict[str, Callable[..., Any]] = {
+            "serving_default": self.describe,
+            "align": self.align,
+        }
+        if self._search.hypotheses > 1:
+            # Made here: a method with a signature would be exported wherever the module is.
+            signatures["n_best"] = tf.function(self.n_best, input_signature=_IMAGES)
+        contract = {
+            "task": task,
+            "inputs": [{"name": "image", "kind": "image"}],
+            "answer": "caption",
+            "answer_kind": "text",
+            "score": "score",
+            "detail": "align",
+            "size": None,
+            "looks": {"rows": "pieces", "columns": "image", "weights": "alignment"},
+            "cut": None,
+            "signatures": {name: outputs[name] for name in signatures},
+        }
+        return Served(self, signatures, contract)
+
+    @tf.function(input_signature=_IMAGES)
+    def describe(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encoded images ``[batch]`` → ``caption`` ``[batch]`` and ``score`` ``[batch]``.
+
+        The score is the natural logarithm of the probability of the caption.
+        """
+        return self._best(self._find(self._read(image)))
+
+    @tf.function(input_signature=_IMAGES)
+    def align(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        """As ``describe``, with the pieces of the caption and where the model looked for each.
+
+        ``alignment`` is ``[batch, pieces, rows, columns]`` over the grid of the image, from its
+        upper left corner; rows from ``length`` on are padding. The end of sentence counts.
+        """
+        pixels = self._read(image)
+        found = self._find(pixels)
+        ids = found.ids[:, 0]
+        _, weights = self._model.teacher_force(pixels, ids)
+        shape = tf.shape(ids)
+        grid = self._model.encoder.grid
+        real = tf.cast(ids != PAD, tf.float32)[:, :, None, None]
+        return {
+            **self._best(found),
+            "pieces": self.tokenizer.id_to_string(ids),
+            "length": found.lengths[:, 0],
+            "alignment": real
+            * tf.reshape(tf.cast(weights, tf.float32), [shape[0], shape[1], *grid]),
+        }
+
+    def n_best(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encoded images ``[batch]`` → what the search found, each ``[batch, n]``, best first.
+
+        ``captions``, their ``log_probabilities``, and the ``scores`` by which they are ordered.
+        Where there are fewer than n the rest is empty, with impossible scores.
+        """
+        found = self._find(self._read(image))
+        shape = tf.shape(found.lengths)
+        ids = tf.reshape(found.ids, [shape[0] * shape[1], tf.shape(found.ids)[2]])
+        texts = self._texts(ids, tf.reshape(found.lengths, [-1]))
+        return {
+            "captions": tf.reshape(texts, shape),
+            "log_probabilities": found.log_probabilities,
+            "scores": found.scores,
+        }
+
+    def _read(self, image: tf.Tensor) -> tf.Tensor:
+        return read(image, self._image["height"], self._image["width"])
+
+    def _find(self, pixels: tf.Tensor) -> Hypotheses:
+        limits = tf.fill([tf.shape(pixels)[0]], self._longest + 1)
+        # What is drawn for an image depends on nothing but the image and the seed.
+        sums = tf.reduce_sum(tf.cast(pixels, tf.int32), axis=[1, 2, 3])
+        return self._model.search(pixels, self._search, limits, keys=sums)
+
+    def _best(self, found: Hypotheses) -> dict[str, tf.Tensor]:
+        return {
+            "caption": self._texts(found.ids[:, 0], found.lengths[:, 0]),
+            "score": found.log_probabilities[:, 0],
+        }
+
+    def _texts(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        pieces = tf.RaggedTensor.from_tensor(ids, lengths=tf.maximum(lengths - 1, 0))
+        return self.tokenizer.detokenize(pieces)

@@ -1,0 +1,120 @@
+"""What captioning does with images and their captions, and the model it builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from models.decoders import DECODERS
+from models.encoders.convolutional import ConvolutionalEncoder
+from models.search import GreedySearch
+from models.seq2seq import Seq2Seq
+from models.serialization import by_name
+from models.tasks import targets
+from models.tasks.base import Answering, Task
+from models.tasks.captioning import DESCRIPTION, images
+from models.tasks.captioning.served import ServedCaptioner
+from models.tasks.served import Served
+
+
+class Captioning(Task):
+    """Images with one or more captions each."""
+
+    description = DESCRIPTION
+    several = True
+
+    def preprocess(
+        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Encoded images → ``image``, PNGs of the model's size; captions → their pieces."""
+        encoded = targets.values_of(inputs["image"])
+        pixels = images.read(encoded, settings["height"], settings["width"])
+        return {
+            "image": images.write(pixels)[:, None],
+            **targets.target_features("caption", tokenizers["caption"], inputs["caption"]),
+        }
+
+    def spread(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+        return targets.spread("caption", features)
+
+    def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The pieces of the caption, EOS counted."""
+        return tf.size(features["caption_ids"]) + 1
+
+    def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The caption has at least one piece."""
+        return tf.size(features["caption_ids"]) > 0
+
+    def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """``source`` as uint8 ``[height, width, 3]``, ``target`` as int32 with EOS behind."""
+        return {
+            "source": tf.io.decode_png(tf.reshape(features["image"], []), channels=3),
+            "target": targets.with_end(features["caption_ids"]),
+        }
+
+    def build(
+        self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
+    ) -> Seq2Seq:
+        policy = keras.DTypePolicy(training["precision"])
+        image, encoder_settings = model["image"], dict(model["encoder"])
+        encoder_settings.pop("type")
+        encoder = ConvolutionalEncoder(
+            (image["height"], image["width"]),
+            dropout=model["dropout"],
+            dtype=policy,
+            **encoder_settings,
+        )
+        decoder_settings = dict(model["decoder"])
+        decoder = by_name("decoder", DECODERS, decoder_settings.pop("type"))(
+            pieces["caption"],
+            memory_depth=encoder.depth,
+            final_depth=encoder.final_depth,
+            attention=model["attention"],
+            tied=model["tie_embeddings"] == "output",
+            embedding=model["embedding"],
+            dropout=model["dropout"],
+            dtype=policy,
+            **decoder_settings,
+        )
+        captioner = Seq2Seq(
+            encoder,
+            decoder,
+            label_smoothing=training["label_smoothing"],
+            reinforce=training["reinforce"],
+            penalties={name: weight for name, weight in training["penalties"].items() if weight},
+            dtype=policy,
+        )
+        captioner.build()
+        return captioner
+
+    def answering(
+        self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> Answering:
+        find, tokenizer = GreedySearch(), tokenizers["caption"]
+        height, width = model.encoder.settings["size"]
+        longest = int(config["search"]["max_length_offset"]) + 1
+
+        @tf.function(input_signature=[tf.TensorSpec([None, height, width, 3], tf.uint8)])
+        def best(pixels: tf.Tensor) -> tf.Tensor:
+            return model.search(pixels, find, tf.fill([tf.shape(pixels)[0]], longest)).ids[:, 0]
+
+        def answer(batch: Mapping[str, tf.Tensor]) -> tuple[list[str], list[list[str]]]:
+            wanted = targets.texts_of(tokenizer, batch["target"])
+            found = targets.texts_of(tokenizer, best(batch["source"]))
+            return found, [[text] for text in wanted]
+
+        return answer
+
+    def served(
+        self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> Served:
+        module = ServedCaptioner(
+            model, tokenizers["caption"], config["model"]["image"], config["search"]
+        )
+        return module.served(self.description.name)
+
+
+TASK = Captioning()

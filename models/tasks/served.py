@@ -1,0 +1,41 @@
+"""What a task exports: a graph, its signatures, and what those mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Served:
+    """An exported model before it is written.
+
+    Attributes:
+        module: owns all that the signatures need.
+        signatures: by name; ``serving_default`` is one of them. The first dimension of every
+            output is the batch.
+        contract: how to ask them and what their outputs mean, as plain data; it lies beside the
+            SavedModel, so that whoever has that needs nothing else. Its keys:
+
+            - ``task``: the task's name;
+            - ``inputs``: of each signature, ``name`` and ``kind`` (``text``; ``image``, encoded;
+              ``points``, ``[batch, n, 2]`` with their numbers as ``<name>_length``);
+            - ``answer``: the output that answers, and ``answer_kind`` (``text``, ``number`` or
+              ``positions``);
+            - ``score``: the output with the answer's log-probability, or None;
+            - ``detail``: the signature that tells most;
+            - ``size``: what rows are put into buckets by: the ``output`` or the ``input`` that
+              counts it, what is to be subtracted (``minus``), and its ``unit``; or None;
+            - ``looks``: what can be drawn: the outputs with the ``weights``, and with the names
+              of their ``rows`` and ``columns``; or None;
+            - ``cut``: the output that counts what was not read of an input, or None;
+            - ``signatures``: for each, its outputs; for each of these, for every dimension after
+              the batch, the output that says how much of it is real, or None for all.
+    """
+
+    module: tf.Module
+    signatures: dict[str, Callable[..., Any]]
+    contract: dict[str, Any]

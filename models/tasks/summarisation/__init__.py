@@ -1,0 +1,25 @@
+"""Summarisation: a long text in, a short one out."""
+
+from __future__ import annotations
+
+from models.settings.search import BeamSearch, Search
+from models.tasks.description import Description
+from models.tasks.features import Feature
+from models.tasks.translation.settings import Model, problems
+
+DESCRIPTION = Description(
+    name="summarisation",
+    summary="a long text to a short one, with copies of its words",
+    features=(Feature("source", "text"), Feature("target", "text", role="reference", several=True)),
+    model=Model,
+    example_files="train.jsonl.gz",
+    metrics=("rouge_l", "rouge_1", "rouge_2"),
+    # A summary has few pieces for each of its source, and says nothing twice.
+    search=(Search, BeamSearch(max_length_factor=0.25, max_length_offset=20, no_repeat_ngram=3)),
+    defaults={
+        "tokenizer": {"shared": True},
+        "training": {"max_length": 400, "batch_tokens": 8192},
+        "evaluation": {"length_buckets": (100, 200, 300)},
+    },
+    problems=problems,
+)

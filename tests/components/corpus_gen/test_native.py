@@ -1,0 +1,214 @@
+"""JSON lines and Parquet, read as `formats.read` reads them."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from components.corpus_gen.formats import Options, read
+from components.corpus_gen.problems import Broken, Problems
+from components.corpus_gen.sources import Group
+from tests.components.corpus_gen.corpora import (
+    CAPTIONED,
+    POINTED,
+    SCORED,
+    SUMMARISED,
+    TRANSLATION,
+)
+
+
+def rows_of(group, **section):
+    problems = Problems()
+    options = Options.of({"features": TRANSLATION, **section})
+    rows = [(line, *values) for line, values in read(group, options, problems)]
+    return rows, problems
+
+
+def refusal(group, **section) -> Broken:
+    with pytest.raises(Broken) as caught:
+        rows_of(group, **section)
+    return caught.value
+
+
+@pytest.fixture
+def single(tmp_path):
+    def make(kind: str, content: str | bytes) -> Group:
+        path = tmp_path / f"a.{kind}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return Group("train", kind, (str(path),))
+
+    return make
+
+
+def test_jsonl_takes_keys(single):
+    group = single("jsonl", '{"en": "one\\u2028", "de": "eins", "x": 1}\n')
+    rows, _ = rows_of(group, columns={"source": "en", "target": "de"})
+    assert rows == [(1, "one\u2028", "eins")]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"source": "a", "target": ', "not JSON"),
+        ('{"source": "a"}', "no key 'target'"),
+        ('{"source": "a", "target": 3}', "the value of 'target' is not a string"),
+        ('{"source": "a", "target": null}', "no value for 'target'"),
+        ('["a", "b"]', "not a JSON object"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_jsonl_bad_rows(single, line, told):
+    good = json.dumps({"source": "a", "target": "b"})
+    group = single("jsonl", f"{good}\n{line}\n{good}\n")
+    rows, problems = rows_of(group, bad_rows="skip")
+    assert [row[0] for row in rows] == [1, 3]
+    assert told in problems.examples["row/skip"][0].text
+    _, problems = rows_of(group)
+    assert problems.error().where.endswith("a.jsonl:2")
+
+
+def test_jsonl_escapes_that_are_no_text(single):
+    group = single("jsonl", '{"source": "\\ud800", "target": "b\\u0000"}\n')
+    rows, problems = rows_of(group, encoding_errors="skip")
+    assert rows == []
+    assert problems.counts == {"encoding/skip": 1, "nul/skip": 1}
+    rows, _ = rows_of(group, encoding_errors="replace")
+    assert rows[0][2] == "b\ufffd"
+    rows[0][1].encode("utf-8")
+
+
+def parquet(tmp_path, **columns) -> Group:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    return Group("train", "parquet", (str(path),))
+
+
+def test_parquet_takes_columns(tmp_path):
+    group = parquet(
+        tmp_path,
+        id=[1, 2, 3],
+        target=pa.array(["eins", None, "drei"]).dictionary_encode(),
+        source=["one", "two", "three"],
+    )
+    rows, problems = rows_of(group, bad_rows="skip")
+    assert rows == [(1, "one", "eins"), (3, "three", "drei")]
+    assert problems.examples["row/skip"][0].text == "no value for 'target'"
+
+
+def test_parquet_bytes_that_are_not_utf8(tmp_path):
+    group = parquet(tmp_path, source=[b"one", b"\xff"], target=["eins", "zwei"])
+    rows, problems = rows_of(group, encoding_errors="skip")
+    assert rows == [(1, "one", "eins")]
+    assert problems.examples["encoding/skip"][0].line == 2
+
+
+def test_parquet_without_the_column(tmp_path):
+    broken = refusal(parquet(tmp_path, source=["a"], targets=["b"]))
+    assert "no column is called 'target'" in str(broken)
+    assert "Did you mean 'targets'?" in broken.problem.remedy
+
+
+def test_parquet_with_numbers(tmp_path):
+    assert "holds int64, not strings" in str(refusal(parquet(tmp_path, source=[1], target=["b"])))
+
+
+def test_parquet_that_is_none(single):
+    assert "not a readable Parquet file" in str(refusal(single("parquet", "PAR1 no more")))
+
+
+def test_jsonl_values_of_other_kinds(single):
+    rows = [
+        {"one": "a", "other": "b", "rating": 2},
+        {"one": "a", "other": "b", "rating": "2"},
+        {"one": "a", "other": "b", "rating": 5.5},
+    ]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"one": "one", "other": "other", "score": "rating"}
+    found, problems = rows_of(group, features=SCORED, columns=columns, bad_rows="skip")
+    assert found == [(1, 2.0, "a", "b")]
+    assert [p.text for p in problems.examples["row/skip"]] == [
+        "rating '2' is not a number",
+        "rating 5.5 is not from 0 to 5",
+    ]
+    assert (problems.rows, problems.left_out) == (3, 2)
+
+
+def test_jsonl_lists_of_texts(single):
+    rows = [
+        {"text": ["One.", "", "Two."], "summary": ["a", "b"], "title": "x"},
+        {"text": "One.", "summary": "a"},
+        {"text": "One.", "summary": ["c"], "title": None},
+        {"text": [], "summary": [""]},
+        {"text": "One.", "summary": []},
+    ]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    found, problems = rows_of(group, features=SUMMARISED, bad_rows="skip")
+    assert found == [
+        (1, "One. Two.", ["a", "b"], "x"),
+        (2, "One.", ["a"], None),  # the same text again: here nothing is joined
+        (3, "One.", ["c"], None),
+        (4, "", [""], None),
+    ]
+    assert problems.examples["row/skip"][0].text == "no summary"
+
+
+def test_jsonl_points(single):
+    group = single("jsonl", '{"points": [[0, 0], [0, 1], [1, NaN]], "answer": [0]}\n')
+    _, problems = rows_of(group, features=POINTED)
+    assert problems.error().message == "point 2 is NaN"
+
+
+def test_jsonl_texts_of_a_list_that_are_no_text(single):
+    group = single("jsonl", '{"text": "a", "summary": ["b", "c\\u0000"]}\n')
+    assert rows_of(group, features=SUMMARISED, encoding_errors="skip")[0] == []
+    rows, _ = rows_of(group, features=SUMMARISED, encoding_errors="replace")
+    assert rows == [(1, "a", ["b", "c\ufffd"], None)]
+
+
+def test_jsonl_numbers_of_too_many_digits(single):
+    group = single("jsonl", '{"source": "a", "target": ' + "1" * 5000 + "}\n")
+    _, problems = rows_of(group)
+    assert "not JSON: Exceeds the limit" in problems.error().message
+
+
+def test_parquet_values_of_other_kinds(tmp_path):
+    square = [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    pairs = pa.array([square, square], pa.list_(pa.list_(pa.float32(), 2)))
+    group = parquet(tmp_path, points=pairs, answer=pa.array([[0, 2], [3]], pa.list_(pa.int32())))
+    rows, problems = rows_of(group, features=POINTED, bad_rows="skip")
+    assert rows == [(1, [0, 0, 0, 1, 1, 1], [0, 2])]
+    assert problems.examples["row/skip"][0].text == "position 3 of 3 points"
+    scores = pa.array([1.5, 2]).cast(pa.decimal128(4, 2))
+    group = parquet(tmp_path, score=scores, one=["a", "b"], other=["c", "d"])
+    assert rows_of(group, features=SCORED)[0] == [(1, 1.5, "a", "c"), (2, 2.0, "b", "d")]
+
+
+def test_parquet_lists_of_texts(tmp_path):
+    summaries = pa.array([["a", "b"], ["c"], None]).cast(pa.list_(pa.dictionary("int32", "string")))
+    group = parquet(tmp_path, text=[b"x", b"y", b"z"], summary=summaries)
+    rows, problems = rows_of(group, features=SUMMARISED, bad_rows="skip")
+    assert rows == [(1, "x", ["a", "b"], None), (2, "y", ["c"], None)]
+    assert problems.examples["row/skip"][0].text == "no value for 'summary'"
+    titled = parquet(tmp_path, text=["x"], summary=["a"], title=["t"])
+    assert rows_of(titled, features=SUMMARISED)[0] == [(1, "x", ["a"], "t")]
+    named = {"text": "text", "summary": "summary", "title": "headline"}
+    assert "no column is called 'headline'" in str(
+        refusal(titled, features=SUMMARISED, columns=named)
+    )
+
+
+@pytest.mark.parametrize(
+    ("features", "columns", "told"),
+    [
+        (SCORED, {"score": ["a"], "one": ["b"], "other": ["c"]}, "holds string, not numbers"),
+        (POINTED, {"points": [[0.0]], "answer": [[0]]}, "not lists of [x, y]"),
+        (POINTED, {"points": [[[0.0, 0.0]]], "answer": [[0.0]]}, "not lists of whole numbers"),
+        (CAPTIONED, {"image": [["a.jpg"]], "caption": ["a"]}, "not strings"),
+    ],
+)
+def test_parquet_columns_of_the_wrong_kind(tmp_path, features, columns, told):
+    assert told in str(refusal(parquet(tmp_path, **columns), features=features))

@@ -1,0 +1,66 @@
+"""What is written of a trained model; that real tasks export well is tested with them."""
+
+from __future__ import annotations
+
+import json
+
+import keras
+import pytest
+
+from components.trainer.export import export
+from models.tasks.served import Served
+from serving import saved_model
+from tests import fake_models
+from tests.fake_models import Reverser
+
+CONFIG = {"model": {"size": 3}, "training": {"precision": "mixed_bfloat16"}, "search": None}
+
+
+class FakeTask:
+    """Exports a model that has nothing to do with the one that was trained."""
+
+    def __init__(self, reverser: Reverser):
+        self.reverser = reverser
+
+    def build(self, model, training, pieces):
+        assert training["precision"] == "float32"
+        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(model["size"])])
+
+    def served(self, model, tokenizers, config):
+        self.exported, self.config = model, config
+        return Served(self.reverser, self.reverser.signatures(), self.reverser.contract())
+
+
+@pytest.fixture
+def trained():
+    return FakeTask(Reverser()).build(CONFIG["model"], {"precision": "float32"}, {})
+
+
+def test_the_contract_lies_beside_the_model(tmp_path, trained):
+    task = FakeTask(Reverser())
+    export(trained, task, CONFIG, {}, tmp_path / "saved")
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+    assert saved_model.read_contract(tmp_path / "saved") == task.reverser.contract()
+    (answer,) = saved_model.load(tmp_path / "saved").ask("align", [{"source": "abc"}])
+    assert answer.hypothesis == "CBA"
+    assert task.config == CONFIG
+    assert (task.exported.get_weights()[0] == trained.get_weights()[0]).all()
+
+
+def test_a_second_export_takes_the_place_of_the_first(tmp_path, trained):
+    """Also of one that was killed half-way."""
+    leftover = tmp_path / "saved.tmp" / "assets.extra"
+    leftover.mkdir(parents=True)
+    (leftover / "contract.json").write_text("{")
+    fake_models.save(Reverser(), tmp_path / "saved", contract={"task": "old"})
+    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
+    assert json.loads((tmp_path / "saved" / saved_model.CONTRACT).read_text())["answer"]
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_nothing_is_there_where_the_export_fails(tmp_path, trained):
+    task = FakeTask(Reverser())
+    task.reverser.contract = lambda: {"not JSON": object()}
+    with pytest.raises(TypeError):
+        export(trained, task, CONFIG, {}, tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()

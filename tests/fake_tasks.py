@@ -1,0 +1,169 @@
+"""Models of other tasks than translation, with next to nothing inside: for what serves any task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from models.tasks.features import Feature
+
+SIMILARITY = [
+    Feature("first", "text"),
+    Feature("second", "text"),
+    Feature("similarity", "number", role="reference", low=0, high=1),
+]
+SORTING = [
+    Feature("points", "points", least=2),
+    Feature("order", "positions", role="reference"),
+    Feature("width", "number", role="extra", optional=True),
+]
+CAPTIONING = [
+    Feature("image", "image"),
+    Feature("caption", "text", role="reference", several=True),
+]
+
+
+class Matcher(tf.Module):
+    """Two texts → the share of the first one's letters that stand at the same place in both."""
+
+    def contract(self) -> dict[str, Any]:
+        return {
+            "task": "similarity",
+            "inputs": [{"name": "first", "kind": "text"}, {"name": "second", "kind": "text"}],
+            "answer": "similarity",
+            "answer_kind": "number",
+            "score": None,
+            "detail": "serving_default",
+            "size": None,
+            "looks": None,
+            "cut": None,
+            "signatures": {"serving_default": {"similarity": []}},
+        }
+
+    def signatures(self) -> dict[str, Any]:
+        return {"serving_default": self.match}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="first"),
+            tf.TensorSpec([None], tf.string, name="second"),
+        ]
+    )
+    def match(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
+        letters = tf.strings.unicode_split(tf.concat([first, second], 0), "UTF-8").to_tensor("")
+        one, other = tf.split(letters, 2)
+        same = tf.reduce_sum(tf.cast((one == other) & (one != ""), tf.float32), axis=1)
+        length = tf.reduce_sum(tf.cast(one != "", tf.float32), axis=1)
+        return {"similarity": same / tf.maximum(length, 1.0)}
+
+
+class Sorter(tf.Module):
+    """Points → their positions from left to right; each step looks at the point it names."""
+
+    def contract(self) -> dict[str, Any]:
+        answer: dict[str, Any] = {"order": ["order_length"], "order_length": [], "score": []}
+        return {
+            "task": "pointer",
+            "inputs": [{"name": "points", "kind": "points"}],
+            "answer": "order",
+            "answer_kind": "positions",
+            "score": "score",
+            "detail": "align",
+            "size": {"input": "points", "unit": "points"},
+            "looks": {"rows": "order", "columns": "points", "weights": "pointing"},
+            "cut": None,
+            "signatures": {
+                "serving_default": answer,
+                "align": {**answer, "pointing": ["order_length", "order_length"]},
+            },
+        }
+
+    def signatures(self) -> dict[str, Any]:
+        return {"serving_default": self.sort, "align": self.align}
+
+    def answer(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
+        width = tf.shape(points)[1]
+        real = tf.sequence_mask(points_length, width)
+        order = tf.argsort(tf.where(real, points[:, :, 0], points.dtype.max), stable=True)
+        looks = tf.one_hot(order, width) * tf.cast(real, tf.float32)[:, :, None]
+        score = -0.25 * tf.cast(points_length, tf.float32)
+        return {"order": order, "order_length": points_length, "score": score, "pointing": looks}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, 2], tf.float32, name="points"),
+            tf.TensorSpec([None], tf.int32, name="points_length"),
+        ]
+    )
+    def sort(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
+        out = self.answer(points, points_length)
+        return {name: out[name] for name in ("order", "order_length", "score")}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, 2], tf.float32, name="points"),
+            tf.TensorSpec([None], tf.int32, name="points_length"),
+        ]
+    )
+    def align(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self.answer(points, points_length)
+
+
+class Namer(tf.Module):
+    """An image → its height and width as words, looking at four quarters for each."""
+
+    def contract(self) -> dict[str, Any]:
+        return {
+            "task": "captioning",
+            "inputs": [{"name": "image", "kind": "image"}],
+            "answer": "caption",
+            "answer_kind": "text",
+            "score": "score",
+            "detail": "align",
+            "size": None,
+            "looks": {"rows": "target_pieces", "columns": "image", "weights": "alignment"},
+            "cut": None,
+            "signatures": {
+                "serving_default": {"caption": [], "score": []},
+                "align": {
+                    "caption": [],
+                    "score": [],
+                    "target_pieces": ["target_length"],
+                    "target_length": [],
+                    "alignment": ["target_length", None, None],
+                },
+            },
+        }
+
+    def signatures(self) -> dict[str, Any]:
+        return {"serving_default": self.caption, "align": self.align}
+
+    def answer(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        def look(encoded: tf.Tensor) -> tf.Tensor:
+            return tf.shape(tf.io.decode_image(encoded, expand_animations=False))[:2]
+
+        shapes = tf.map_fn(look, image, fn_output_signature=tf.TensorSpec([2], tf.int32))
+        pieces = tf.strings.as_string(shapes)
+        lengths = tf.fill(tf.shape(image), 2)
+        return {
+            "caption": tf.strings.reduce_join(pieces, axis=1, separator=" by "),
+            "score": -tf.cast(tf.reduce_sum(shapes, axis=1), tf.float32),
+            "target_pieces": pieces,
+            "target_length": lengths,
+            "alignment": tf.fill([tf.shape(image)[0], 2, 2, 2], 0.25),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="image")])
+    def caption(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        out = self.answer(image)
+        return {name: out[name] for name in ("caption", "score")}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="image")])
+    def align(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self.answer(image)
+
+
+def png(height: int, width: int) -> bytes:
+    """A black picture as the bytes of a file."""
+    return tf.io.encode_png(tf.zeros([height, width, 3], tf.uint8)).numpy()

@@ -1,0 +1,246 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from models.decoders import PointerDecoder
+from models.decoders.pointer import FIRST
+from models.vocabulary import BOS, EOS, PAD
+from tests.models.attention import reference as attention_reference
+from tests.models.decoders.conftest import Reference
+
+# Two rows of three and two points: the chosen ones, one step late.
+TOKENS = np.array([[BOS, 6, 4, 5], [BOS, 5, 4, PAD]], "int32")
+VARIANTS = [
+    {},
+    {"cell": "gru", "visits": "once"},
+    {"layers": 2, "glimpse": True, "visits": "any"},
+    {"cell": "gru", "layers": 2, "glimpse": True},
+    {"score": "dot", "glimpse": True, "clip": 2.0, "visits": "once"},
+    {"score": {"type": "concat", "units": 3}, "clip": 10.0, "visits": "once"},
+    {"score": "general", "final_depth": 0, "visits": "any"},
+]
+every_variant = pytest.mark.parametrize("settings", VARIANTS, ids=str)
+
+
+def make(**settings):
+    keras.utils.set_random_seed(3)
+    settings = {"units": 5, "final_depth": 6, **settings}
+    decoder = PointerDecoder(5, **settings)
+    decoder.build()
+    random = np.random.default_rng(5)  # far from uniform
+    for weight in decoder.weights:
+        weight.assign(weight + random.normal(size=weight.shape) * 0.5)
+    return decoder
+
+
+def numpy(x):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float64"))
+
+
+def allowed(visits, points, before):
+    """What may come after ``before``, as ids."""
+    left = [i for i in range(points) if i not in before]
+    if visits == "all":
+        return [FIRST + i for i in left] or [EOS]
+    ends = [EOS] if before or not points else []
+    return ends + [FIRST + i for i in (range(points) if visits == "any" else left)]
+
+
+class Pointing(Reference):
+    """Vinyals et al. 2015, §2.3, in NumPy's float64 for one row, step by step."""
+
+    def __init__(self, decoder):
+        super().__init__(decoder)
+        self.settings = {**decoder.settings, "residual": False}
+        self.decoder = decoder
+
+    def scores(self, part, query):
+        layer = getattr(self.decoder, part)
+        weights = [numpy(weight) for weight in layer.score.weights]
+        known = np.concatenate([self.weights["last"], self.values])
+        name = self.settings["score"]
+        name = name["type"] if isinstance(name, dict) else name
+        found = attention_reference.scores(name, query[None, None], known[None], weights)
+        return found[0, 0], known
+
+    def steps(self, tokens):
+        points, before, logits, looks = len(self.values), [], [], []
+        for token in tokens:
+            if token >= FIRST:
+                before.append(token - FIRST)
+            x = self.values[token - FIRST] if token >= FIRST else self.weights["first"][0]
+            hidden = self.advance(x, np.zeros(0))
+            choices = [id - EOS for id in allowed(self.settings["visits"], points, before)]
+            if self.settings["glimpse"]:
+                scores, known = self.scores("glimpse", hidden)
+                weights = np.exp(scores[choices]) / np.exp(scores[choices]).sum()
+                context = weights @ known[choices]
+                hidden = np.tanh(np.concatenate([context, hidden]) @ self.weights["combine/kernel"])
+            scores, _ = self.scores("pointer", hidden)
+            if self.settings["clip"]:
+                scores = self.settings["clip"] * np.tanh(scores)
+            step = np.full(4 + points, -np.inf)
+            step[[EOS + i for i in choices]] = scores[choices]
+            logits.append(step)
+            probabilities = np.exp(step) / np.exp(step).sum()
+            looks.append(probabilities[FIRST:])
+        return np.array(logits), np.array(looks)
+
+
+@every_variant
+def test_equals_the_paper(settings, memory):
+    decoder = make(**settings)
+    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    logits, looks = (numpy(x) for x in decoder.unroll(TOKENS, seen))
+    assert logits.shape == (2, 4, 7)
+    for row, steps in enumerate((4, 3)):  # the second row is over after two points
+        one = {name: seen[name][row] for name in ("values", "mask")}
+        if decoder.settings["final_depth"]:
+            one["final_states"] = [final[row] for final in seen["final_states"]]
+        reference = Pointing(decoder)
+        reference.start(one)
+        expected, weights = reference.steps(TOKENS[row, :steps])
+        width, points = expected.shape[1], weights.shape[1]
+        there = np.isfinite(expected)
+        found = logits[row, :steps, :width]
+        np.testing.assert_allclose(found[there], expected[there], atol=1e-5)
+        assert (found[~there] < -1e8).all()
+        assert (logits[row, :steps, width:] < -1e8).all()
+        np.testing.assert_allclose(looks[row, :steps, :points], weights, atol=1e-5)
+        assert (looks[row, :, points:] == 0).all()
+
+
+@every_variant
+@pytest.mark.parametrize("each", [1, 2])
+def test_step_by_step_is_unrolled(settings, each, memory):
+    """With several hypotheses a row, side by side, and the memory only once."""
+    decoder = make(**settings)
+    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    tokens = np.repeat(TOKENS, each, axis=0)
+    if each == 2:
+        tokens[1] = [BOS, 4, 6, 5]
+    repeated = keras.tree.map_structure(lambda x: np.repeat(x, each, axis=0), seen)
+    logits, looks = (numpy(x) for x in decoder.unroll(tokens, repeated))
+    state = decoder.start(seen)
+    moving = {name: value for name, value in state.items() if name != "memory"}
+    moving = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), moving)
+    for t in range(4):
+        step, state, look = decoder.step(tokens[:, t], {**moving, "memory": state["memory"]})
+        moving = {name: value for name, value in state.items() if name != "memory"}
+        np.testing.assert_allclose(step, logits[:, t], atol=1e-5)
+        np.testing.assert_allclose(look, looks[:, t], atol=1e-5)
+
+
+@pytest.mark.parametrize("visits", ["all", "once", "any"])
+def test_what_may_come_next(visits, memory):
+    decoder = make(visits=visits)
+    seen = memory()
+    rows = [(row, points) for row, points in enumerate((3, 2))]
+    for row, points in rows:
+        one = keras.tree.map_structure(lambda x, row=row: x[row : row + 1], seen)
+        for length in range(points + 1):
+            for before in itertools.permutations(range(points), length):
+                tokens = np.array([[BOS, *(FIRST + i for i in before)]], "int32")
+                last = numpy(decoder.unroll(tokens, one)[0])[0, -1]
+                assert np.flatnonzero(last > -1e8).tolist() == allowed(visits, points, before)
+
+
+@pytest.mark.parametrize("visits", ["all", "once", "any"])
+def test_a_row_of_padding_can_only_end(visits, memory):
+    seen = memory()
+    seen["mask"] = seen["mask"] & [[True], [False]]
+    logits, looks = (numpy(x) for x in make(visits=visits).unroll(TOKENS[:, :1], seen))
+    assert np.flatnonzero(logits[1, 0] > -1e8).tolist() == [EOS]
+    assert (looks[1] == 0).all()
+
+
+@every_variant
+def test_padding_changes_nothing(settings, memory):
+    decoder = make(**settings)
+    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    wide = {
+        **seen,
+        "values": np.pad(seen["values"], [(0, 0), (0, 2), (0, 0)]),
+        "mask": np.pad(seen["mask"], [(0, 0), (0, 2)]),
+    }
+    (logits, looks), (more, wider) = decoder.unroll(TOKENS, seen), decoder.unroll(TOKENS, wide)
+    np.testing.assert_allclose(more[:, :, :7], logits, atol=1e-5)
+    np.testing.assert_allclose(wider[:, :, :3], looks, atol=1e-6)
+    assert (numpy(more)[:, :, 7:] < -1e8).all()
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_an_encoder_of_another_cell_gives_more_states_or_fewer(cell, memory):
+    for states in (1, 2):
+        logits, _ = make(cell=cell).unroll(TOKENS, memory(states=states))
+        assert np.isfinite(numpy(logits)).all()
+
+
+def test_dropout_only_in_training(memory):
+    decoder, seen = make(dropout=0.5, layers=2, glimpse=True), memory()
+    still = numpy(decoder.unroll(TOKENS, seen)[0])
+    np.testing.assert_array_equal(still, numpy(decoder.unroll(TOKENS, seen)[0]))
+    dropped = numpy(decoder.unroll(TOKENS, seen, training=True)[0])
+    assert not np.allclose(dropped, still)
+    np.testing.assert_array_equal(dropped < -1e8, still < -1e8)
+
+
+@every_variant
+def test_gradients_are_finite_and_reach_every_weight(settings, memory):
+    import tensorflow as tf
+
+    decoder = make(**settings, dropout=0.2)
+    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    # The end, too, is scored among others only where it is no must.
+    targets = np.array([[6, 4, 5, 3], [5, 4, 3, 0]])
+    with tf.GradientTape() as tape:
+        logits, _ = decoder.unroll(TOKENS, seen, training=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        loss = tf.reduce_sum(losses * (targets != PAD))
+    weights = [weight.value for weight in decoder.trainable_weights]
+    gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
+    assert all(np.isfinite(g).all() for g in gradients)
+    assert float(loss) < 100  # nothing impossible was asked for
+    forced = decoder.visits == "all"  # the end is never one of several choices
+    for weight, gradient in zip(decoder.trainable_weights, gradients, strict=True):
+        if not (forced and weight.path.endswith("last")):
+            assert np.any(gradient != 0), weight.path
+
+
+def test_low_precision_is_close(memory):
+    settings = {"glimpse": True, "layers": 2, "visits": "once"}
+    exact, rough = make(**settings), make(**settings, dtype="mixed_bfloat16")
+    rough.set_weights(exact.get_weights())
+    seen = memory()
+    low = {name: value for name, value in seen.items() if name != "mask"}
+    low = keras.tree.map_structure(lambda x: keras.ops.cast(x, "bfloat16"), low)
+    found, _ = rough.unroll(TOKENS, {**low, "mask": seen["mask"]})
+    expected, _ = exact.unroll(TOKENS, seen)
+    assert keras.backend.standardize_dtype(found.dtype) == "float32"
+    np.testing.assert_allclose(found, expected, atol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"visits": "twice"}, "Unknown visits 'twice'. Choices: all, once, any"),
+        ({"layers": 0}, "at least one layer, not 0"),
+        ({"cell": "lstn"}, "Did you mean 'lstm'"),
+        ({"score": "addditive"}, "Did you mean 'additive'"),
+        ({"clip": 0.0}, "above 0, not 0.0"),
+        ({"score": "dot", "units": 4}, "one depth, but they have 4 and 5"),
+    ],
+)
+def test_refusals(settings, message):
+    with pytest.raises(ValueError, match=message):
+        make(**settings)
+
+
+@every_variant
+def test_config_round_trip(settings):
+    decoder = make(**settings, dropout=0.1)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(decoder))
+    assert again.get_config() == decoder.get_config()
+    assert keras.saving.get_registered_name(PointerDecoder) == "regard>PointerDecoder"

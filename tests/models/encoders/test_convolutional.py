@@ -1,0 +1,83 @@
+"""Images to a grid of features."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.encoders.convolutional import ConvolutionalEncoder
+
+IMAGES = np.random.default_rng(6).integers(0, 256, (3, 16, 24, 3)).astype("uint8")
+
+
+def made(**settings):
+    keras.utils.set_random_seed(1)
+    encoder = ConvolutionalEncoder(
+        **{"size": (16, 24), "channels": (8, 16), "units": 6, **settings}
+    )
+    encoder.build()
+    return encoder
+
+
+def test_a_cell_of_the_grid_is_a_position_of_the_memory():
+    encoder = made()
+    memory = encoder(IMAGES)
+    assert encoder.grid == (4, 6)
+    assert memory["values"].shape == (3, 24, encoder.depth)
+    assert keras.ops.convert_to_numpy(memory["mask"]).all()
+
+
+@pytest.mark.parametrize("self_attention", [False, True])
+def test_an_image_in_a_batch_is_as_alone(self_attention):
+    encoder = made(self_attention=self_attention)
+    if self_attention:
+        encoder.look.gamma.assign(1.0)
+    together, alone = encoder(IMAGES), encoder(IMAGES[1:2])
+    np.testing.assert_allclose(together["values"][1:2], alone["values"], atol=1e-5)
+
+
+def test_a_change_of_the_image_is_seen_where_it_is():
+    encoder = made()
+    changed = IMAGES.copy()
+    changed[:, :4, :4] = 255 - changed[:, :4, :4]
+    before, after = (
+        np.asarray(encoder(x)["values"]).reshape(3, 4, 6, -1) for x in (IMAGES, changed)
+    )
+    moved = np.abs(before - after).max(axis=(0, 3))
+    # A group's mean is of the whole image, so that everything moves a little.
+    assert moved[:2, :2].min() > 2 * moved[3, 3:].max()
+
+
+def test_where_a_thing_is_can_be_told():
+    """Without coordinates an even image would give the same in every inner cell."""
+    even = np.full((1, 16, 24, 3), 90, "uint8")
+    values = np.asarray(made()(even)["values"]).reshape(4, 6, -1)
+    assert not np.allclose(values[1, 1], values[2, 4], atol=1e-3)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision(policy):
+    encoder, full = made(dtype=keras.DTypePolicy(policy)), made()
+    encoder.set_weights(full.get_weights())
+    found = keras.ops.cast(encoder(IMAGES)["values"], "float32")
+    np.testing.assert_allclose(found, full(IMAGES)["values"], atol=0.1)
+
+
+def test_round_trip():
+    encoder = made(self_attention=True)
+    again = ConvolutionalEncoder.from_config(encoder.get_config())
+    again.build()
+    again.set_weights(encoder.get_weights())
+    np.testing.assert_array_equal(again(IMAGES)["values"], encoder(IMAGES)["values"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": (18, 24)}, "18 x 24 cannot be halved 2 times"),
+        ({"channels": ()}, "there must be a stage"),
+        ({"channels": (8, 12)}, "multiples of 8"),
+    ],
+)
+def test_impossible_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        made(**settings)

@@ -1,0 +1,142 @@
+"""Poolings beside NumPy, alone and padded."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.layers.pooling import POOLINGS, SelfAttentionPooling
+from models.serialization import spec
+
+RANDOM = np.random.default_rng(3)
+STATES = RANDOM.normal(size=(3, 5, 4)).astype("float32")
+LENGTHS = [5, 2, 0]
+MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
+GUIDE = RANDOM.normal(size=(3, 4)).astype("float32")
+
+
+def make(name, **options):
+    keras.utils.set_random_seed(1)
+    pooling = spec("pooling", POOLINGS, {"type": name, **options})
+    pooling.build((None, None, 4))
+    return pooling
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def mean(pooling, states, guide):
+    return states.mean(0), np.full(len(states), 1 / len(states))
+
+
+def most(pooling, states, guide):
+    best = np.bincount(states.argmax(0), minlength=len(states))
+    return states.max(0), best / states.shape[1]
+
+
+def mean_max(pooling, states, guide):
+    (average, even), (greatest, best) = (f(pooling, states, guide) for f in (mean, most))
+    return np.concatenate([average, greatest]), (even + best) / 2
+
+
+def gate(pooling, states, guide):
+    kernel, bias = (np.asarray(w, "float64") for w in pooling.gate.weights)
+    gates = 1 / (1 + np.exp(-(states @ kernel + bias)))
+    return (gates * states).mean(0), gates.mean(1) / gates.mean(1).sum()
+
+
+def self_attention(pooling, states, guide):
+    hidden, scores = (np.asarray(w, "float64") for w in pooling.weights)
+    looks = softmax((np.tanh(states @ hidden) @ scores).T)
+    return (looks @ states).ravel(), looks.mean(0)
+
+
+def top_down(pooling, states, guide):
+    weights = softmax(states @ guide)
+    return weights @ states, weights
+
+
+REFERENCES = {
+    "mean": (mean, {}),
+    "max": (most, {}),
+    "mean_max": (mean_max, {}),
+    "gate": (gate, {}),
+    "self_attention": (self_attention, {"units": 6, "hops": 3}),
+    "top_down": (top_down, {"score": "dot"}),
+}
+
+
+def test_every_pooling_is_compared():
+    assert set(REFERENCES) == set(POOLINGS)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_as_its_formula(name):
+    reference, options = REFERENCES[name]
+    pooling = make(name, **options)
+    vectors, weights = pooling(STATES, MASK, GUIDE)
+    assert vectors.shape == (3, pooling.out_depth(4))
+    for row, length in enumerate(LENGTHS[:2]):
+        states = STATES[row, :length].astype("float64")
+        vector, shares = reference(pooling, states, GUIDE[row].astype("float64"))
+        np.testing.assert_allclose(vectors[row], vector, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :length], shares, atol=1e-5)
+        np.testing.assert_array_equal(weights[row, length:], 0.0)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_of_nothing_it_is_nothing(name):
+    vectors, weights = make(name, **REFERENCES[name][1])(STATES, MASK, GUIDE)
+    np.testing.assert_array_equal(vectors[2], 0.0)
+    np.testing.assert_array_equal(weights[2], 0.0)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_padded_row_is_as_alone(name):
+    pooling = make(name, **REFERENCES[name][1])
+    together, shares = pooling(STATES, MASK, GUIDE)
+    alone, share = pooling(STATES[1:2, :2], MASK[1:2, :2], GUIDE[1:2])
+    np.testing.assert_allclose(together[1:2], alone, atol=1e-6)
+    np.testing.assert_allclose(shares[1:2, :2], share, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision(name, policy):
+    pooling = make(name, dtype=keras.DTypePolicy(policy), **REFERENCES[name][1])
+    half = keras.ops.cast(STATES, pooling.compute_dtype)
+    vectors, weights = pooling(half, MASK, keras.ops.cast(GUIDE, pooling.compute_dtype))
+    assert keras.backend.standardize_dtype(vectors.dtype) == pooling.compute_dtype
+    assert keras.backend.standardize_dtype(weights.dtype) == "float32"
+    np.testing.assert_allclose(keras.ops.sum(weights, -1), [1, 1, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_round_trip(name):
+    pooling = make(name, **REFERENCES[name][1])
+    again = type(pooling).from_config(pooling.get_config())
+    again.build((None, None, 4))
+    again.set_weights(pooling.get_weights())
+    np.testing.assert_array_equal(again(STATES, MASK, GUIDE)[0], pooling(STATES, MASK, GUIDE)[0])
+
+
+def test_the_penalty_is_of_hops_that_look_alike():
+    pooling = make("self_attention", units=6, hops=3, penalty=0.5)
+    pooling(STATES[:1], MASK[:1])
+    hidden, scores = (np.asarray(w, "float64") for w in pooling.weights)
+    looks = softmax((np.tanh(STATES[0].astype("float64") @ hidden) @ scores).T)
+    expected = 0.5 * np.square(looks @ looks.T - np.eye(3)).sum()
+    (found,) = pooling.losses
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_guide_is_needed():
+    with pytest.raises(ValueError, match="needs a guide"):
+        make("top_down")(STATES, MASK)
+
+
+@pytest.mark.parametrize("options", [{"hops": 0}, {"units": 0}])
+def test_no_hop_or_unit(options):
+    with pytest.raises(ValueError, match="a unit and a hop"):
+        SelfAttentionPooling(**options)

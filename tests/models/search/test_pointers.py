@@ -1,0 +1,179 @@
+"""Searches with pointers, whose vocabulary is the inputs: small enough to try every answer."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.decoders import PointerDecoder
+from models.decoders.pointer import FIRST
+from models.encoders import RecurrentEncoder, TransformerEncoder
+from models.search import BeamSearch, GreedySearch, SamplingSearch
+from models.seq2seq import Seq2Seq
+from models.vocabulary import EOS, PAD
+from tests.models.search.toy import arrays, targets_of
+
+LENGTHS = np.array([4, 2, 3])
+POINTS = np.zeros((3, 4, 3), "float32")
+for row, length in enumerate(LENGTHS):
+    POINTS[row, :length] = 1
+    POINTS[row, :length, :2] = np.random.default_rng(row).uniform(-1, 1, (length, 2))
+VISITS = ("all", "once", "any")
+SEARCHES = {
+    "greedy": GreedySearch(),
+    "beam": BeamSearch(3, 0.0, n_best=2),
+    "beam, favouring the long": BeamSearch(4, 1.0),
+    "sampling": SamplingSearch(samples=3, seed=2),
+    "sampling, cut": SamplingSearch(1.5, top_k=9, top_p=0.8, samples=2),
+}
+
+
+def make(visits, recurrent=True):
+    keras.utils.set_random_seed(4)
+    if recurrent:
+        encoder = RecurrentEncoder(None, embedding=6, units=5)
+    else:
+        encoder = TransformerEncoder(
+            None, embedding=8, layers=1, heads=2, feed_forward=6, positions="none"
+        )
+    decoder = PointerDecoder(
+        encoder.depth, encoder.final_depth, units=7, glimpse=True, visits=visits
+    )
+    model = Seq2Seq(encoder, decoder)
+    model.build()
+    for weight in model.weights:  # far from uniform, so that hypotheses differ
+        weight.assign(weight * 2.5)
+    return model
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {visits: make(visits, recurrent=visits != "once") for visits in VISITS}
+
+
+def find(model, search, points=POINTS, lengths=LENGTHS, **options):
+    options = {"keys": np.arange(len(lengths)) + 5, **options}
+    return arrays(model.search(points, search, lengths + 1, **options))
+
+
+def every(visits, n):
+    """All answers that there are within the limit, as positions."""
+    if visits == "all":
+        return list(itertools.permutations(range(n)))
+    lengths = range(1, n + 1)
+    if visits == "once":
+        return [p for k in lengths for p in itertools.permutations(range(n), k)]
+    return [p for k in lengths for p in itertools.product(range(n), repeat=k)]
+
+
+def ids_of(answers, n):
+    ids = np.full((len(answers), n + 1), PAD, "int32")
+    for row, answer in enumerate(answers):
+        ids[row, : len(answer)] = np.array(answer, int) + FIRST
+        ids[row, len(answer)] = EOS
+    return ids
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("visits", VISITS)
+def test_every_answer_can_be_one(models, visits, name):
+    found = find(models[visits], SEARCHES[name])
+    for row, n in enumerate(LENGTHS):
+        answers = targets_of(found, row)
+        assert answers
+        for ids in answers:
+            assert ids[-1] == EOS
+            positions = tuple(i - FIRST for i in ids[:-1])
+            assert positions in every(visits, n)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("visits", VISITS)
+def test_reported_is_forced(models, visits, name):
+    found = find(models[visits], SEARCHES[name])
+    for n in range(found.ids.shape[1]):
+        there = found.lengths[:, n] > 0
+        forced = np.asarray(models[visits].score(POINTS, found.ids[:, n]))
+        np.testing.assert_allclose(found.log_probabilities[there, n], forced[there], atol=1e-4)
+
+
+@pytest.mark.parametrize("visits", VISITS)
+def test_probabilities_of_all_answers_sum_to_one(models, visits):
+    for row, n in enumerate(LENGTHS):
+        answers = every(visits, n)
+        points = np.repeat(POINTS[row : row + 1], len(answers), axis=0)
+        scores = np.asarray(models[visits].score(points, ids_of(answers, n)), "float64")
+        # With points that may come again, answers longer than any search gives are left out.
+        total = np.exp(scores).sum()
+        assert total < 0.999 if visits == "any" else total == pytest.approx(1, abs=1e-4)
+        assert (scores > -100).all()
+
+
+@pytest.mark.parametrize("visits", VISITS)
+def test_a_wide_beam_finds_the_best_of_all(models, visits):
+    # Wide enough for every prefix there is.
+    found = find(models[visits], BeamSearch(90, 0.0, n_best=1))
+    for row, n in enumerate(LENGTHS):
+        answers = every(visits, n)
+        points = np.repeat(POINTS[row : row + 1], len(answers), axis=0)
+        scores = np.asarray(models[visits].score(points, ids_of(answers, n)))
+        best = tuple(i - FIRST for i in targets_of(found, row)[0][:-1])
+        assert best == answers[scores.argmax()]
+        assert found.log_probabilities[row, 0] == pytest.approx(scores.max(), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("visits", VISITS)
+def test_batched_and_padded_is_alone(models, visits, name):
+    """Also in what is drawn: no noise depends on how many other points there might be."""
+    together = find(models[visits], SEARCHES[name])
+    for row, n in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        keys = np.arange(3)[one] + 5
+        alone = find(models[visits], SEARCHES[name], POINTS[one, :n], LENGTHS[one], keys=keys)
+        np.testing.assert_array_equal(together.ids[row, :, : n + 1], alone.ids[0])
+        np.testing.assert_array_equal(together.lengths[row], alone.lengths[0])
+        there = alone.lengths[0] > 0
+        ours, theirs = together.log_probabilities[row], alone.log_probabilities[0]
+        np.testing.assert_allclose(ours[there], theirs[there], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_in_a_graph_it_is_the_same(models, name):
+    """With the numbers of rows and points unknown, as it is exported."""
+    model, search = models["once"], SEARCHES[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3]), tf.TensorSpec([None], tf.int32)])
+    def graph(points, lengths):
+        return model.search(points, search, lengths + 1, keys=lengths)
+
+    lengths = LENGTHS.astype("int32")
+    expected = find(model, search, keys=lengths)
+    found = arrays(graph(POINTS, lengths))
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, atol=1e-4)
+
+
+def test_a_prefix_and_a_least_length_are_kept(models):
+    prefix = np.array([[FIRST + 2], [FIRST + 1], [PAD]])
+    minimums = np.array([4, 3, 2])
+    found = find(models["once"], SEARCHES["beam"], prefix=prefix, minimums=minimums)
+    for row, n in enumerate(LENGTHS):
+        for ids in targets_of(found, row):
+            assert tuple(i - FIRST for i in ids[:-1]) in every("once", n)
+            assert len(ids) >= minimums[row]
+            assert prefix[row] in (PAD, ids[0])
+
+
+def test_one_point_and_none(models):
+    points = POINTS[:2].copy()
+    points[0, 1:], points[1] = 0, 0
+    for visits in VISITS:
+        for search in SEARCHES.values():
+            found = find(models[visits], search, points, np.array([1, 0]))
+            assert targets_of(found, 0)[0] == (FIRST, EOS)
+            assert targets_of(found, 1)[0] == (EOS,)
+            if visits == "all":
+                np.testing.assert_allclose(found.log_probabilities[:, 0], 0, atol=1e-6)

@@ -1,0 +1,195 @@
+"""Images with captions: what is trained on, what is served, what answers while training."""
+
+import io
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text as text
+
+from components.trainer.optimizer import compile_model
+from models import tasks
+from models.tasks.captioning.images import read, write
+from models.tasks.captioning.settings import Model
+from models.vocabulary import EOS
+from pipeline.config.training import Training
+from serving.ops import core_ops, unsupported, used_ops
+
+TASK = tasks.get("captioning")
+RANDOM = np.random.default_rng(0)
+PICTURES = [
+    RANDOM.integers(0, 256, size).astype("uint8") for size in [(16, 16, 3), (9, 30, 3), (40, 20, 3)]
+]
+PNGS = [tf.io.encode_png(picture).numpy() for picture in PICTURES]
+SEARCH = {
+    "type": "beam",
+    "beam_size": 3,
+    "max_length_factor": 0.0,
+    "max_length_offset": 6,
+    "min_length_factor": 0.0,
+    "max_source_length": 256,
+    "long_source": "truncate",
+}
+
+
+@pytest.fixture
+def tokenizer():
+    keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a red circle", "a blue square"] * 9),
+        model_writer=model,
+        vocab_size=30,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return text.SentencepieceTokenizer(
+        model.getvalue(), out_type=tf.int32, name="caption_tokenizer"
+    )
+
+
+def section(**changes):
+    small = {
+        "image": {"height": 16, "width": 24},
+        "embedding": 8,
+        "dropout": 0.0,
+        "encoder": {"channels": [8, 8], "units": 8},
+        "decoder": {"type": "bahdanau", "units": 8},
+    }
+    return Model.model_validate({**small, **changes}).model_dump(mode="json")
+
+
+def built(tokenizer, model, **training):
+    settings = Training.model_validate(training).model_dump(mode="json")
+    made = TASK.build(model, settings, {"caption": int(tokenizer.vocab_size())})
+    return made, settings
+
+
+def test_an_image_of_another_shape_is_stretched():
+    found = read(tf.constant(PNGS), 16, 24)
+    assert found.shape == (3, 16, 24, 3)
+    assert found.dtype == tf.uint8
+    np.testing.assert_array_equal(read(tf.constant(PNGS[:1]), 16, 16)[0], PICTURES[0])
+    np.testing.assert_array_equal(read(write(found), 16, 24), found)
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "png", "bmp", "gif"])
+def test_every_kind_of_file(kind):
+    flat = np.full((8, 8, 3), 120, "uint8")
+    if kind == "bmp":
+        header = b"BM" + (54 + 192).to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little")
+        header += (40).to_bytes(4, "little") + (8).to_bytes(4, "little") * 2
+        header += (1).to_bytes(2, "little") + (24).to_bytes(2, "little") + bytes(24)
+        content = header + flat.tobytes()
+    elif kind == "gif":
+        content = (
+            b"GIF89a\x01\x00\x01\x00\x80\x00\x00xxx\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00"
+            b"\x00\x02\x02D\x01\x00;"
+        )
+    else:
+        content = getattr(tf.io, f"encode_{kind}")(flat).numpy()
+    found = read(tf.constant([content]), 4, 4).numpy()
+    np.testing.assert_allclose(found, 120, atol=2)
+
+
+def test_what_is_no_image_is_an_error():
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        read(tf.constant([b"no image"]), 4, 4)
+
+
+def test_preprocessing_and_inputs(tokenizer):
+    inputs = {
+        "image": tf.constant(PNGS[:2])[:, None],
+        "caption": tf.sparse.from_dense([["a red circle", "a blue"], ["a square", ""]]),
+    }
+    settings = TASK.description.preprocessing(section())
+    found = TASK.preprocess(inputs, {"caption": tokenizer}, settings)
+    row = {name: value[0] for name, value in found.items()}
+    rows = list(tf.data.Dataset.from_tensor_slices(TASK.spread(row)))
+    assert len(rows) == 2
+    for one, caption in zip(rows, ["a red circle", "a blue"], strict=True):
+        made = TASK.model_inputs(one)
+        assert made["source"].shape == (16, 24, 3)
+        assert made["target"].numpy().tolist() == [*tokenizer.tokenize(caption).numpy(), EOS]
+        assert int(TASK.length(one)) == len(made["target"])
+        assert bool(TASK.is_complete(one))
+    assert not bool(TASK.is_complete({**rows[0], "caption_ids": tf.zeros([0], tf.int64)}))
+
+
+DECODERS = {
+    "soft": {},
+    "hard": {"attention": {"alignment": "hard"}},
+    "luong": {"decoder": {"type": "luong", "units": 8}, "attention": {"score": "dot"}},
+    "transformer": {
+        "decoder": {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 8},
+        "encoder": {"channels": [8, 8], "units": 12, "self_attention": True},
+    },
+    "no attention": {"attention": None},
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_trained_a_little_and_served(tokenizer, name, tmp_path):
+    model = section(**DECODERS[name])
+    penalties = {} if name == "no attention" else {"doubly_stochastic": 0.1}
+    captioner, settings = built(tokenizer, model, penalties=penalties, learning_rate=0.02)
+    compile_model(captioner, settings)
+    pixels = read(tf.constant(PNGS * 2), 16, 24)
+    ids = tokenizer.tokenize(["a red circle", "a blue square", "a red square"] * 2)
+    target = tf.concat([ids, tf.fill([6, 1], EOS)], 1).to_tensor()
+    losses = captioner.fit(
+        {"source": pixels, "target": target}, epochs=8, batch_size=6, verbose=0
+    ).history["plain_loss"]
+    assert losses[-1] < losses[0]
+    config = {"model": model, "search": SEARCH}
+    served = TASK.served(captioner, {"caption": tokenizer}, config)
+    tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
+    ops = used_ops(tmp_path)
+    assert not unsupported(ops, core_ops(ops), "2.14")
+    loaded = tf.saved_model.load(str(tmp_path))
+    align = loaded.signatures["align"]
+    together = align(image=tf.constant(PNGS))
+    assert set(together) == set(served.contract["signatures"]["align"])
+    assert set(served.contract["signatures"]) == set(loaded.signatures)
+    inside = served.module.align(tf.constant(PNGS))
+    np.testing.assert_allclose(together["score"], inside["score"], atol=1e-5)
+    assert together["alignment"].shape[2:] == captioner.encoder.grid
+    answer = loaded.signatures["serving_default"](image=tf.constant(PNGS))
+    assert answer["caption"].numpy().tolist() == together["caption"].numpy().tolist()
+    for row in range(3):
+        alone = align(image=tf.constant(PNGS[row : row + 1]))
+        assert alone["caption"][0] == together["caption"][row]
+        np.testing.assert_allclose(alone["score"][0], together["score"][row], atol=1e-4)
+        length = int(together["length"][row])
+        sums = together["alignment"][row].numpy().sum(axis=(1, 2))
+        np.testing.assert_allclose(sums[:length], 0.0 if name == "no attention" else 1.0, atol=1e-4)
+        np.testing.assert_array_equal(sums[length:], 0.0)
+    assert align(image=tf.constant([], tf.string))["caption"].shape == (0,)
+
+
+def test_answers_while_training(tokenizer):
+    model = section()
+    captioner, _ = built(tokenizer, model)
+    answer = TASK.answering(captioner, {"caption": tokenizer}, {"model": model, "search": SEARCH})
+    pixels = read(tf.constant(PNGS), 16, 24)
+    ids = tokenizer.tokenize(["a red circle", "a blue square", "a red"])
+    target = tf.concat([ids, tf.fill([3, 1], EOS)], 1).to_tensor()
+    hypotheses, references = answer({"source": pixels, "target": target})
+    assert references == [["a red circle"], ["a blue square"], ["a red"]]
+    assert len(hypotheses) == 3
+    assert all(isinstance(text, str) for text in hypotheses)
+
+
+def test_the_whole_model_comes_back_from_a_file(tokenizer, tmp_path):
+    captioner, _ = built(tokenizer, section())
+    captioner.save(tmp_path / "m.keras")
+    again = keras.saving.load_model(tmp_path / "m.keras")
+    pixels = read(tf.constant(PNGS), 16, 24)
+    target = tf.constant([[4, 5, 3], [6, 3, 0], [7, 8, 3]])
+    np.testing.assert_array_equal(again.score(pixels, target), captioner.score(pixels, target))

@@ -1,0 +1,223 @@
+"""A pointer as it is exported: asked alone, in batches, with padding, and with nonsense."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.trainer.export import export
+from serving import saved_model
+from serving.ops import core_ops, unsupported, used_ops
+from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, rows, section, training
+
+LENGTHS = [6, 3, 4, 5]
+KINDS = {
+    "tours": ({}, BEAM),
+    "hulls": ({"visits": "once", "least": 3, "encoder": RECURRENT}, {**BEAM, "n_best": 2}),
+    "any, drawn": (
+        {"visits": "any", "normalise": False, "decoder": {"clip": 5.0}},
+        {"type": "sampling", "samples": 2, "seed": 3, "max_source_length": 256},
+    ),
+    "greedy": ({"visits": "once"}, {"type": "greedy", "max_source_length": 6}),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def exported(request, tmp_path_factory):
+    changes, search = KINDS[request.param]
+    config = {"model": section(**changes), "training": training(), "search": search}
+    model = build(config["model"], certain=2.5)
+    path = tmp_path_factory.mktemp("pointer") / "saved"
+    export(model, TASK, config, {}, path)
+    return model, config, path, saved_model.load(path)
+
+
+def asked(lengths=LENGTHS, seed=1):
+    points, lengths = rows(lengths, seed=seed)
+    return [{"points": row[:n]} for row, n in zip(points, lengths, strict=True)]
+
+
+def is_answer(positions, n, visits):
+    every = sorted(positions) == list(range(n))
+    once = 1 <= len(positions) == len(set(positions)) and set(positions) <= set(range(n))
+    some = 1 <= len(positions) <= n and set(positions) <= set(range(n))
+    return {"all": every, "once": once, "any": some}[visits]
+
+
+def test_the_contract_is_kept(exported):
+    _, config, _, served = exported
+    names = {"serving_default", "align"}
+    assert set(served.contract["signatures"]) - names in ({"n_best"}, set())
+    for name in served.contract["signatures"]:
+        served.signature(name)
+    assert served.contract["size"]["unit"] == "points"
+    answers = served.ask("align", asked())
+    for n, answer in zip(LENGTHS, answers, strict=True):
+        assert is_answer(answer.hypothesis, n, config["model"]["visits"])
+        length = len(answer.hypothesis)
+        assert (answer.outputs["length"], answer.outputs["points_length"]) == (length, n)
+        looks = answer.outputs["alignment"]
+        assert looks.shape == (length, n)
+        assert (looks.sum(1) <= 1 + 1e-5).all()
+        assert (looks >= 0).all()
+        # The score is what the steps' probabilities make, but for that of the end.
+        steps = looks[np.arange(length), answer.hypothesis]
+        assert answer.score <= np.log(steps).sum() + 1e-4
+        if length == n and config["model"]["visits"] != "any":
+            assert answer.score == pytest.approx(np.log(steps).sum(), abs=1e-4)
+
+
+def test_answers_are_those_of_the_model(exported):
+    model, config, _, served = exported
+    module = TASK.served(model, {}, config).module
+    points, lengths = rows(LENGTHS)
+    here = module.align(tf.constant(points), tf.constant(lengths))
+    there = served.signature("align")(points=tf.constant(points), points_length=lengths)
+    for name, value in here.items():
+        np.testing.assert_allclose(there[name], value, atol=1e-5)
+    assert here["positions"].shape == (4, 6)
+    assert here["positions"].dtype == here["length"].dtype == tf.int32
+    behind = np.arange(6) >= here["length"].numpy()[:, None]
+    assert (here["positions"].numpy()[behind] == -1).all()
+    assert (here["positions"].numpy()[~behind] >= 0).all()
+
+
+def test_alone_is_batched_is_padded(exported):
+    _, _, _, served = exported
+    questions = asked()
+    together = served.ask("align", questions)
+    points, lengths = rows(LENGTHS)
+    spoilt = np.full((4, 11, 2), np.nan, "float32")  # what stands behind does not matter
+    spoilt[:, :6] = np.where((np.arange(6) < lengths[:, None])[..., None], points, np.inf)
+    wide = served.signature("align")(points=tf.constant(spoilt), points_length=lengths)
+    assert wide["positions"].shape == (4, 11)
+    assert wide["alignment"].shape == (4, 11, 11)
+    for row, question in enumerate(questions):
+        (alone,) = served.ask("align", [question])
+        (default,) = served.ask("serving_default", [question])
+        assert alone.hypothesis == together[row].hypothesis == default.hypothesis
+        for other in (together[row].score, default.score, wide["score"][row]):
+            assert alone.score == pytest.approx(float(other), abs=1e-4)
+        one, other = alone.outputs["alignment"], together[row].outputs["alignment"]
+        np.testing.assert_allclose(one, other, atol=1e-5)
+        n, length = lengths[row], len(alone.hypothesis)
+        assert wide["positions"][row].numpy().tolist() == alone.hypothesis + [-1] * (11 - length)
+        np.testing.assert_allclose(wide["alignment"][row, :length, :n], one, atol=1e-5)
+        assert float(tf.reduce_sum(wide["alignment"][row])) == pytest.approx(one.sum(), abs=1e-4)
+
+
+def test_scores_are_the_models(exported):
+    model, config, _, served = exported
+    module = TASK.served(model, {}, config).module
+    points, lengths = rows(LENGTHS)
+    read, _ = module._read(tf.constant(points), tf.constant(lengths))
+    answers = served.ask("serving_default", asked())
+    target = np.zeros((4, 7), "int32")
+    for row, answer in enumerate(answers):
+        target[row, : len(answer.hypothesis) + 1] = [*(i + 4 for i in answer.hypothesis), 3]
+    found = [answer.score for answer in answers]
+    np.testing.assert_allclose(found, model.score(read, target), atol=1e-4)
+
+
+@pytest.mark.parametrize("exported", ["hulls", "any, drawn"], indirect=True)
+def test_the_best_of_several(exported):
+    _, config, _, served = exported
+    points, lengths = rows(LENGTHS)
+    found = served.signature("n_best")(points=tf.constant(points), points_length=lengths)
+    best = served.ask("serving_default", asked())
+    assert found["positions"].shape == (4, 2, 6)
+    for row, n in enumerate(LENGTHS):
+        for k in range(2):
+            length = int(found["lengths"][row, k])
+            positions = found["positions"][row, k].numpy().tolist()
+            assert positions[length:] == [-1] * (6 - length)
+            assert is_answer(positions[:length], n, config["model"]["visits"])
+        assert found["positions"][row, 0, : len(best[row].hypothesis)].numpy().tolist() == (
+            best[row].hypothesis
+        )
+        assert found["log_probabilities"][row, 0] >= found["log_probabilities"][row, 1]
+
+
+def test_an_empty_request(exported):
+    _, _, _, served = exported
+    for width in (0, 3):
+        nothing = tf.zeros([0, width, 2])
+        found = served.signature("align")(points=nothing, points_length=tf.zeros([0], tf.int32))
+        assert found["positions"].shape == (0, width)
+        assert found["alignment"].shape == (0, width, width)
+        assert found["score"].shape == (0,)
+
+
+def refusal(served, points, lengths):
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        served.signature("serving_default")(
+            points=tf.constant(points, tf.float32), points_length=tf.constant(lengths, tf.int32)
+        )
+    return caught.value.message
+
+
+def test_impossible_requests_are_told(exported):
+    _, config, _, served = exported
+    points, lengths = rows(LENGTHS)
+    least, most = config["model"]["least"], config["search"]["max_source_length"]
+    for bad in (np.nan, np.inf, -np.inf):
+        spoilt = points.copy()
+        spoilt[1, 2, 1] = bad
+        told = refusal(served, spoilt, lengths)
+        assert "[points that are no finite numbers; in the rows, counted from 0:] [1]" in told
+    told = refusal(served, points, [6, 3, least - 1, 5])
+    assert f"[a row has less than the {least} points of model.least;" in told
+    assert "[points_length is more than the points that were sent;" in refusal(
+        served, points[:, :4], [4, 3, 5, 4]
+    )
+    many = np.zeros((1, most + 1, 2))
+    assert f"a row has more than the {most} points of max_source_length" in refusal(
+        served, many, [most + 1]
+    )
+    with pytest.raises(saved_model.SourceRefused, match=f"more than the {most} points of max_so"):
+        served.ask("align", [{"points": many[0]}])
+
+
+def test_the_fewest_points_that_there_can_be(exported):
+    _, config, _, served = exported
+    least = config["model"]["least"]
+    (answer,) = served.ask("align", asked([least]))
+    assert is_answer(answer.hypothesis, least, config["model"]["visits"])
+    assert answer.outputs["alignment"].shape == (len(answer.hypothesis), least)
+
+
+def test_a_model_server_has_its_operations(exported):
+    used = used_ops(exported[2])
+    assert not unsupported(used, core_ops(used), "2.14")
+
+
+@pytest.mark.parametrize("exported", ["tours", "hulls", "greedy"], indirect=True)
+def test_where_points_lie_does_not_matter(exported):
+    _, _, _, served = exported
+    questions = asked()
+    moved = [{"points": 250 * question["points"] - 1000} for question in questions]
+    for one, other in zip(
+        served.ask("serving_default", questions), served.ask("serving_default", moved), strict=True
+    ):
+        assert one.hypothesis == other.hypothesis
+        assert one.score == pytest.approx(other.score, abs=1e-2)
+
+
+@pytest.mark.parametrize("exported", ["any, drawn"], indirect=True)
+def test_where_points_lie_matters_where_it_shall(exported):
+    _, _, _, served = exported
+    questions = asked()
+    moved = [{"points": question["points"] - 3} for question in questions]
+    answers, others = (served.ask("serving_default", each) for each in (questions, moved))
+    assert [one.score for one in answers] != [other.score for other in others]
+
+
+@pytest.mark.parametrize("exported", ["any, drawn"], indirect=True)
+def test_draws_depend_on_the_points_alone(exported):
+    _, _, _, served = exported
+    questions = asked([5] * 30, seed=9)
+    first = [answer.hypothesis for answer in served.ask("serving_default", questions)]
+    again = [answer.hypothesis for answer in served.ask("serving_default", questions[::-1])]
+    assert first == again[::-1]
+    same = served.ask("serving_default", questions[:1] * 9)
+    assert len({tuple(answer.hypothesis) for answer in same}) == 1
+    assert len({tuple(answer) for answer in first}) > 9

@@ -1,0 +1,183 @@
+"""Rows of points: what is trained on, what is learnt, what answers while training."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.trainer.optimizer import compile_model
+from models.tasks.pointer.points import normalised
+from pipeline.datasets.geometry import left_to_right
+from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section, training
+
+POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]
+ANSWERS = [[0, 2, 1], [1, 0]]
+ALL = {"visits": "all", "normalise": True}
+
+
+def ragged(rows, dtype=None):
+    return tf.ragged.constant(rows, dtype=dtype)
+
+
+def inputs(points=POINTS, answers=ANSWERS, kind="sparse"):
+    columns = {
+        "points": ragged(points, tf.float32),
+        "answer": ragged(answers, tf.int64),
+    }
+    if kind == "ragged":
+        return columns
+    return {
+        name: column.to_sparse() if kind == "sparse" else column.to_tensor()
+        for name, column in columns.items()
+    }
+
+
+@pytest.mark.parametrize("kind", ["sparse", "ragged"])
+def test_preprocessing(kind):
+    found = TASK.preprocess(inputs(kind=kind), {}, ALL)
+    assert found["answer_ids"].to_list() == [[4, 6, 5], [5, 4]]
+    assert found["answer_ids"].dtype == tf.int64
+    for row, flat in enumerate(POINTS):
+        pairs = np.array(flat, "float32").reshape(1, -1, 2)
+        expected = normalised(pairs, [pairs.shape[1]]).numpy().ravel()
+        np.testing.assert_array_equal(found["points"][row], expected)
+    as_they_are = TASK.preprocess(inputs(kind=kind), {}, {**ALL, "normalise": False})
+    assert as_they_are["points"].to_list() == POINTS
+
+
+def test_rows_that_are_all_alike_come_dense():
+    points, answers = [POINTS[0], POINTS[0][::-1]], [[0, 1, 2], [2, 0, 1]]
+    found = TASK.preprocess(inputs(points, answers, "dense"), {}, ALL)
+    sparse = TASK.preprocess(inputs(points, answers), {}, ALL)
+    for name in sparse:
+        assert found[name].to_list() == sparse[name].to_list()
+
+
+@pytest.mark.parametrize(
+    ("visits", "fine"),
+    [
+        ("all", [True, False, False, False, False]),
+        ("once", [True, True, False, False, False]),
+        ("any", [True, True, True, True, False]),
+    ],
+)
+def test_answers_that_no_model_could_give_are_not_trained_on(visits, fine):
+    answers = [[2, 0, 1], [1, 0], [0, 0, 1], [1, 1], [0, 1, 2, 0]]
+    points = [POINTS[0]] * len(answers)
+    found = TASK.preprocess(inputs(points, answers), {}, {**ALL, "visits": visits})
+    rows = [{name: value[row] for name, value in found.items()} for row in range(len(answers))]
+    assert [bool(TASK.is_complete(row)) for row in rows] == fine
+    for row, answer, kept in zip(rows, answers, fine, strict=True):
+        assert row["answer_ids"].numpy().tolist() == [4 + i for i in answer if kept]
+        assert len(row["points"]) == 6
+
+
+def test_one_row_to_train_on():
+    found = TASK.preprocess(inputs(), {}, {**ALL, "normalise": False})
+    row = {name: value[0] for name, value in found.items()}
+    assert int(TASK.length(row)) == 4
+    assert bool(TASK.is_complete(row))
+    made = TASK.model_inputs(row)
+    np.testing.assert_allclose(made["source"], [[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]])
+    assert made["source"].dtype == tf.float32
+    assert made["target"].numpy().tolist() == [4, 6, 5, 3]
+    assert made["target"].dtype == tf.int32
+    nothing = {**row, "points": row["points"][:0]}
+    assert not bool(TASK.is_complete(nothing))
+
+
+def sorting(rows, seed):
+    """Points to be sorted, three to five of them, as the trainer's batches have them."""
+    random = np.random.default_rng(seed)
+    source, target = np.zeros((rows, 5, 3), "float32"), np.zeros((rows, 6), "int32")
+    for row in range(rows):
+        n = int(random.integers(3, 6))
+        points = random.permutation(10**4)[: 2 * n].reshape(1, n, 2)
+        (order,) = left_to_right(points)
+        features = TASK.preprocess(
+            inputs([points.ravel().tolist()], [order]), {}, ALL
+        ) if row < 8 else {}  # fmt: skip
+        moved = normalised(points.astype("float32"), [n]).numpy()[0]
+        source[row, :n] = np.concatenate([moved, np.ones((n, 1))], axis=1)
+        target[row, : n + 1] = [*(i + 4 for i in order), 3]
+        if features:  # the same as the task makes of a row
+            made = TASK.model_inputs({name: value[0] for name, value in features.items()})
+            np.testing.assert_allclose(made["source"], source[row, :n], atol=1e-6)
+            np.testing.assert_array_equal(made["target"], target[row, : n + 1])
+    return {"source": source, "target": target}
+
+
+@pytest.mark.parametrize("encoder", [{"layers": 1, "heads": 2, "feed_forward": 32}, RECURRENT])
+def test_it_learns_to_sort(encoder):
+    keras.utils.set_random_seed(1)
+    model = TASK.build(
+        section(width=32, encoder={**encoder}, decoder={"units": 32}), training(), {}
+    )
+    compile_model(model, training(learning_rate=0.01))
+    data, test = sorting(1500, 0), sorting(100, 1)
+    # By chance: log(n!) nats a row, which is 0.62 a step for n from 3 to 5.
+    model.fit(data, batch_size=50, epochs=6, verbose=0)
+    loss = model.evaluate(test, verbose=0, return_dict=True)["plain_loss"]
+    assert loss < 0.2
+    answer = TASK.answering(model, {}, {"model": section(), "search": {}})
+    found, wanted = answer({name: tf.constant(value) for name, value in test.items()})
+    right = np.mean([one == two[0] for one, two in zip(found, wanted, strict=True)])
+    assert right > 0.6
+
+
+def test_answers_while_training():
+    model = build(section(visits="once"), certain=3.0)
+    answer = TASK.answering(model, {}, {"model": section(), "search": {}})
+    source = np.random.default_rng(0).uniform(-1, 1, (3, 4, 3)).astype("float32")
+    source[..., 2] = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]
+    source[source[..., 2] == 0] = 0
+    target = np.array([[5, 7, 3, 0], [5, 4, 3, 0], [4, 3, 0, 0]], "int32")
+    found, wanted = answer({"source": tf.constant(source), "target": tf.constant(target)})
+    assert wanted == [[[1, 3]], [[1, 0]], [[0]]]
+    for row, n in zip(found, (4, 2, 1), strict=True):
+        assert 1 <= len(row) == len(set(row)) <= n
+        assert set(row) <= set(range(n))
+    for row, n in enumerate((4, 2, 1)):  # alone and without padding
+        one = {"source": source[row : row + 1, :n], "target": target[row : row + 1]}
+        assert answer({k: tf.constant(v) for k, v in one.items()})[0] == found[row : row + 1]
+
+
+def test_the_loss_is_the_formula():
+    """Of the real steps alone, against float64."""
+    model = build(section(visits="once"), certain=2.0)
+    data = sorting(4, 3)
+    logits = np.asarray(model(data)["logits"], "float64")
+    losses = []
+    for row, t in np.argwhere(data["target"] != 0):
+        possible = logits[row, t][logits[row, t] > -1e8]
+        total = np.log(np.exp(possible - possible.max()).sum()) + possible.max()
+        losses.append(total - logits[row, t, data["target"][row, t]])
+    model.compile()
+    found = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
+    assert found == pytest.approx(np.mean(losses), abs=1e-5)
+
+
+@pytest.mark.parametrize("visits", ["all", "once"])
+@pytest.mark.parametrize("encoder", [None, RECURRENT])
+def test_saved_and_loaded(visits, encoder, tmp_path):
+    changes = {"encoder": encoder} if encoder else {}
+    model = build(section(visits=visits, **changes))
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    data = sorting(3, 2)
+    np.testing.assert_allclose(
+        again.score(data["source"], data["target"]),
+        model.score(data["source"], data["target"]),
+        atol=1e-6,
+    )
+
+
+def test_rows_of_padding_alone_cost_nothing():
+    """As those that fill up a batch of fixed shape."""
+    model = build(section())
+    data = sorting(4, 5)
+    model.compile()
+    plain = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
+    padded = {name: np.pad(x, [(0, 3), *[(0, 0)] * (x.ndim - 1)]) for name, x in data.items()}
+    found = model.evaluate(padded, batch_size=7, verbose=0, return_dict=True)["plain_loss"]
+    assert found == pytest.approx(plain, abs=1e-6)

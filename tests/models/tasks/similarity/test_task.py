@@ -1,0 +1,156 @@
+"""Pairs of sentences: what is trained on, what is served, what answers while training."""
+
+import io
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text as text
+
+from models import tasks
+from models.tasks.similarity.settings import Model
+from models.tasks.similarity.words import ids_of, words_of
+from models.vocabulary import UNK
+from pipeline.config.training import Training
+
+FIRST = ["a cat sat on the mat", "the dog ran", "the zebra ran away", ""]
+SECOND = ["the cat sat", "a dog ran far away from home", "a zebra", "a cat"]
+TASK = tasks.get("similarity")
+
+
+@pytest.fixture
+def tokenizer():
+    keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a cat sat on the mat", "the dog ran far away from home"] * 9),
+        model_writer=model,
+        model_type="word",
+        vocab_size=40,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return text.SentencepieceTokenizer(model.getvalue(), out_type=tf.int32, name="first_tokenizer")
+
+
+def section(**changes):
+    small = {"embedding": 8, "dropout": 0.0, "unknown": 7, "hidden": 6, "max_length": 5}
+    encoder = {"encoder": {"units": 4}}
+    return Model.model_validate({**small, **encoder, **changes}).model_dump(mode="json")
+
+
+def made(tokenizer, **changes):
+    model = section(**changes)
+    pieces = dict.fromkeys(("first", "second"), int(tokenizer.vocab_size()))
+    built = TASK.build(model, Training().model_dump(mode="json"), pieces)
+    served = TASK.served(built, {"first": tokenizer, "second": tokenizer}, {"model": model})
+    return built, model, served
+
+
+def test_unknown_words_are_told_apart_and_known_again(tokenizer):
+    words = words_of(tokenizer, tf.constant(["a zebra saw the okapi", "zebra"]))
+    assert [w.decode() for w in words.to_list()[0]][1:3] == ["▁zebra", "▁saw"]
+    ids = ids_of(tokenizer, words, 1000).to_list()
+    size = int(tokenizer.vocab_size())
+    assert ids[0][0] == int(tokenizer.string_to_id("▁a"))
+    assert ids[0][1] == ids[1][0]
+    assert size <= ids[0][1] < size + 1000
+    assert ids[0][1] != ids[0][4]
+    assert ids_of(tokenizer, words, 0).to_list()[0][1] == UNK
+
+
+def test_preprocessing(tokenizer):
+    inputs = {
+        "first": tf.constant(FIRST[:2])[:, None],
+        "second": tf.sparse.from_dense([[SECOND[0]], [SECOND[1]]]),
+        "score": tf.constant([[1.0], [4.0]]),
+    }
+    settings = TASK.description.preprocessing(section(scale={"low": 1.0, "high": 5.0}))
+    found = TASK.preprocess(inputs, {"first": tokenizer, "second": tokenizer}, settings)
+    np.testing.assert_allclose(found["target"], [[0.0], [0.75]])
+    assert found["first_ids"].to_list() == tokenizer.tokenize(FIRST[:2]).to_list()
+    row = {name: value[1] for name, value in found.items()}
+    assert int(TASK.length(row)) == 7
+    assert bool(TASK.is_complete(row))
+    inputs = TASK.model_inputs(row)
+    assert inputs["score"].shape == ()
+    assert inputs["second"].dtype == tf.int32
+    assert not bool(TASK.is_complete({**row, "first_ids": tf.zeros([0], tf.int64)}))
+
+
+@pytest.mark.parametrize("cross", [None, {"units": 4, "attention": {"score": "scaled_dot"}}])
+def test_served_as_the_model(tokenizer, cross, tmp_path):
+    model, _, served = made(tokenizer, cross=cross, scale={"low": 1.0, "high": 5.0})
+    tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
+    loaded = tf.saved_model.load(str(tmp_path))
+    align = loaded.signatures["align"]
+    found = align(first=tf.constant(FIRST), second=tf.constant(SECOND))
+    answer = loaded.signatures["serving_default"](
+        first=tf.constant(FIRST), second=tf.constant(SECOND)
+    )
+    np.testing.assert_allclose(found["similarity"], answer["similarity"], atol=1e-6)
+    assert found["first_length"].numpy().tolist() == [5, 3, 4, 0]
+    assert found["second_length"].numpy().tolist() == [3, 5, 2, 2]
+    assert found["cut"].numpy().tolist() == [1, 2, 0, 0]
+    assert found["first_pieces"][2, 1].numpy().decode() == "▁zebra"
+    assert set(served.contract["signatures"]["align"]) == set(found)
+    assert ("alignment" in found) == (cross is not None)
+    for row in range(len(FIRST)):
+        alone = align(
+            first=tf.constant(FIRST[row : row + 1]), second=tf.constant(SECOND[row : row + 1])
+        )
+        np.testing.assert_allclose(alone["similarity"][0], found["similarity"][row], atol=1e-5)
+        ids = [
+            ids_of(tokenizer, words_of(tokenizer, tf.constant([side[row]]))[:, :5], 7).to_tensor()
+            for side in (FIRST, SECOND)
+        ]
+        if all(part.shape[1] for part in ids):
+            inside = 1.0 + 4.0 * model.compare(*ids)["similarity"]
+            np.testing.assert_allclose(inside[0], found["similarity"][row], atol=1e-5)
+    empty = align(first=tf.constant([], tf.string), second=tf.constant([], tf.string))
+    assert empty["similarity"].shape == (0,)
+
+
+def test_a_vector_of_one_sentence_where_there_is_one(tokenizer):
+    model, _, served = made(tokenizer)
+    vectors = served.signatures["embed"](tf.constant(FIRST))["vector"]
+    assert vectors.shape == (4, model.depth)
+    assert "embed" not in made(tokenizer, pooling="top_down")[2].signatures
+    assert "embed" not in made(tokenizer, cross={"units": 4})[2].signatures
+
+
+def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
+    model, settings, _ = made(tokenizer, scale={"low": 1.0, "high": 5.0})
+    answer = TASK.answering(model, {"first": tokenizer}, {"model": settings})
+    batch = {
+        "first": tf.constant([[5, 6, 0], [4, 5, 6]]),
+        "second": tf.constant([[6, 7], [8, 0]]),
+        "score": tf.constant([0.25, 1.0]),
+    }
+    hypotheses, references = answer(batch)
+    assert references == [[2.0], [5.0]]
+    inside = model(batch)["similarity"]
+    np.testing.assert_allclose(hypotheses, 1.0 + 4.0 * inside.numpy(), atol=1e-5)
+
+
+def test_word_vectors_go_into_the_shared_embedding(tokenizer):
+    model, _, _ = made(tokenizer)
+    embedding, feature = TASK.embeddings(model, "file")
+    assert (embedding.vocabulary, feature) == (int(tokenizer.vocab_size()) + 7, "first")
+
+
+@pytest.mark.parametrize("pooling", ["mean", "gate", "self_attention", "top_down"])
+@pytest.mark.parametrize(
+    "encoder",
+    [{"type": "vectors"}, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 4}],
+)
+def test_every_pooling_with_every_encoder(tokenizer, pooling, encoder):
+    _, _, served = made(tokenizer, pooling=pooling, encoder=encoder)
+    found = served.signatures["align"](tf.constant(FIRST), tf.constant(SECOND))
+    assert np.isfinite(found["similarity"]).all()

@@ -1,0 +1,90 @@
+"""What a task decodes while training, as text."""
+
+import io
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text as text
+
+from models import tasks
+from models.search import GreedySearch, Hypotheses
+from models.vocabulary import EOS
+
+SOURCES = ["a cat sat", "the dog ran", "a"]
+TARGETS = ["a mat", "the dog ran far away from home", "home"]
+SEARCH = {"type": "beam", "beam_size": 9, "max_length_factor": 1.5, "max_length_offset": 2}
+CONFIG = {"search": SEARCH}
+
+
+class Echo(tf.Module):
+    """Answers with the source, or once its weight has changed with nothing but its first piece."""
+
+    def __init__(self):
+        super().__init__()
+        self.brief = tf.Variable(False)
+        self.asked = []
+
+    def search(self, source, search, limits):
+        self.asked.append(type(search))
+        self.limits = limits
+        position = tf.range(tf.shape(source)[1])[None]
+        brief = tf.where(position == 0, source, tf.where(position == 1, EOS, 0))
+        ids = tf.where(self.brief, brief, source)[:, None]
+        return Hypotheses(ids, None, None, None)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*SOURCES, *TARGETS] * 20),
+        model_writer=model,
+        vocab_size=40,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return text.SentencepieceTokenizer(model.getvalue(), out_type=tf.int32)
+
+
+def batch(tokenizer, texts):
+    ids = tokenizer.tokenize(texts)
+    return tf.concat([ids, tf.fill([len(texts), 1], EOS)], axis=1).to_tensor()
+
+
+def test_hypotheses_and_references(tokenizer):
+    model = Echo()
+    answer = tasks.get("translation").answering(model, {"target": tokenizer}, CONFIG)
+    inputs = {"source": batch(tokenizer, SOURCES), "target": batch(tokenizer, TARGETS)}
+    assert answer(inputs) == (SOURCES, [[target] for target in TARGETS])
+    model.brief.assign(True)  # the weights of a training change between two calls
+    firsts = [tokenizer.detokenize(tokenizer.tokenize([s])[:, :1])[0] for s in SOURCES]
+    hypotheses, references = answer(inputs)
+    assert hypotheses == [first.numpy().decode() for first in firsts]
+    assert references == [[target] for target in TARGETS]
+
+
+def test_it_is_greedy_within_the_limits_and_traced_once(tokenizer):
+    model = Echo()
+    answer = tasks.get("translation").answering(model, {"target": tokenizer}, CONFIG)
+    for texts in (SOURCES, SOURCES[:1]):
+        ids = batch(tokenizer, texts)
+        answer({"source": ids, "target": ids})
+    assert model.asked == [GreedySearch]
+
+
+def test_the_limits_follow_the_source(tokenizer):
+    model = Echo()
+    tf.config.run_functions_eagerly(True)
+    try:
+        answer = tasks.get("translation").answering(model, {"target": tokenizer}, CONFIG)
+        ids = batch(tokenizer, SOURCES)
+        answer({"source": ids, "target": ids})
+    finally:
+        tf.config.run_functions_eagerly(False)
+    pieces = [len(row) for row in tokenizer.tokenize(SOURCES).to_list()]
+    assert model.limits.numpy().tolist() == [int(1.5 * n) + 2 + 1 for n in pieces]

@@ -1,0 +1,68 @@
+"""Penalties on where a model looks, beside NumPy."""
+
+import keras
+import numpy as np
+import pytest
+
+from models.penalties import PENALTIES, penalty
+
+RANDOM = np.random.default_rng(1)
+MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], bool)
+REAL = np.array([[1, 1, 1], [1, 0, 0]], "float32")
+ALIGNMENT = RANDOM.random((2, 3, 4)).astype("float32") * MASK[:, None]
+ALIGNMENT /= ALIGNMENT.sum(-1, keepdims=True)
+
+
+def doubly_stochastic(weights):
+    return sum((1 - weights[:, i].sum()) ** 2 for i in range(weights.shape[1]))
+
+
+def coverage(weights):
+    total, seen = 0.0, np.zeros(weights.shape[1])
+    for step in weights:
+        total += np.minimum(step, seen).sum()
+        seen = seen + step
+    return total
+
+
+REFERENCES = {"doubly_stochastic": doubly_stochastic, "coverage": coverage}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_as_its_formula(name):
+    assert set(REFERENCES) == set(PENALTIES)
+    found = PENALTIES[name](ALIGNMENT, MASK, REAL)
+    expected = [
+        REFERENCES[name](ALIGNMENT[0].astype("float64")),
+        REFERENCES[name](ALIGNMENT[1, :1, :2].astype("float64")),
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_padding_changes_nothing():
+    for name in PENALTIES:
+        wide = np.pad(ALIGNMENT, [(0, 0), (0, 2), (0, 3)], constant_values=0.3)
+        mask = np.pad(MASK, [(0, 0), (0, 3)])
+        found = PENALTIES[name](wide * mask[:, None], mask, np.pad(REAL, [(0, 0), (0, 2)]))
+        np.testing.assert_allclose(found, PENALTIES[name](ALIGNMENT, MASK, REAL), rtol=1e-5)
+
+
+def test_their_sum_is_a_mean_over_the_pieces():
+    weights = {"doubly_stochastic": 0.5, "coverage": 2.0}
+    expected = sum(
+        weight * float(keras.ops.sum(PENALTIES[name](ALIGNMENT, MASK, REAL)))
+        for name, weight in weights.items()
+    )
+    found = penalty(weights, ALIGNMENT, MASK, REAL)
+    assert float(found) == pytest.approx(expected / 4, rel=1e-5)
+    assert float(penalty({}, ALIGNMENT, MASK, REAL)) == 0.0
+
+
+def test_what_is_seen_once_costs_nothing():
+    once = np.eye(3, 4, dtype="float32")[None]
+    real, mask = np.ones((1, 3), "float32"), np.array([[1, 1, 1, 0]], bool)
+    for function in PENALTIES.values():
+        assert float(function(once, mask, real)[0]) == 0.0
+    again = np.tile(once[:, :1], (1, 3, 1))
+    assert float(PENALTIES["coverage"](again, mask, real)[0]) == 2.0
+    assert float(PENALTIES["doubly_stochastic"](again, mask, real)[0]) == 6.0

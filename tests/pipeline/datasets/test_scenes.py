@@ -1,0 +1,107 @@
+"""Generated scenes are what their captions say."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import image
+
+from components.errors import UserError
+from pipeline.datasets import scenes
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scenes")
+    scenes.generate(folder, rows=120)
+    return folder
+
+
+def rows_of(folder: Path, split: str) -> list[dict]:
+    with gzip.open(folder / f"{split}.jsonl.gz", "rt") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_rows_and_files(made: Path) -> None:
+    counts = {split: len(rows_of(made, split)) for split in ("train", "eval", "test")}
+    assert counts == {"train": 102, "eval": 6, "test": 12}
+    assert json.loads((made / "scenes.json").read_text())["rows"] == counts
+    for row in rows_of(made, "train"):
+        assert image.imread(made / row["image"]).shape[:2] == (64, 64)
+
+
+def test_pairs_of_test_are_in_no_other_split(made: Path) -> None:
+    pairs = {
+        split: {
+            frozenset(box["phrase"] for box in json.loads(row["boxes"]))
+            for row in rows_of(made, split)
+        }
+        for split in ("train", "eval", "test")
+    }
+    for one, other in itertools.combinations(pairs.values(), 2):
+        assert not one & other
+
+
+def test_colours_are_inside_their_boxes(made: Path) -> None:
+    for row in rows_of(made, "test"):
+        pixels = np.round(image.imread(made / row["image"])[..., :3] * 255)
+        empty = np.ones((64, 64), bool)
+        for entry in json.loads(row["boxes"]):
+            colour = np.array(scenes.COLOURS[entry["phrase"].split()[0]])
+            near = np.abs(pixels - colour).max(-1) < 45
+            left, top, right, bottom = (round(edge * 64) for edge in entry["box"])
+            assert near[top:bottom, left:right].mean() > 0.3
+            empty[top:bottom, left:right] = False
+        assert pixels[empty].min() > 150  # nothing but the grey behind them
+
+
+def test_relations_are_true_both_ways(made: Path) -> None:
+    for row in rows_of(made, "train"):
+        centres = {
+            entry["phrase"]: np.array(entry["box"]).reshape(2, 2).mean(0)
+            for entry in json.loads(row["boxes"])
+        }
+        for caption in row["captions"]:
+            relation = next(name for name in scenes.OPPOSITES if f" {name} " in caption)
+            one, other = (centres[part.split(" ", 1)[1]] for part in caption.split(f" {relation} "))
+            axis, sign = {
+                "left of": (0, -1),
+                "right of": (0, 1),
+                "above": (1, -1),
+                "below": (1, 1),
+            }[relation]
+            assert sign * (one - other)[axis] > 0
+            assert abs((one - other)[axis]) > abs((one - other)[1 - axis])
+
+
+def test_the_same_seed_gives_the_same_bytes(made: Path, tmp_path: Path) -> None:
+    scenes.generate(tmp_path, rows=120)
+    files = sorted(path.relative_to(made) for path in made.rglob("*.*"))
+    assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.*"))
+    assert all((made / f).read_bytes() == (tmp_path / f).read_bytes() for f in files)
+
+
+def test_an_article_before_a_vowel() -> None:
+    scene = scenes.Scene((("orange", "square"), ("red", "cross")), ((10, 30), (50, 33)), (8, 8))
+    assert scene.captions == [
+        "an orange square left of a red cross",
+        "a red cross right of an orange square",
+    ]
+
+
+@pytest.mark.parametrize("shape", scenes.SHAPES)
+def test_a_shape_stays_within_its_radius(shape: str) -> None:
+    mask = scenes._mask(shape, (30, 20), 8)
+    rows, columns = np.nonzero(mask)
+    assert abs(rows - 20).max() == 8
+    assert abs(columns - 30).max() == 8
+
+
+def test_too_few(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="too few"):
+        scenes.generate(tmp_path, rows=5)

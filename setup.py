@@ -18,6 +18,9 @@ REQUIRES = [
     "tensorboard>=2.19,<3",
     "sentencepiece>=0.2,<0.3",
     "sacrebleu>=2.5,<3",
+    "rouge-score>=0.1.2,<0.2",
+    "regex>=2024.11",
+    "scipy>=1.13,<2",
     "numpy>=1.26,<3",
     "pyarrow>=15,<19",
     # The command, its configuration and its pictures
@@ -55,7 +58,7 @@ if __name__ == "__main__":
     setup(
         name="regard",
         version="0.1.0",
-        description="Attention models for text pairs, from files to production, on TFX and Keras",
+        description="Attention models from files to production, on TFX and Keras",
         long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
         long_description_content_type="text/markdown",
         license="Apache-2.0",

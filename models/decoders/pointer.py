@@ -31,7 +31,7 @@ class PointerDecoder(Decoder):
     last, and a learned one at first. The end is a learned key beside the memory's. With a glimpse
     the query is not h_t but tanh(W [g_t; h_t]), where g_t is the sum of what could be chosen,
     weighted by another pointer (Vinyals et al. 2016, "Order Matters: Sequence to Sequence for
-    Sets", §4.1; Bello et al. 2017, "Neural Combinatorial Optimization with Reinforcement
+    Sets", §4; Bello et al. 2017, "Neural Combinatorial Optimization with Reinforcement
     Learning", §A.1).
 
     The language is every decoder's: ids from ``FIRST`` on are the inputs, in their order, and

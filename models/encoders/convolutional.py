@@ -113,6 +113,8 @@ class ConvolutionalEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, images: Any, training: bool = False) -> dict[str, Any]:
+        # A decoded image does not say its size before it is there; the grid has to know it.
+        images = ops.reshape(images, (-1, *self.settings["size"], 3))
         features = ops.cast(images, self.compute_dtype) / _BRIGHTEST - 0.5
         features = self.coordinates(features)
         for convolution, norm in self.stages:

@@ -64,10 +64,11 @@ class ServedPointer(tf.Module):
                 "alignment": ["length", "points_length"],
             },
             "n_best": {
-                "positions": [None, None],
+                "candidates": [None, "points_length"],
                 "lengths": [None],
                 "log_probabilities": [None],
                 "scores": [None],
+                "points_length": [],
             },
         }
         signatures = self.signatures()
@@ -129,18 +130,19 @@ class ServedPointer(tf.Module):
     def n_best(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """What the search found for each row, ``[batch, hypotheses]``, the best first.
 
-        ``positions`` ``[batch, hypotheses, n]`` and their ``lengths``, their
-        ``log_probabilities``, and the ``scores`` by which they are ordered. Where there are fewer
-        the rest is empty, with impossible scores.
+        ``candidates`` ``[batch, hypotheses, n]`` are answers as ``positions`` is one, with their
+        ``lengths``, their ``log_probabilities``, and the ``scores`` by which they are ordered.
+        Where there are fewer the rest is empty, with impossible scores.
         """
         read, keys = self._read(points, points_length)
         found = self._find(read, points_length, keys)
         lengths = tf.maximum(found.lengths - 1, 0)
         return {
-            "positions": _positions(found.ids, lengths, tf.shape(points)[1]),
+            "candidates": _positions(found.ids, lengths, tf.shape(points)[1]),
             "lengths": lengths,
             "log_probabilities": found.log_probabilities,
             "scores": found.scores,
+            "points_length": tf.identity(points_length),
         }
 
     def _read(self, points: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -152,9 +154,9 @@ class ServedPointer(tf.Module):
         points = tf.pad(points, [[0, 0], [0, 1], [0, 0]])[:, :longest]
         real = tf.sequence_mask(lengths, longest)[:, :, None]
         # What is drawn for a row depends on nothing but its points and the seed.
-        text = tf.where(real, tf.strings.as_string(points), "")
-        text = tf.strings.reduce_join(text, axis=[1, 2], separator=" ")
-        keys = tf.strings.to_hash_bucket_fast(tf.strings.strip(text), 2**31 - 1)
+        text = tf.where(real, tf.strings.as_string(points) + " ", "")
+        text = tf.strings.reduce_join(text, axis=[1, 2])
+        keys = tf.strings.to_hash_bucket_fast(text, 2**31 - 1)
         if self._normalise:
             points = normalised(points, lengths)
         return as_read(points, lengths), tf.cast(keys, tf.int32)

@@ -53,6 +53,31 @@ def test_rows_that_are_all_alike_come_dense():
         assert found[name].to_list() == sparse[name].to_list()
 
 
+@pytest.mark.parametrize("dense", [False, True])
+def test_in_a_graph_it_is_the_same(dense):
+    """As in that of Transform, which does not know how many rows and points there will be."""
+    points, answers = [POINTS[0], POINTS[0][::-1]], [[0, 1, 2], [2, 0, 1]]
+    given = inputs(points, answers, "dense" if dense else "sparse")
+    if dense:
+        specs = [tf.TensorSpec([None, 6], tf.float32), tf.TensorSpec([None, 3], tf.int64)]
+    else:
+        specs = [tf.SparseTensorSpec([None, None], kind) for kind in (tf.float32, tf.int64)]
+
+    @tf.function(input_signature=specs)
+    def graph(points, answer):
+        return TASK.preprocess({"points": points, "answer": answer}, {}, ALL)
+
+    found = graph(given["points"], given["answer"])
+    expected = TASK.preprocess(inputs(points, answers), {}, ALL)
+    for name, column in expected.items():
+        assert found[name].to_list() == column.to_list()
+        assert found[name].shape[1:] == [None]
+    nothing = [tf.zeros([0, 6]), tf.zeros([0, 3], tf.int64)]
+    nothing = nothing if dense else [tf.sparse.from_dense(column) for column in nothing]
+    for column in graph(*nothing).values():
+        assert column.nrows() == 0
+
+
 @pytest.mark.parametrize(
     ("visits", "fine"),
     [

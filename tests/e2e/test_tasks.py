@@ -1,0 +1,142 @@
+"""Each task from its files to a pushed model, and back to a prediction in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+
+from models.tasks import TASKS
+from pipeline.datasets import generator
+from tests.e2e.conftest import Shell
+
+COMMON = "training: {{max_epochs: {epochs}, early_stop: null, checkpoint_seconds: 5, {more}}}\n"
+WORDS = ["red", "green", "blue", "cat", "dog", "fish", "runs", "sits", "sleeps", "here", "there"]
+
+
+def similarity(folder: Path, draw: random.Random) -> str:
+    rows = []
+    for _ in range(300):
+        first, second = (draw.sample(WORDS, 4) for _ in range(2))
+        score = len({*first} & {*second})
+        rows.append(f"{score}\t{' '.join(first)}\t{' '.join(second)}\n")
+    rows[7] = "9\tout of\tits range\n"
+    rows[9] = "\tno score\there\n"
+    (folder / "pairs.tsv").write_text("".join(rows))
+    return """
+data: {root: ROOT, train: pairs.tsv, columns: {score: 1, first: 2, second: 3}, bad_rows: skip}
+tokenizer: {type: word, vocab_size: 60, vocab_limit: soft}
+model:
+  scale: {low: 0, high: 4}
+  embedding: 16
+  encoder: {type: vectors}
+  cross: {units: 16}
+evaluation: {metrics: [pearson, mse], production: null}
+""" + COMMON.format(epochs=6, more="batch_tokens: 256, max_length: 12, learning_rate: 0.01")
+
+
+def captioning(folder: Path, draw: random.Random) -> str:
+    generator("scenes")(folder, rows=80)
+    lines = (folder / "images/train/000003.png").read_bytes()[:200]
+    (folder / "images/train/000003.png").write_bytes(lines)  # cut off
+    return """
+data:
+  root: ROOT
+  train: train.jsonl.gz
+  eval: eval.jsonl.gz
+  test: test.jsonl.gz
+  columns: {image: image, caption: captions, boxes: boxes}
+  bad_rows: skip
+tokenizer: {vocab_size: 60, type: word}
+model:
+  image: {height: 32, width: 32}
+  encoder: {channels: [8, 16, 16], units: 16}
+  decoder: {type: bahdanau, units: 16, readout: tanh}
+  embedding: 16
+search: {type: greedy, max_length_factor: 0, max_length_offset: 12}
+evaluation: {metrics: [bleu_1, chrf], production: null}
+""" + COMMON.format(epochs=2, more="batch_tokens: 640, max_length: 20, learning_rate: 0.01")
+
+
+def summarisation(folder: Path, draw: random.Random) -> str:
+    rows = []
+    for _ in range(200):
+        words = [draw.choice(WORDS) for _ in range(8)]
+        row = {"text": [" ".join(words[:4]), " ".join(words[4:])], "summary": [" ".join(words[:2])]}
+        rows.append(json.dumps(row) + "\n")
+    (folder / "texts.jsonl").write_text("".join(rows))
+    return """
+data: {root: ROOT, train: texts.jsonl, columns: {source: text, target: summary}}
+tokenizer: {type: word, vocab_size: 40, vocab_limit: soft}
+model:
+  embedding: 16
+  encoder: {type: recurrent, units: 8}
+  decoder: {type: luong, units: 16, pointer_generator: true}
+search: {type: greedy}
+evaluation: {metrics: [rouge_1, rouge_l], production: null}
+""" + COMMON.format(epochs=3, more="batch_tokens: 512, max_length: 20, penalties: {coverage: 0.1}")
+
+
+def pointer(folder: Path, draw: random.Random) -> str:
+    generator("sorting")(folder, rows=3000, sizes="3-5", test_sizes="3,5")
+    lines = (Path(__file__).parent / "quick-pointer.yaml").read_text().splitlines(keepends=True)
+    body = [line for line in lines if not line.startswith(("#", "name:", "task:"))]
+    return "".join(body).replace("${REGARD_HOME}/data/sorting", "ROOT")
+
+
+MAKERS: dict[str, Callable[[Path, random.Random], str]] = {
+    "similarity": similarity,
+    "captioning": captioning,
+    "summarisation": summarisation,
+    "pointer": pointer,
+}
+
+
+def asked(row: dict, task: str, folder: Path) -> list[str]:
+    """The arguments by which a row of the test split is asked again."""
+    if task == "similarity":
+        return [row["first"], row["second"]]
+    if task == "captioning":
+        return [str(folder / row["image"])]
+    return [json.dumps(row["points"])] if task == "pointer" else [row["source"]]
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "translation"])
+def test_from_files_to_an_answer(task, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    body = MAKERS[task](data, random.Random(1)).replace("ROOT", str(data))
+    (tmp_path / "tiny.yaml").write_text(f"name: tiny\ntask: {task}\n{body}")
+    shell = Shell(tmp_path)
+    done = shell.run("run", "tiny.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (shell.home / "registry/tiny/1/assets.extra/contract.json").exists()
+    (table,) = (shell.home / "pipelines/tiny/artifacts/Predictor").rglob("candidate.parquet")
+    row = parquet.read_table(table).to_pylist()[0]
+    asked_again = shell.run("predict", "tiny", "--json", *asked(row, task, data))
+    assert asked_again.returncode == 0, asked_again.stderr
+    (answer,) = [json.loads(line) for line in asked_again.stdout.splitlines()]
+    (found,) = [value for name, value in answer.items() if name == ANSWERS[task]]
+    if isinstance(found, float):
+        assert found == pytest.approx(row["hypothesis"], abs=1e-4)
+    else:
+        assert found == row["hypothesis"]
+    if task in LEFT_OUT:
+        assert LEFT_OUT[task] in done.stdout
+
+
+ANSWERS = {
+    "similarity": "similarity",
+    "captioning": "caption",
+    "summarisation": "translation",
+    "pointer": "positions",
+}
+# What is told of the rows that cannot be used.
+LEFT_OUT = {
+    "similarity": "score 9 is not from 0 to 4",
+    "captioning": "000003.png is cut off",
+}

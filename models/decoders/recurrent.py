@@ -41,6 +41,7 @@ class RecurrentDecoder(Decoder):
             one vocabulary, and there must be attention.
         dropout_type: ``plain``, or ``variational``, which drops the same at all steps, and of the
             states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
+        scale: multiply the embeddings by the root of their depth, as in ``RecurrentEncoder``.
         extra: the depth of what the first layer gets at each step beside the embedding.
 
     Raises:
@@ -63,6 +64,7 @@ class RecurrentDecoder(Decoder):
         residual: bool = False,
         dropout_type: str = "plain",
         pointer_generator: bool = False,
+        scale: bool = True,
         *,
         extra: int,
         **kwargs: Any,
@@ -82,6 +84,7 @@ class RecurrentDecoder(Decoder):
             "residual": residual,
             "dropout_type": dropout_type,
             "pointer_generator": pointer_generator,
+            "scale": scale,
         }
         policy = self.dtype_policy
         self.units = units
@@ -89,7 +92,7 @@ class RecurrentDecoder(Decoder):
         # What is dropped once a sequence, and what at every step of it.
         once, stepwise = (dropout, 0.0) if self.variational else (0.0, dropout)
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, stepwise, dtype=policy, name="embedding"
+            vocabulary, embedding, stepwise, scale, dtype=policy, name="embedding"
         )
         if layers < 1:
             raise ValueError(f"A recurrent decoder has at least one layer, not {layers}.")

@@ -42,6 +42,7 @@ class TransformerDecoder(Decoder):
         activation: that of the feed-forward networks.
         attention_dropout: the share dropped of the attention weights.
         activation_dropout: the share dropped inside the feed-forward networks.
+        scale: multiply the embeddings by the root of their depth (§3.4).
 
     Raises:
         ValueError: a choice that there is not, or ``heads`` does not divide ``embedding``.
@@ -65,6 +66,7 @@ class TransformerDecoder(Decoder):
         activation: str = "relu",
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
+        scale: bool = True,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -85,13 +87,14 @@ class TransformerDecoder(Decoder):
             "activation": activation,
             "attention_dropout": attention_dropout,
             "activation_dropout": activation_dropout,
+            "scale": scale,
         }
         if layers < 1:
             raise ValueError(f"A Transformer has at least one layer, not {layers}.")
         policy = self.dtype_policy
         # Dropout comes after the positions, so the embedding itself drops nothing.
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, scale=True, dtype=policy, name="embedding"
+            vocabulary, embedding, scale=scale, dtype=policy, name="embedding"
         )
         self.positions = by_name("positions", POSITIONS, positions)(
             max_positions, dtype=policy, name="positions"

@@ -35,6 +35,9 @@ class RecurrentEncoder(keras.layers.Layer):
             the states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
         reverse: read every row from its last piece to its first (Sutskever et al. 2014, §3.3).
             The memory stays in the order of the source.
+        scale: multiply the embeddings by the root of their depth, so that they begin with a
+            variance of one: of smaller ones a cell says next to nothing at first, and what looks
+            at it learns late where to look. Vectors that others have trained stay as they are.
 
     Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, depth]``, ``mask`` ``[batch,
@@ -57,6 +60,7 @@ class RecurrentEncoder(keras.layers.Layer):
         residual: bool = False,
         dropout_type: str = "plain",
         reverse: bool = False,
+        scale: bool = True,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -71,6 +75,7 @@ class RecurrentEncoder(keras.layers.Layer):
             "residual": residual,
             "dropout_type": dropout_type,
             "reverse": reverse,
+            "scale": scale,
         }
         policy = self.dtype_policy
         self.directions = 2 if bidirectional else 1
@@ -81,6 +86,7 @@ class RecurrentEncoder(keras.layers.Layer):
             vocabulary,
             embedding,
             0.0 if self.variational else dropout,
+            scale,
             dtype=policy,
             name="embedding",
         )

@@ -33,6 +33,7 @@ class TransformerEncoder(keras.layers.Layer):
         activation: that of the feed-forward networks.
         attention_dropout: the share dropped of the attention weights.
         activation_dropout: the share dropped inside the feed-forward networks.
+        scale: multiply the embeddings by the root of their depth (§3.4).
 
     Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
@@ -58,6 +59,7 @@ class TransformerEncoder(keras.layers.Layer):
         activation: str = "relu",
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
+        scale: bool = True,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -74,13 +76,14 @@ class TransformerEncoder(keras.layers.Layer):
             "activation": activation,
             "attention_dropout": attention_dropout,
             "activation_dropout": activation_dropout,
+            "scale": scale,
         }
         if layers < 1:
             raise ValueError(f"A Transformer has at least one layer, not {layers}.")
         policy = self.dtype_policy
         # Dropout comes after the positions, so the embedding itself drops nothing.
         self.embedding = source_embedding(
-            vocabulary, embedding, scale=True, dtype=policy, name="embedding"
+            vocabulary, embedding, scale=scale, dtype=policy, name="embedding"
         )
         self.positions = by_name("positions", POSITIONS, positions)(
             max_positions, dtype=policy, name="positions"

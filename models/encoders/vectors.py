@@ -23,6 +23,7 @@ class VectorsEncoder(keras.layers.Layer):
         vocabulary: the number of pieces.
         embedding: the depth of the embeddings, and of the memory.
         dropout: the share dropped of them.
+        scale: multiply them by the root of their depth, as in ``RecurrentEncoder``.
 
     Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
     embedding]`` (zero at padding) and ``mask`` ``[batch, source]``.
@@ -31,15 +32,23 @@ class VectorsEncoder(keras.layers.Layer):
     # There are no final states.
     final_depth = 0
 
-    def __init__(self, vocabulary: int, embedding: int = 256, dropout: float = 0.0, **kwargs: Any):
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding: int = 256,
+        dropout: float = 0.0,
+        scale: bool = True,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         self.settings: dict[str, Any] = {
             "vocabulary": vocabulary,
             "embedding": embedding,
             "dropout": dropout,
+            "scale": scale,
         }
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, dropout, dtype=self.dtype_policy, name="embedding"
+            vocabulary, embedding, dropout, scale, dtype=self.dtype_policy, name="embedding"
         )
 
     @property

@@ -56,7 +56,13 @@ class TextToText(Task):
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:
         policy = keras.DTypePolicy(training["precision"])
-        common = {"embedding": model["embedding"], "dropout": model["dropout"], "dtype": policy}
+        common = {
+            "embedding": model["embedding"],
+            "dropout": model["dropout"],
+            # Vectors that others have trained are of the right size, unless they score pieces too.
+            "scale": not model["pretrained"] or model["tie_embeddings"] != "none",
+            "dtype": policy,
+        }
         encoder_settings, decoder_settings = dict(model["encoder"]), dict(model["decoder"])
         make_encoder = by_name("encoder", ENCODERS, encoder_settings.pop("type"))
         make_decoder = by_name("decoder", DECODERS, decoder_settings.pop("type"))

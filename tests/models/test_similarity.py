@@ -71,7 +71,7 @@ def test_cosine_of_the_mean_vectors_is_the_average_of_word_vectors():
     """What is learnt besides is a line, which no correlation sees."""
     make, reading, settings = MODELS[0]
     model = made(make, reading, settings)
-    vectors = np.asarray(model.encoder.embedding.table, "float64")
+    vectors = np.asarray(model.encoder.embedding.table, "float64")  # a factor is none for a cosine
     slope, offset = (float(w.numpy().ravel()[0]) for w in model.output_layer.weights)
     found = model.compare(FIRST, SECOND)["similarity"]
     for row in (0, 1):

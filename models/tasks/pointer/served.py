@@ -34,7 +34,7 @@ class ServedPointer(tf.Module):
         ValueError: there is no such search.
     """
 
-    # What every search has and says nothing of points, and the one that does.
+    # The limits that every search has; of these max_source_length alone says something of points.
     LIMITS = (
         "max_length_factor",
         "max_length_offset",

@@ -67,6 +67,8 @@ class SentenceSimilarity(Task):
             pieces["first"] + model["unknown"],
             embedding=model["embedding"],
             dropout=model["dropout"],
+            # Vectors that others have trained are of the right size, and learn slowly.
+            scale=not model["pretrained"],
             dtype=policy,
             **settings,
         )

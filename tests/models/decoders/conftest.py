@@ -32,6 +32,11 @@ class Reference:
             states.append(np.split(whole, self.settings["layers"]))
         self.states = [list(layer) for layer in zip(*states, strict=True)]
 
+    def embed(self, token):
+        """The vector of a piece, of variance one at first."""
+        table = self.weights["embedding/table"]
+        return table[token] * np.sqrt(table.shape[1])
+
     def advance(self, x, extra):
         """All layers by one step: the output of the last."""
         for i in range(self.settings["layers"]):

@@ -33,7 +33,7 @@ def paper(reference, tokens):
     """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments."""
     logits, alignments = [], []
     for token in tokens:
-        x = reference.weights["embedding/table"][token]
+        x = reference.embed(token)
         context, weights = reference.look(reference.states[-1][0])  # of the step before
         hidden = reference.advance(x, context)
         read = np.concatenate([hidden, x, context]) @ reference.weights["readout/kernel"]

@@ -39,7 +39,7 @@ def paper(reference, tokens):
     feeding = reference.settings["input_feeding"]
     fed, logits, alignments = np.zeros(5), [], []
     for token in tokens:
-        x = reference.weights["embedding/table"][token]
+        x = reference.embed(token)
         hidden = reference.advance(x, fed if feeding else np.zeros(0))
         context, weights = reference.look(hidden)
         fed = np.tanh(np.concatenate([context, hidden]) @ reference.weights["combine/kernel"])

@@ -45,6 +45,7 @@ TRAINING = {
     "checkpoint_seconds": 60,
     "precision": "float32",
     "jit_compile": False,
+    "penalties": {},
     "seed": 5,
     "deterministic": False,
 }
@@ -52,6 +53,7 @@ MODEL = {
     "embedding": 8,
     "dropout": 0.2,
     "tie_embeddings": "none",
+    "pretrained": None,
     "encoder": {"type": "recurrent", "units": 8},
     "decoder": {"type": "luong", "units": 8, "layers": 2},
     "attention": {"score": "general", "alignment": "soft"},

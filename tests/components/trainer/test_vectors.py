@@ -47,13 +47,13 @@ def embedding(pieces, depth=3, **settings):
     return layer
 
 
-def load(tmp_path, pieces, text=GLOVE, **settings):
+def load(tmp_path, pieces, text=GLOVE, others="random", **settings):
     """The report, the layer, and its table before and after."""
     layer = embedding(pieces, **settings)
     before = np.asarray(layer.table).copy()
     part = SimpleNamespace(embedding=layer)
     path = write(tmp_path / "vectors.txt", text)
-    pretrained = {"source": path, "target": None, "trainable": True}
+    pretrained = {"source": path, "target": None, "trainable": True, "others": others}
     model = SimpleNamespace(encoder=part, decoder=None)
     report = vectors.apply(model, TASK, pretrained, {"source": Tokenizer(pieces)})
     return report["source"], layer, before, np.asarray(layer.table)
@@ -166,7 +166,7 @@ def test_each_side_has_its_file_and_may_be_frozen(tmp_path, trainable):
         encoder=SimpleNamespace(embedding=layers["source"]),
         decoder=SimpleNamespace(embedding=layers["target"]),
     )
-    pretrained = {"source": path, "target": path, "trainable": trainable}
+    pretrained = {"source": path, "target": path, "trainable": trainable, "others": "random"}
     tokenizers = {side: Tokenizer(pieces) for side, pieces in sides.items()}
     reports = vectors.apply(model, TASK, pretrained, tokenizers)
     assert {side: report["covered"] for side, report in reports.items()} == {
@@ -175,6 +175,25 @@ def test_each_side_has_its_file_and_may_be_frozen(tmp_path, trainable):
     }
     np.testing.assert_array_equal(layers["target"].table[4:], [[7, 8, 9], [0.5, -1, 2]])
     assert [len(layer.trainable_weights) for layer in layers.values()] == [trainable] * 2
+
+
+def test_pieces_without_a_vector_may_begin_as_zeros(tmp_path):
+    _, _, before, after = load(tmp_path, ["\u2581the", "\u2581x"], others="zero")
+    np.testing.assert_array_equal(after[5], 0.0)
+    assert before[5].any()
+    assert after[4].any()
+
+
+def test_an_embedding_may_have_more_rows_than_there_are_pieces(tmp_path):
+    layer = TokenEmbedding(8, 3)
+    layer.build()
+    model = SimpleNamespace(encoder=SimpleNamespace(embedding=layer), decoder=None)
+    path = write(tmp_path / "vectors.txt", GLOVE)
+    pretrained = {"source": path, "trainable": True, "others": "random"}
+    tokenizers = {"source": Tokenizer(["\u2581the"])}
+    report = vectors.apply(model, TASK, pretrained, tokenizers)
+    assert report["source"]["pieces"] == 1
+    assert np.asarray(layer.table)[5:].any()
 
 
 def test_the_coverage_is_told(tmp_path, monkeypatch):

@@ -120,7 +120,7 @@ def test_the_final_state_is_the_last_one_read_and_the_top_layer_comes_last():
 @pytest.mark.parametrize(("embedding", "added"), [(3, [False, True]), (8, [True, True])])
 def test_residual_adds_the_input_where_it_fits(embedding, added):
     encoder = make(layers=2, residual=True, embedding=embedding)
-    inputs = np.asarray(encoder.embedding.table)[IDS] * (IDS != 0)[..., None]
+    inputs = np.asarray(encoder.embedding(IDS)) * (IDS != 0)[..., None]
     for cell, fits in zip(encoder.cells, added, strict=True):
         outputs, _ = encoder._run(cell, keras.ops.convert_to_tensor(inputs), IDS != 0, False)
         outputs = np.asarray(outputs) * (IDS != 0)[..., None]

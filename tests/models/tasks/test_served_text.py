@@ -18,11 +18,17 @@ CONFIG = {
         "embedding": 8,
         "dropout": 0.1,
         "tie_embeddings": "none",
+        "pretrained": None,
         "encoder": {"type": "recurrent", "units": 8},
         "decoder": {"type": "luong", "units": 8},
         "attention": {"score": "general", "alignment": "soft"},
     },
-    "training": {"precision": "float32", "label_smoothing": 0.1, "reinforce": {}},
+    "training": {
+        "precision": "float32",
+        "label_smoothing": 0.1,
+        "reinforce": {},
+        "penalties": {},
+    },
     "search": {
         "type": "beam",
         "beam_size": 3,

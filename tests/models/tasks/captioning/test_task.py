@@ -125,7 +125,6 @@ def test_preprocessing_and_inputs(tokenizer):
 DECODERS = {
     "soft": {},
     "hard": {"attention": {"alignment": "hard"}},
-    "luong": {"decoder": {"type": "luong", "units": 8}, "attention": {"score": "dot"}},
     "transformer": {
         "decoder": {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 8},
         "encoder": {"channels": [8, 8], "units": 12, "self_attention": True},

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from models.settings.search import BeamSearch, Search
+from models.settings.text_to_text import Model, problems
 from models.tasks.description import Description
 from models.tasks.features import Feature
-from models.tasks.translation.settings import Model, problems
 
 DESCRIPTION = Description(
     name="translation",

@@ -13,7 +13,7 @@ from components.trainer import vectors
 from components.trainer.export import read_tokenizers
 from models import tasks
 from models.layers.embeddings import TokenEmbedding
-from models.tasks.translation.settings import Model
+from models.settings.text_to_text import Model
 from pipeline.config.training import Training
 from tests.models.tasks.tokenizers import write_tokenizers
 

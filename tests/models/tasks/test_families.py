@@ -8,7 +8,7 @@ import tensorflow as tf
 from components.trainer.export import export, read_tokenizers
 from components.trainer.optimizer import compile_model
 from models import tasks
-from models.tasks.translation.settings import Model
+from models.settings.text_to_text import Model
 from pipeline.config.training import Training
 from serving.ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers

@@ -1,4 +1,4 @@
-"""Translation's section ``model``, and what cannot work with it."""
+"""The section ``model`` of tasks that read a text and write one, and what cannot work with it."""
 
 from __future__ import annotations
 

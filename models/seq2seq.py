@@ -34,7 +34,7 @@ class Seq2Seq(TrainedModel):
             must have one vocabulary.
         reinforce: the arguments of ``Reinforce``, for decoders that choose at random where to
             look.
-        penalties: the weight of each of ``PENALTIES`` in the training's loss.
+        penalties: the weight of each of ``PENALTIES`` in the training's loss; 0: without it.
 
     ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
     target]`` (pieces, then EOS, then PAD) and gives one of ``logits`` ``[batch, target,
@@ -65,7 +65,7 @@ class Seq2Seq(TrainedModel):
             "label_smoothing": label_smoothing,
             "share_embeddings": share_embeddings,
             "reinforce": dict(reinforce or {}),
-            "penalties": dict(penalties or {}),
+            "penalties": {name: x for name, x in (penalties or {}).items() if x},
         }
         self.encoder = encoder
         self.decoder = decoder

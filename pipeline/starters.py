@@ -7,8 +7,7 @@ from pathlib import Path
 
 from components.errors import UserError
 from components.files import atomic_write
-from models.tasks import TASKS
-from pipeline.config.errors import suggest
+from pipeline.config import known_task
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
@@ -19,8 +18,7 @@ def text(task: str, name: str) -> str:
     Raises:
         UserError: there is no such task, or it cannot be a name.
     """
-    if task not in TASKS:
-        raise UserError(f"there is no task {task!r}{suggest(task, TASKS)}", where="TASK")
+    known_task(task, "TASK")
     if not _NAME.fullmatch(name):
         raise UserError(
             f"the file is called {name}, and so would be the pipeline; a name is a small letter, "

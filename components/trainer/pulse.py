@@ -167,9 +167,9 @@ def summary(entry: Mapping[str, float]) -> str:
     """An evaluation in a few words."""
     name, digits = ("perplexity", 2) if "perplexity" in entry else ("loss", 4)
     told = [f"{name} {entry[name]:.{digits}f}"]
-    for name in METRICS.keys() & entry.keys():
-        digits = 2 if METRICS[name].scale == 100.0 else 4
-        told.append(f"{METRICS[name].label} {entry[name]:.{digits}f}")
+    for metric, kind in METRICS.items():
+        if metric in entry:
+            told.append(f"{kind.label} {entry[metric]:.{2 if kind.scale == 100.0 else 4}f}")
     return " · ".join(told)
 
 

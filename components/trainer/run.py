@@ -60,8 +60,9 @@ def run_fn(fn_args: Any) -> None:
     for split, counts in rows.items():
         if not counts["usable"]:
             raise UserError(
-                f"the {split} split has no row to train on: {counts['incomplete']} with an empty "
-                f"side, {counts['too_long']} longer than {training['max_length']} pieces",
+                f"the {split} split has no row to train on: {counts['incomplete']} not whole "
+                f"(an empty side, or an answer that cannot be given), {counts['too_long']} longer "
+                f"than {training['max_length']} pieces",
                 where="training.max_length",
                 remedy="Raise training.max_length, or bring more data.",
             )
@@ -70,7 +71,7 @@ def run_fn(fn_args: Any) -> None:
                 "note",
                 node=NODE,
                 text=f"left out of {split}: longer than {training['max_length']} pieces: "
-                f"{counts['too_long']}, with an empty side: {counts['incomplete']}",
+                f"{counts['too_long']}, not whole: {counts['incomplete']}",
             )
 
     model = task.build(config["model"], training, pieces)

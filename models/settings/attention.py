@@ -60,14 +60,17 @@ class LocationScore(Section):
     )
 
 
-Score = Annotated[
+# Those that look at what they match.
+Matching = (
     Annotated[DotScore, Tag("dot")]
     | Annotated[ScaledDotScore, Tag("scaled_dot")]
     | Annotated[GeneralScore, Tag("general")]
     | Annotated[AdditiveScore, Tag("additive")]
     | Annotated[ConcatScore, Tag("concat")]
     | Annotated[CosineScore, Tag("cosine")]
-    | Annotated[LocationScore, Tag("location")],
+)
+Score = Annotated[
+    Matching | Annotated[LocationScore, Tag("location")],
     by_type("general"),
     name_or_mapping,
 ]

@@ -24,11 +24,14 @@ class Task(ABC):
 
     Attributes:
         description: what the task says of itself without TensorFlow.
-        several: whether a transformed row makes several rows to train on (see ``spread``).
     """
 
     description: Description
-    several: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Whether a transformed row makes several rows to train on (see ``spread``)."""
+        return self.description.reference.several
 
     @abstractmethod
     def preprocess(
@@ -44,7 +47,7 @@ class Task(ABC):
 
     def spread(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
         """One transformed row → the rows that are trained on, stacked: ``[n, ...]`` or ragged."""
-        return {name: value[None] for name, value in features.items()}
+        raise TypeError(f"the task {self.description.name} does not say how rows are spread")
 
     @abstractmethod
     def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:

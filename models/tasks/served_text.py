@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from models.search import SEARCHES, Hypotheses
+from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
-from models.serialization import by_name
+from models.tasks.found import best, n_best, search_of
 from models.tasks.served import Served
 from models.vocabulary import EOS, PAD
 
@@ -21,21 +21,11 @@ class ServedText(tf.Module):
         model: the trained model, in float32.
         source_tokenizer: the tokenizer of the source side (``tensorflow_text``).
         target_tokenizer: that of the target side.
-        search: the YAML's section ``search``: its type, that search's own settings, and those of
-            ``LIMITS``.
+        search: the YAML's section ``search`` (see ``search_of``).
 
     Raises:
         ValueError: there is no such search, or no such way to treat long sources.
     """
-
-    # The settings that every search has, with their defaults.
-    LIMITS: Mapping[str, Any] = {
-        "max_length_factor": 2.0,
-        "max_length_offset": 10,
-        "min_length_factor": 0.0,
-        "max_source_length": 256,
-        "long_source": "truncate",
-    }
 
     def __init__(
         self,
@@ -50,13 +40,7 @@ class ServedText(tf.Module):
         self.weights = [weight.value for weight in model.weights]
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
-        settings = dict(search)
-        self._limits = {name: settings.pop(name, default) for name, default in self.LIMITS.items()}
-        if self._limits["long_source"] not in ("truncate", "refuse"):
-            raise ValueError(
-                f"Unknown long_source {self._limits['long_source']!r}. Choices: refuse, truncate."
-            )
-        self._search = by_name("search", SEARCHES, settings.pop("type"))(**settings)
+        self._search, self._limits = search_of(search)
 
     def served(self, task: str) -> Served:
         """The whole export; ``task`` is the name of the task that it is for."""
@@ -106,7 +90,7 @@ class ServedText(tf.Module):
         The score is the natural logarithm of the probability of the translation.
         """
         source_ids, _ = self._source_ids(source)
-        return self._best(self._find(source, source_ids))
+        return best(self.target_tokenizer, self._find(source, source_ids), "translation")
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -122,7 +106,7 @@ class ServedText(tf.Module):
         target_ids = found.ids[:, 0]
         _, alignment = self._model.teacher_force(source_ids, target_ids)
         return {
-            **self._best(found),
+            **best(self.target_tokenizer, found, "translation"),
             "source_pieces": self.source_tokenizer.id_to_string(source_ids),
             "source_length": _lengths(source_ids),
             "source_cut": cut,
@@ -140,14 +124,7 @@ class ServedText(tf.Module):
         """
         source_ids, _ = self._source_ids(source)
         found = self._find(source, source_ids)
-        shape = tf.shape(found.lengths)
-        ids = tf.reshape(found.ids, [shape[0] * shape[1], tf.shape(found.ids)[2]])
-        texts = self._texts(ids, tf.reshape(found.lengths, [-1]))
-        return {
-            "translations": tf.reshape(texts, shape),
-            "log_probabilities": found.log_probabilities,
-            "scores": found.scores,
-        }
+        return n_best(self.target_tokenizer, found, "translations")
 
     def _source_ids(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The pieces ``[batch, source]``, EOS behind, and how many were cut off, ``[batch]``."""
@@ -183,16 +160,6 @@ class ServedText(tf.Module):
         # What is drawn for a text depends on nothing but the text and the seed.
         keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
         return self._model.search(source_ids, self._search, limits, minimums=minimums, keys=keys)
-
-    def _best(self, found: Hypotheses) -> dict[str, tf.Tensor]:
-        return {
-            "translation": self._texts(found.ids[:, 0], found.lengths[:, 0]),
-            "score": found.log_probabilities[:, 0],
-        }
-
-    def _texts(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        pieces = tf.RaggedTensor.from_tensor(ids, lengths=tf.maximum(lengths - 1, 0))
-        return self.target_tokenizer.detokenize(pieces)
 
 
 def _lengths(ids: tf.Tensor) -> tf.Tensor:

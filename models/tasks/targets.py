@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from models.tasks.base import Answering
 from models.vocabulary import EOS, PAD
 
 
@@ -51,6 +52,16 @@ def spread(name: str, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
 def with_end(ids: tf.Tensor) -> tf.Tensor:
     """Pieces ``[length]`` as int32 with EOS behind."""
     return tf.concat([tf.cast(ids, tf.int32), [EOS]], 0)
+
+
+def answering(tokenizer: Any, best: Callable[[tf.Tensor], tf.Tensor]) -> Answering:
+    """What answers batches of ``source`` and ``target``; ``best`` gives the ids of answers."""
+
+    def answer(batch: Mapping[str, tf.Tensor]) -> tuple[list[str], list[list[str]]]:
+        wanted = texts_of(tokenizer, batch["target"])
+        return texts_of(tokenizer, best(batch["source"])), [[text] for text in wanted]
+
+    return answer
 
 
 def texts_of(tokenizer: Any, ids: tf.Tensor) -> list[str]:

@@ -23,8 +23,6 @@ from models.vocabulary import PAD
 class TextToText(Task):
     """Sequence to sequence on text: the features ``source``, and one or more of ``target``."""
 
-    several = True
-
     def preprocess(
         self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> dict[str, Any]:
@@ -56,23 +54,23 @@ class TextToText(Task):
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:
         policy = keras.DTypePolicy(training["precision"])
-        common = {
-            "embedding": model["embedding"],
-            "dropout": model["dropout"],
-            # Vectors that others have trained are of the right size, unless they score pieces too.
-            "scale": not model["pretrained"] or model["tie_embeddings"] != "none",
-            "dtype": policy,
-        }
+        common = {"embedding": model["embedding"], "dropout": model["dropout"], "dtype": policy}
+        given, tied = model["pretrained"] or {}, model["tie_embeddings"] != "none"
+        # Vectors that others have trained are of the right size, unless they score pieces too.
+        scaled = {side: tied or not given.get(side) for side in ("source", "target")}
         encoder_settings, decoder_settings = dict(model["encoder"]), dict(model["decoder"])
         make_encoder = by_name("encoder", ENCODERS, encoder_settings.pop("type"))
         make_decoder = by_name("decoder", DECODERS, decoder_settings.pop("type"))
-        encoder = make_encoder(pieces["source"], **encoder_settings, **common)
+        encoder = make_encoder(
+            pieces["source"], scale=scaled["source"], **encoder_settings, **common
+        )
         decoder = make_decoder(
             pieces["target"],
             memory_depth=encoder.depth,
             final_depth=encoder.final_depth,
             attention=model["attention"],
-            tied=model["tie_embeddings"] != "none",
+            tied=tied,
+            scale=scaled["target"],
             **decoder_settings,
             **common,
         )
@@ -82,7 +80,7 @@ class TextToText(Task):
             label_smoothing=training["label_smoothing"],
             share_embeddings=model["tie_embeddings"] == "all",
             reinforce=training["reinforce"],
-            penalties={name: weight for name, weight in training["penalties"].items() if weight},
+            penalties=training["penalties"],
             dtype=policy,
         )
         seq2seq.build()
@@ -94,7 +92,7 @@ class TextToText(Task):
     def answering(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Answering:
-        find, tokenizer, search = GreedySearch(), tokenizers["target"], config["search"]
+        find, search = GreedySearch(), config["search"]
 
         @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
         def best(source: tf.Tensor) -> tf.Tensor:
@@ -102,12 +100,7 @@ class TextToText(Task):
             longest = tf.cast(pieces * search["max_length_factor"], tf.int32)
             return model.search(source, find, longest + search["max_length_offset"] + 1).ids[:, 0]
 
-        def answer(batch: Mapping[str, tf.Tensor]) -> tuple[list[str], list[list[str]]]:
-            wanted = targets.texts_of(tokenizer, batch["target"])
-            found = targets.texts_of(tokenizer, best(batch["source"]))
-            return found, [[text] for text in wanted]
-
-        return answer
+        return targets.answering(tokenizers["target"], best)
 
     def served(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]

@@ -26,9 +26,10 @@ def reference(task: TaskOption = "translation") -> None:
 
       regard config reference --task translation > mine.yaml
     """
+    from pipeline.config import known_task
     from pipeline.config import reference as text
 
-    sys.stdout.write(text(_checked(task)).rstrip("\n") + "\n")
+    sys.stdout.write(text(known_task(task, "--task")).rstrip("\n") + "\n")
 
 
 @app.command()
@@ -39,16 +40,7 @@ def schema(task: TaskOption = "translation") -> None:
 
       regard config schema > regard.schema.json
     """
+    from pipeline.config import known_task
     from pipeline.config import schema as content
 
-    terminal.print_json(content(_checked(task)))
-
-
-def _checked(task: str) -> str:
-    from components.errors import UserError
-    from models.tasks import TASKS
-    from pipeline.config.errors import suggest
-
-    if task not in TASKS:
-        raise UserError(f"there is no task {task!r}{suggest(task, TASKS)}", where="--task")
-    return task
+    terminal.print_json(content(known_task(task, "--task")))

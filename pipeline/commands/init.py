@@ -29,9 +29,10 @@ def init(
 
       regard init captioning --out birds.yaml
     """
+    from models import tasks
     from pipeline import starters
 
     path = starters.write(task, out or Path(f"{task}.yaml"))
     console = terminal.out()
-    console.print(f"{path}: a {task} pipeline to fill in.", soft_wrap=True)
+    console.print(f"{path}: {tasks.describe(task).summary}; to be filled in.", soft_wrap=True)
     console.print(f"next  regard validate {path}", soft_wrap=True)

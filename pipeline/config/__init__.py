@@ -2,6 +2,6 @@
 
 from pipeline.config.loading import load, restored
 from pipeline.config.reference import reference, schema
-from pipeline.config.sections import Config, config_of
+from pipeline.config.sections import Config, config_of, known_task
 
-__all__ = ["Config", "config_of", "load", "reference", "restored", "schema"]
+__all__ = ["Config", "config_of", "known_task", "load", "reference", "restored", "schema"]

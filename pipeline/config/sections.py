@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
+from components.errors import UserError
 from models import tasks
 from models.settings.base import Section
 from models.tasks.description import Description
 from models.tasks.features import Feature
 from pipeline.config.data import Data, Files
+from pipeline.config.errors import suggest
 from pipeline.config.evaluation import Evaluation, Serving
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
@@ -91,6 +93,17 @@ class Config(Section):
         names = sections or tuple(type(self).model_fields)
         text = json.dumps({name: self.section_json(name) for name in names}, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+def known_task(name: str, where: str) -> str:
+    """The name of a task, as it was given.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if name not in tasks.TASKS:
+        raise UserError(f"there is no task {name!r}{suggest(name, tasks.TASKS)}", where=where)
+    return name
 
 
 @functools.cache

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from models.settings.search import BeamSearch, Search
 from models.tasks.captioning.settings import Model, problems
 from models.tasks.description import Description
 from models.tasks.features import Feature
+
+# An image has no pieces to count.
+_LIMITS: dict[str, Any] = {"max_length_factor": 0.0, "max_length_offset": 30}
 
 DESCRIPTION = Description(
     name="captioning",
@@ -18,8 +23,8 @@ DESCRIPTION = Description(
     ),
     model=Model,
     metrics=("bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "exact_match"),
-    search=(Search, BeamSearch(max_length_factor=0.0, max_length_offset=30)),
-    defaults={"tokenizer": {"vocab_limit": "soft"}},
+    search=(Search, BeamSearch(**_LIMITS)),
+    defaults={"tokenizer": {"vocab_limit": "soft"}, "search": _LIMITS},
     problems=problems,
     preprocessing=lambda model: dict(model["image"]),
 )

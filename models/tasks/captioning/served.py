@@ -7,16 +7,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from models.search import SEARCHES, Hypotheses
+from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
-from models.serialization import by_name
 from models.tasks.captioning.images import read
+from models.tasks.found import best, n_best, search_of
 from models.tasks.served import Served
 from models.vocabulary import PAD
 
 _IMAGES = [tf.TensorSpec([None], tf.string, name="image")]
-# Settings of every search that are about the source's length, which an image has not.
-_OF_LENGTHS = ("max_length_factor", "min_length_factor", "max_source_length", "long_source")
 
 
 class ServedCaptioner(tf.Module):
@@ -38,9 +36,8 @@ class ServedCaptioner(tf.Module):
         self.weights = [weight.value for weight in model.weights]
         self.tokenizer = tokenizer
         self._image = dict(image)
-        settings = {name: value for name, value in search.items() if name not in _OF_LENGTHS}
-        self._longest = int(settings.pop("max_length_offset"))
-        self._search = by_name("search", SEARCHES, settings.pop("type"))(**settings)
+        self._search, limits = search_of(search)
+        self._longest = int(limits["max_length_offset"])  # the others are about a source's length
 
     def served(self, task: str) -> Served:
         """The whole export; ``task`` is the name of the task that it is for."""
@@ -82,7 +79,7 @@ class ServedCaptioner(tf.Module):
 
         The score is the natural logarithm of the probability of the caption.
         """
-        return self._best(self._find(self._read(image)))
+        return best(self.tokenizer, self._find(self._read(image)), "caption")
 
     @tf.function(input_signature=_IMAGES)
     def align(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -99,7 +96,7 @@ class ServedCaptioner(tf.Module):
         grid = self._model.encoder.grid
         real = tf.cast(ids != PAD, tf.float32)[:, :, None, None]
         return {
-            **self._best(found),
+            **best(self.tokenizer, found, "caption"),
             "pieces": self.tokenizer.id_to_string(ids),
             "length": found.lengths[:, 0],
             "alignment": real
@@ -112,15 +109,7 @@ class ServedCaptioner(tf.Module):
         ``captions``, their ``log_probabilities``, and the ``scores`` by which they are ordered.
         Where there are fewer than n the rest is empty, with impossible scores.
         """
-        found = self._find(self._read(image))
-        shape = tf.shape(found.lengths)
-        ids = tf.reshape(found.ids, [shape[0] * shape[1], tf.shape(found.ids)[2]])
-        texts = self._texts(ids, tf.reshape(found.lengths, [-1]))
-        return {
-            "captions": tf.reshape(texts, shape),
-            "log_probabilities": found.log_probabilities,
-            "scores": found.scores,
-        }
+        return n_best(self.tokenizer, self._find(self._read(image)), "captions")
 
     def _read(self, image: tf.Tensor) -> tf.Tensor:
         return read(image, self._image["height"], self._image["width"])
@@ -130,13 +119,3 @@ class ServedCaptioner(tf.Module):
         # What is drawn for an image depends on nothing but the image and the seed.
         sums = tf.reduce_sum(tf.cast(pixels, tf.int32), axis=[1, 2, 3])
         return self._model.search(pixels, self._search, limits, keys=sums)
-
-    def _best(self, found: Hypotheses) -> dict[str, tf.Tensor]:
-        return {
-            "caption": self._texts(found.ids[:, 0], found.lengths[:, 0]),
-            "score": found.log_probabilities[:, 0],
-        }
-
-    def _texts(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        pieces = tf.RaggedTensor.from_tensor(ids, lengths=tf.maximum(lengths - 1, 0))
-        return self.tokenizer.detokenize(pieces)

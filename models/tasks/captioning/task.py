@@ -24,7 +24,6 @@ class Captioning(Task):
     """Images with one or more captions each."""
 
     description = DESCRIPTION
-    several = True
 
     def preprocess(
         self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
@@ -84,7 +83,7 @@ class Captioning(Task):
             decoder,
             label_smoothing=training["label_smoothing"],
             reinforce=training["reinforce"],
-            penalties={name: weight for name, weight in training["penalties"].items() if weight},
+            penalties=training["penalties"],
             dtype=policy,
         )
         captioner.build()
@@ -93,7 +92,7 @@ class Captioning(Task):
     def answering(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Answering:
-        find, tokenizer = GreedySearch(), tokenizers["caption"]
+        find = GreedySearch()
         height, width = model.encoder.settings["size"]
         longest = int(config["search"]["max_length_offset"]) + 1
 
@@ -101,12 +100,7 @@ class Captioning(Task):
         def best(pixels: tf.Tensor) -> tf.Tensor:
             return model.search(pixels, find, tf.fill([tf.shape(pixels)[0]], longest)).ids[:, 0]
 
-        def answer(batch: Mapping[str, tf.Tensor]) -> tuple[list[str], list[list[str]]]:
-            wanted = targets.texts_of(tokenizer, batch["target"])
-            found = targets.texts_of(tokenizer, best(batch["source"]))
-            return found, [[text] for text in wanted]
-
-        return answer
+        return targets.answering(tokenizers["caption"], best)
 
     def served(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from models.settings.search import BeamSearch, Search
 from models.tasks.description import Description
 from models.tasks.pointer.settings import FEATURES, Model, limited, problems
 
 # Points cannot be cut off like the end of a text: a tour of some of them is no tour.
-_LONG = {"long_source": "refuse"}
+_LONG: dict[str, Any] = {"long_source": "refuse"}
 
 DESCRIPTION = Description(
     name="pointer",
@@ -16,7 +18,7 @@ DESCRIPTION = Description(
     model=Model,
     metrics=("exact_match",),
     example_files="train.jsonl.gz",
-    search=(Search, BeamSearch(beam_size=3, length_penalty=0.0, long_source="refuse")),
+    search=(Search, BeamSearch(beam_size=3, length_penalty=0.0, **_LONG)),
     defaults={
         "training": {"label_smoothing": 0.0},
         "search": _LONG,

@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from models.decoders.pointer import FIRST
-from models.search import SEARCHES, Hypotheses
+from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
-from models.serialization import by_name
+from models.tasks.found import search_of
 from models.tasks.pointer.points import as_read, normalised
 from models.tasks.served import Served
 
@@ -34,24 +34,14 @@ class ServedPointer(tf.Module):
         ValueError: there is no such search.
     """
 
-    # The limits that every search has; of these max_source_length alone says something of points.
-    LIMITS = (
-        "max_length_factor",
-        "max_length_offset",
-        "min_length_factor",
-        "long_source",
-        "max_source_length",
-    )
-
     def __init__(self, model: Seq2Seq, settings: Mapping[str, Any], search: Mapping[str, Any]):
         super().__init__(name="served_pointer")
         self._model = model
         # The SavedModel keeps what hangs on the module.
         self.weights = [weight.value for weight in model.weights]
         self._least, self._normalise = settings["least"], settings["normalise"]
-        self._most = search["max_source_length"]
-        own = {name: value for name, value in search.items() if name not in self.LIMITS}
-        self._search = by_name("search", SEARCHES, own.pop("type"))(**own)
+        self._search, limits = search_of(search)
+        self._most = limits["max_source_length"]  # the only one that says something of points
 
     def served(self, task: str) -> Served:
         """The whole export; ``task`` is the name of the task that it is for."""

@@ -9,14 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag
 
 from models.metrics import METRICS
-from models.settings.attention import (
-    AdditiveScore,
-    ConcatScore,
-    CosineScore,
-    DotScore,
-    GeneralScore,
-    ScaledDotScore,
-)
+from models.settings.attention import AdditiveScore, Matching
 from models.settings.base import Positive, Problem, Section, by_type, name_or_mapping
 from models.settings.encoders import RecurrentEncoder
 from models.settings.layers import Rate, Transformer
@@ -28,16 +21,7 @@ FEATURES = (
 )
 
 # Where points stand in a row says nothing, so the score ``location`` is not among them.
-Score = Annotated[
-    Annotated[DotScore, Tag("dot")]
-    | Annotated[ScaledDotScore, Tag("scaled_dot")]
-    | Annotated[GeneralScore, Tag("general")]
-    | Annotated[AdditiveScore, Tag("additive")]
-    | Annotated[ConcatScore, Tag("concat")]
-    | Annotated[CosineScore, Tag("cosine")],
-    by_type("additive"),
-    name_or_mapping,
-]
+Score = Annotated[Matching, by_type("additive"), name_or_mapping]
 
 
 class SetEncoder(Transformer):

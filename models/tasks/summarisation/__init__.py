@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from models.settings.search import BeamSearch, Search
 from models.settings.text_to_text import Model, problems
 from models.tasks.description import Description
 from models.tasks.features import Feature
+
+# A summary has few pieces for each of its source.
+_LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
 
 DESCRIPTION = Description(
     name="summarisation",
@@ -14,10 +19,10 @@ DESCRIPTION = Description(
     model=Model,
     example_files="train.jsonl.gz",
     metrics=("rouge_l", "rouge_1", "rouge_2"),
-    # A summary has few pieces for each of its source, and says nothing twice.
-    search=(Search, BeamSearch(max_length_factor=0.25, max_length_offset=20, no_repeat_ngram=3)),
+    search=(Search, BeamSearch(no_repeat_ngram=3, **_LIMITS)),
     defaults={
         "tokenizer": {"shared": True},
+        "search": _LIMITS,
         "training": {"max_length": 400, "batch_tokens": 8192},
         "evaluation": {"length_buckets": (100, 200, 300)},
     },

@@ -1,4 +1,4 @@
-"""The features of several tasks as the ``data`` section has them, and small images."""
+"""The features of several tasks as the ``data`` section has them, rows read, and small images."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from components.corpus_gen.formats import Options, read
+from components.corpus_gen.problems import Broken, Problems
+from components.corpus_gen.sources import Group
 from models import tasks
 from models.tasks.features import Feature
 
@@ -61,3 +66,17 @@ GIF = bytes.fromhex(
 def lines(*rows: Sequence[Any]) -> str:
     """Rows as the text of a table."""
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def rows_of(group: Group, **section: Any) -> tuple[list[tuple[Any, ...]], Problems]:
+    """The rows of a group of files, each behind its line, and what was wrong with others."""
+    problems = Problems()
+    options = Options.of({"features": TRANSLATION, **section})
+    return [(line, *values) for line, values in read(group, options, problems)], problems
+
+
+def refusal(group: Group, **section: Any) -> Broken:
+    """Why a group of files cannot be read."""
+    with pytest.raises(Broken) as caught:
+        rows_of(group, **section)
+    return caught.value

@@ -6,30 +6,18 @@ import pytest
 
 from components.corpus_gen.formats import Options, read
 from components.corpus_gen.images import Images
-from components.corpus_gen.problems import Broken, Problems
+from components.corpus_gen.problems import Problems
 from components.corpus_gen.sources import Group
 from tests.components.corpus_gen.corpora import (
     CAPTIONED,
     POINTED,
     SCORED,
     SUMMARISED,
-    TRANSLATION,
     lines,
     picture,
+    refusal,
+    rows_of,
 )
-
-
-def rows_of(group, **section):
-    problems = Problems()
-    options = Options.of({"features": TRANSLATION, **section})
-    rows = [(line, *values) for line, values in read(group, options, problems)]
-    return rows, problems
-
-
-def refusal(group, **section) -> Broken:
-    with pytest.raises(Broken) as caught:
-        rows_of(group, **section)
-    return caught.value
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from models.penalties import PENALTIES
 from models.search import SEARCHES
 from models.settings import attention, decoders, encoders, search
 from models.similarity import COMPARISONS
-from models.tasks.served_text import ServedText
+from models.tasks.found import LIMITS
 from models.tasks.similarity import settings as similarity
 from pipeline.config.annotations import models_in, type_of
 from pipeline.config.training import Penalties
@@ -59,7 +59,7 @@ def test_attention_takes_every_option(union: object, registry: dict[str, type]) 
 
 @pytest.mark.parametrize("section", models_in(search.Search))
 def test_search_takes_every_option(section: type) -> None:
-    limits = set(ServedText.LIMITS)
+    limits = set(LIMITS)
     SEARCHES[str(type_of(section))](**section().model_dump(exclude={"type", *limits}))
 
 

@@ -1,15 +1,13 @@
 """What a task decodes while training, as text."""
 
-import io
-
 import pytest
-import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
 from models import tasks
 from models.search import GreedySearch, Hypotheses
 from models.vocabulary import EOS
+from tests.models.tasks.tokenizers import trained
 
 SOURCES = ["a cat sat", "the dog ran", "a"]
 TARGETS = ["a mat", "the dog ran far away from home", "home"]
@@ -36,19 +34,8 @@ class Echo(tf.Module):
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*SOURCES, *TARGETS] * 20),
-        model_writer=model,
-        vocab_size=40,
-        pad_id=0,
-        unk_id=1,
-        bos_id=2,
-        eos_id=3,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return text.SentencepieceTokenizer(model.getvalue(), out_type=tf.int32)
+    model = trained([*SOURCES, *TARGETS], vocab_size=40)
+    return text.SentencepieceTokenizer(model, out_type=tf.int32)
 
 
 def batch(tokenizer, texts):

@@ -8,6 +8,7 @@ import tensorflow as tf
 from components.trainer.export import export, read_tokenizers
 from models import tasks
 from models.settings.search import BeamSearch
+from models.tasks.found import LIMITS
 from models.tasks.served_text import ServedText
 from serving.ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -238,4 +239,4 @@ def test_impossible_settings_are_refused(in_memory, settings, message):
 
 def test_the_defaults_are_the_configurations():
     defaults = BeamSearch().model_dump()
-    assert {name: defaults[name] for name in ServedText.LIMITS} == dict(ServedText.LIMITS)
+    assert {name: defaults[name] for name in LIMITS} == dict(LIMITS)

@@ -5,6 +5,8 @@ import tensorflow as tf
 
 from components.trainer.export import read_tokenizers
 from models import tasks
+from models.settings.text_to_text import Model
+from pipeline.config.training import Training
 from tests.models.tasks.tokenizers import write_tokenizers
 
 
@@ -31,3 +33,21 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
 def test_an_unknown_task_is_refused():
     with pytest.raises(ValueError, match=r"translashun.*Choices: .*translation"):
         tasks.get("translashun")
+
+
+@pytest.mark.parametrize(
+    ("pretrained", "tied", "scaled"),
+    [
+        (None, "none", (True, True)),
+        ({"source": "v.txt", "target": None}, "none", (False, True)),
+        ({"source": None, "target": "v.txt"}, "none", (True, False)),
+        ({"source": "v.txt", "target": None}, "all", (True, True)),
+    ],
+)
+def test_only_a_side_with_vectors_of_others_is_not_scaled(pretrained, tied, scaled):
+    """Random vectors that are not would be too small to learn from."""
+    sections = {"encoder": {"units": 4}, "decoder": {"type": "luong", "units": 8}}
+    settings = Model(embedding=8, pretrained=pretrained, tie_embeddings=tied, **sections)
+    pieces = {"source": 9, "target": 9}
+    model = tasks.get("translation").build(settings.model_dump(), Training().model_dump(), pieces)
+    assert (model.encoder.embedding.scale, model.decoder.embedding.scale) == scaled

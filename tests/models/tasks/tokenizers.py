@@ -10,19 +10,24 @@ LINES = {
 }
 
 
+def trained(lines, **settings):
+    """A SentencePiece model of next to nothing, as its trainer would leave it."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines * 20),
+        model_writer=model,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **settings,
+    )
+    return model.getvalue()
+
+
 def write_tokenizers(folder):
     """As the tokenizer's trainer leaves them: ``source.model`` and ``target.model``."""
     for side, (lines, pieces) in LINES.items():
-        model = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines * 20),
-            model_writer=model,
-            vocab_size=pieces,
-            pad_id=0,
-            unk_id=1,
-            bos_id=2,
-            eos_id=3,
-            hard_vocab_limit=False,
-            minloglevel=2,
-        )
-        (folder / f"{side}.model").write_bytes(model.getvalue())
+        (folder / f"{side}.model").write_bytes(trained(lines, vocab_size=pieces))

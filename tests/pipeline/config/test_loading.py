@@ -155,3 +155,21 @@ def test_needs_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "search", "limits"),
+    [
+        ("captioning", "a.tsv", "{type: greedy}", (0.0, 30)),
+        ("summarisation", "a.jsonl", "{beam_size: 8}", (0.25, 20)),
+        ("summarisation", "a.jsonl", "{type: sampling, max_length_offset: 5}", (0.25, 5)),
+        ("translation", "a.tsv", "{type: greedy}", (2.0, 10)),
+    ],
+)
+def test_a_search_given_in_part_keeps_the_limits_of_its_task(
+    task: str, train: str, search: str, limits: tuple[float, int], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"name: x\ntask: {task}\ndata: {{train: {train}}}\nsearch: {search}\n")
+    found = load(path, home=tmp_path).search
+    assert (found.max_length_factor, found.max_length_offset) == limits

@@ -1,11 +1,8 @@
 """Images with captions: what is trained on, what is served, what answers while training."""
 
-import io
-
 import keras
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
@@ -16,6 +13,7 @@ from models.tasks.captioning.settings import Model
 from models.vocabulary import EOS
 from pipeline.config.training import Training
 from serving.ops import core_ops, unsupported, used_ops
+from tests.models.tasks.tokenizers import trained
 
 TASK = tasks.get("captioning")
 RANDOM = np.random.default_rng(0)
@@ -37,21 +35,8 @@ SEARCH = {
 @pytest.fixture
 def tokenizer():
     keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a red circle", "a blue square"] * 9),
-        model_writer=model,
-        vocab_size=30,
-        pad_id=0,
-        unk_id=1,
-        bos_id=2,
-        eos_id=3,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return text.SentencepieceTokenizer(
-        model.getvalue(), out_type=tf.int32, name="caption_tokenizer"
-    )
+    model = trained(["a red circle", "a blue square"], vocab_size=30)
+    return text.SentencepieceTokenizer(model, out_type=tf.int32, name="caption_tokenizer")
 
 
 def section(**changes):

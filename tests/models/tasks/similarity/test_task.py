@@ -1,11 +1,8 @@
 """Pairs of sentences: what is trained on, what is served, what answers while training."""
 
-import io
-
 import keras
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
@@ -14,6 +11,7 @@ from models.tasks.similarity.settings import Model
 from models.tasks.similarity.words import ids_of, words_of
 from models.vocabulary import UNK
 from pipeline.config.training import Training
+from tests.models.tasks.tokenizers import trained
 
 FIRST = ["a cat sat on the mat", "the dog ran", "the zebra ran away", ""]
 SECOND = ["the cat sat", "a dog ran far away from home", "a zebra", "a cat"]
@@ -23,20 +21,9 @@ TASK = tasks.get("similarity")
 @pytest.fixture
 def tokenizer():
     keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a cat sat on the mat", "the dog ran far away from home"] * 9),
-        model_writer=model,
-        model_type="word",
-        vocab_size=40,
-        pad_id=0,
-        unk_id=1,
-        bos_id=2,
-        eos_id=3,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return text.SentencepieceTokenizer(model.getvalue(), out_type=tf.int32, name="first_tokenizer")
+    lines = ["a cat sat on the mat", "the dog ran far away from home"]
+    model = trained(lines, model_type="word", vocab_size=40)
+    return text.SentencepieceTokenizer(model, out_type=tf.int32, name="first_tokenizer")
 
 
 def section(**changes):

@@ -83,7 +83,8 @@ def _typed(value: Any, kind: str, data: Mapping[str, Any]) -> str:
         from components.corpus_gen.images import Images
 
         return Images(data).place(value)
-    return json.dumps(value) if kind == "points" else value
+    # The sentences of a text may stand on lines of their own; one types them on one.
+    return json.dumps(value) if kind == "points" else " ".join(value.split("\n"))
 
 
 def _is_one_line(text: str) -> bool:

@@ -100,10 +100,15 @@ def _model(state: Progress) -> dict[str, Any]:
 def _scores(state: Progress) -> list[dict[str, Any]]:
     """The metrics; one that is undefined has no value, for JSON has none that is no number."""
     content = _json(state, "Evaluator", "evaluation", "metrics.json")
-    return [
+    found = [
         {**metric, "value": metric["value"] if math.isfinite(metric["value"]) else None}
         for metric in content.get("metrics", {}).values()
     ]
+    if baseline := content.get("baseline"):
+        for metric in found:
+            value = baseline["metrics"][metric["name"]]["value"]
+            metric["baseline"] = {"label": baseline["label"], "value": value}
+    return found
 
 
 def _pushed(state: Progress) -> dict[str, Any]:
@@ -198,6 +203,8 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         digits = 2 if score.get("scale", 100.0) >= 10 else 4
         label = score.get("label", score["name"])
         value = "undefined" if score["value"] is None else f"{score['value']:.{digits}f}"
+        if beside := score.get("baseline"):
+            value += f" ({beside['label']}: {beside['value']:.{digits}f})"
         text = f"{label} {value}  {score.get('signature', '')}".rstrip()
         yield "" if index else "scores", text
     if "blessing" in summary:

@@ -142,7 +142,8 @@ def _text(feature: Feature, name: str, cell: Any) -> Value:
     for number, item in enumerate(cell, 1):
         if not isinstance(item, str):
             raise Wrong(f"item {number} of {name!r} is not a string")
-    return (cell or None) if feature.several else " ".join(filter(None, cell))
+    # Several texts where one is wanted are its parts, such as sentences: they stay apart.
+    return (cell or None) if feature.several else "\n".join(filter(None, cell))
 
 
 def _path(feature: Feature, name: str, cell: Any) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from components import predictions
 from models.metrics import Rows
+from models.metrics.baselines import BASELINES
 
 HYPOTHESES = "hypotheses.txt"
 REFERENCES = "references.txt"
@@ -34,6 +36,14 @@ def answered(path: Path, contract: Mapping[str, Any], looks: bool = False) -> Ro
         references = [[one_line(text) for text in row] for row in references]
     columns = {name: values for name, values in table.items() if name not in predictions.OWN}
     return Rows(hypotheses, references, columns)
+
+
+def baseline(rows: Rows, contract: Mapping[str, Any], name: str) -> Rows:
+    """The same rows, answered by one of `BASELINES` from the first text that the model is given."""
+    source = next(entry["name"] for entry in contract["inputs"] if entry["kind"] == "text")
+    answer = BASELINES[name].answer
+    answers = [one_line(answer(text)) for text in rows.columns[source]]
+    return dataclasses.replace(rows, hypotheses=answers)
 
 
 def text_files(rows: Rows) -> dict[str, list[str]]:

@@ -15,10 +15,11 @@ from components import events, predictions
 from components.errors import UserError
 from components.evaluator import blessing as rules
 from components.evaluator import scoring
-from components.evaluator.answers import answered, text_files
+from components.evaluator.answers import answered, baseline, text_files
 from components.files import atomic_write
 from models import metrics
 from models.metrics import Metric
+from models.metrics.baselines import BASELINES
 
 NODE = "Evaluator"
 METRICS = "metrics.json"
@@ -52,11 +53,13 @@ class EvaluatorExecutor(BaseExecutor):
                 remedy="Give `data.test` more rows, or raise `data.split.test`.",
             )
         models = {"candidate": candidate}
+        if config.get("baseline"):
+            models["baseline"] = baseline(candidate, contract, config["baseline"])
         if summary["production"]:
             models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
 
         scores = {model: scoring.score(names, rows, config) for model, rows in models.items()}
-        _write_json(evaluation / METRICS, _metrics(summary, scores))
+        _write_json(evaluation / METRICS, _metrics(summary, scores, config))
         if contract["size"]:
             lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
             buckets = scoring.by_length(names, lengths, models, config)
@@ -89,7 +92,9 @@ def _decide(
     return rules.bless(verdicts)
 
 
-def _metrics(summary: dict[str, Any], scores: dict[str, dict[str, Metric]]) -> dict[str, Any]:
+def _metrics(
+    summary: dict[str, Any], scores: dict[str, dict[str, Metric]], config: dict[str, Any]
+) -> dict[str, Any]:
     def plain(model: str) -> dict[str, Any]:
         return {name: metric.to_dict() for name, metric in scores[model].items()}
 
@@ -100,7 +105,16 @@ def _metrics(summary: dict[str, Any], scores: dict[str, dict[str, Metric]]) -> d
             "path": summary["production"],
             "metrics": plain("production"),
         }
-    return {"rows": summary["rows"], "metrics": plain("candidate"), "production": production}
+    beside = None
+    if "baseline" in scores:
+        label = BASELINES[config["baseline"]].label
+        beside = {"name": config["baseline"], "label": label, "metrics": plain("baseline")}
+    return {
+        "rows": summary["rows"],
+        "metrics": plain("candidate"),
+        "production": production,
+        "baseline": beside,
+    }
 
 
 def _mark(blessing: Artifact, blessed: bool) -> None:

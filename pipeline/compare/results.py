@@ -29,9 +29,17 @@ _SECTIONS = ("task", "data", "tokenizer", "model", "training", "search", "evalua
 
 def gather(comparison: Comparison, workspace: Workspace) -> dict[str, Any]:
     """Everything about a comparison as plain JSON values, read from the pipelines' own files."""
+    models = [look(member, workspace) for member in comparison.members]
+    baselines = {
+        entry["baseline"]["label"]: entry["baseline"] for entry in models if "baseline" in entry
+    }
     return {
         "name": comparison.name,
-        "models": [look(member, workspace) for member in comparison.members],
+        "models": models,
+        "baselines": [
+            {"label": label, "state": FINISHED, "metrics": found["metrics"]}
+            for label, found in baselines.items()
+        ],
     }
 
 
@@ -128,6 +136,7 @@ def _figures(state: Progress) -> dict[str, Any]:
         "ended_by": training.get("finished"),
         "perplexity": _perplexity(training),
         "metrics": scores.get("metrics"),
+        "baseline": scores.get("baseline"),
         "test_rows": scores.get("rows"),
         "sentences_per_second": decoding.get("sentences_per_second"),
         "decode_batch_size": decoding.get("batch_size"),

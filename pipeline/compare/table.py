@@ -25,7 +25,7 @@ def markdown(content: Mapping[str, Any], command: str) -> str:
     columns = _columns(models)
     lines = [f"# {content['name']}", "", "```sh", command, "```", ""]
     lines += [_row(["model", *columns]), _row(["---", *["---:"] * len(columns)])]
-    for cells in _cells(models, columns):
+    for cells in _cells(_rows(content), columns):
         lines.append(_row(cells))
     return "\n".join([*lines, "", *(f"- {note}" for note in notes(models)), ""])
 
@@ -36,7 +36,7 @@ def lines(content: Mapping[str, Any]) -> list[Text]:
 
     models = content["models"]
     made = _columns(models)
-    rows = [["model", *made], *_cells(models, made)]
+    rows = [["model", *made], *_cells(_rows(content), made)]
     widths = [max(len(row[i].strip("*")) for row in rows) for i in range(len(rows[0]))]
     found = []
     for number, row in enumerate(rows):
@@ -97,6 +97,11 @@ def _signatures(done: Sequence[Entry]) -> list[tuple[str, str]]:
         for metric in model["metrics"].values():
             found[(metric.get("label", metric["name"]), metric.get("signature", ""))] = None
     return list(found)
+
+
+def _rows(content: Mapping[str, Any]) -> list[Entry]:
+    """All models, and below them what answers without one."""
+    return [*content["models"], *content.get("baselines", [])]
 
 
 def _columns(models: Sequence[Entry]) -> dict[str, tuple[Callable[[Entry], Any], str, int]]:

@@ -152,6 +152,10 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         if (low is not None and floor < low) or (high is not None and floor > high):
             to = f"is at least {low:g}" if high is None else f"goes from {low:g} to {high:g}"
             yield Problem(path, f"{metric} {to}; {floor:g} was given")
+    texts = [f for f in config.features if f.role == "input" and f.kind == "text"]
+    if evaluation.baseline is not None and (not texts or config.description.answers != "text"):
+        message = f"{evaluation.baseline} answers a text with a text, which this task does not; "
+        yield Problem(("evaluation", "baseline"), f"{message}use null")
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
     production = evaluation.production

@@ -32,6 +32,11 @@ class Evaluation(Section):
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = Field(
         default="13a", description="sacreBLEU's tokenization for BLEU; zh for Chinese targets."
     )
+    baseline: Literal["lead_1", "lead_3", "copy"] | None = Field(
+        default=None,
+        description="What needs no model is measured beside it: lead_1 and lead_3 answer with the "
+        "first sentences of the input, copy with the whole of it.",
+    )
     lowercase: bool = Field(default=False, description="Whether the metrics ignore case.")
     length_buckets: Listed[Positive] = Field(
         default=(10, 20, 30),

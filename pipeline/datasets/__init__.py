@@ -15,6 +15,7 @@ from components.errors import UserError
 from pipeline.datasets.summary import Progress, Summary
 
 GENERATORS = {
+    "copying": "pipeline.datasets.copying:generate",
     "hull": "pipeline.datasets.points:hull",
     "quickstart": "pipeline.datasets.quickstart:generate",
     "scenes": "pipeline.datasets.scenes:generate",

@@ -31,8 +31,13 @@ def texts(folder, sources):
 
 
 def test_long_and_empty_texts_are_passed_over(tmp_path):
-    found = examples(texts(tmp_path, ["", "a" * 200, "two\nlines", " ", "good"]), {})
+    found = examples(texts(tmp_path, ["", "a" * 200, "two\u2028lines", " ", "good"]), {})
     assert found == [{"inputs": {"source": "good"}, "hypothesis": "h", "references": ["r"]}]
+
+
+def test_the_sentences_of_a_text_stand_on_one_line(tmp_path):
+    (found,) = examples(texts(tmp_path, ["One.\nTwo."]), {})
+    assert found["inputs"] == {"source": "One. Two."}
 
 
 def test_where_all_are_long_the_shortest_are_taken(tmp_path):

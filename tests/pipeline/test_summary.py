@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -117,6 +118,18 @@ def test_table_shows_scores_blessing_examples_and_commands(tmp_path, events):
         'next  regard predict tiny "source 1"',
     ):
         assert part in text
+
+
+def test_a_baseline_stands_beside_the_score(tmp_path, events):
+    found = next(event for event in events if event.get("node") == "Evaluator")
+    path = Path(found["outputs"]["evaluation"]) / "metrics.json"
+    content = json.loads(path.read_text())
+    values = {"bleu": {"value": 12.3456}, "exact_match": {"value": 0.25}}
+    path.write_text(json.dumps({**content, "baseline": {"label": "lead-1", "metrics": values}}))
+    console = Console(file=io.StringIO(), width=100)
+    summary.show(summary.summarise(*_run(tmp_path, events)), console)
+    assert "BLEU 33.13 (lead-1: 12.35)  nrefs:1" in console.file.getvalue()
+    assert "exact match 0.9812 (lead-1: 0.2500)" in console.file.getvalue()
 
 
 def test_cached_nodes_have_the_warnings_of_the_run_that_made_them(tmp_path, events):

@@ -52,7 +52,7 @@ def test_the_text_of_a_cell_becomes_a_value(feature, cell, expected):
 @pytest.mark.parametrize(
     ("feature", "cell", "expected"),
     [
-        (Feature("a", "text"), ["One.", "", "Two."], "One. Two."),
+        (Feature("a", "text"), ["One.", "", "Two."], "One.\nTwo."),
         (Feature("a", "text"), [], ""),
         (CAPTIONS, "a dog", ["a dog"]),
         (CAPTIONS, ["a dog", "a cat"], ["a dog", "a cat"]),

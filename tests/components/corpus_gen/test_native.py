@@ -134,7 +134,7 @@ def test_jsonl_lists_of_texts(single):
     group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     found, problems = rows_of(group, features=SUMMARISED, bad_rows="skip")
     assert found == [
-        (1, "One. Two.", ["a", "b"], "x"),
+        (1, "One.\nTwo.", ["a", "b"], "x"),
         (2, "One.", ["a"], None),  # the same text again: here nothing is joined
         (3, "One.", ["c"], None),
         (4, "", [""], None),

@@ -154,6 +154,20 @@ def test_by_length(folder, tmp_path):
     assert "production" not in buckets[0]
 
 
+def test_a_baseline_is_measured_beside_the_model(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, ["x", "b.", "c"], ["A. Z z.", "B b. C.", "c"])
+    summary(folder, 3)
+    config = {**CONFIG, "metrics": ["exact_match"], "baseline": "lead_1", "production": None}
+    evaluation, blessing = run(tmp_path, config)
+    metrics = read(evaluation / "metrics.json")
+    assert (metrics["baseline"]["name"], metrics["baseline"]["label"]) == ("lead_1", "lead-1")
+    # The sources are the references here: only the last is a single sentence.
+    assert metrics["baseline"]["metrics"]["exact_match"]["value"] == 1 / 3
+    buckets = read(evaluation / "by_length.json")["buckets"]
+    assert [bucket["baseline"] for bucket in buckets] == [{"exact_match": 1 / 3}]
+    assert "baseline" not in str(read(Path(blessing.uri) / "blessing.json"))
+
+
 def test_floors_bring_their_metric_along(folder, tmp_path):
     table(folder, predictions.CANDIDATE, GOOD)
     summary(folder, 4)

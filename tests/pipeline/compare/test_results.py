@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import lock, runs
 from pipeline.commands.run import resolved_yaml
-from pipeline.compare import matrix, results
+from pipeline.compare import matrix, results, table
 from pipeline.workspace import Workspace
 
 
@@ -79,6 +79,21 @@ def test_a_finished_model_has_its_figures(tmp_path, workspace):
     assert entry["by_length"] == [{"from": 0, "to": None}]
     assert entry["side_by_side"] == 2
     assert results.is_finished(member, workspace)
+
+
+def test_what_needs_no_model_stands_below_the_models(tmp_path, workspace):
+    compared = comparison(tmp_path, workspace)
+    assert results.gather(compared, workspace)["baselines"] == []
+    happened = artifacts(tmp_path / "x")
+    metrics = {"bleu": {"name": "bleu", "label": "BLEU", "value": 3.0}}
+    content = json.loads((tmp_path / "x" / "metrics.json").read_text())
+    content["baseline"] = {"name": "lead_1", "label": "lead-1", "metrics": metrics}
+    (tmp_path / "x" / "metrics.json").write_text(json.dumps(content))
+    ran(workspace, compared.members[0], runs.SUCCEEDED, happened, nodes={"Trainer": "done"})
+    found = results.gather(compared, workspace)
+    assert found["baselines"] == [{"label": "lead-1", "state": "finished", "metrics": metrics}]
+    last = table.markdown(found, "x").splitlines()[-5:]
+    assert any(line.startswith("| lead-1 | – | – ") and "| 3.00 |" in line for line in last)
 
 
 def test_what_the_cache_gives_again_keeps_how_it_was_made(tmp_path, workspace):

@@ -148,6 +148,13 @@ def test_other_sections(name: str, tmp_path: Path) -> None:
     compare(problems_of(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n"), expected)
 
 
+@pytest.mark.parametrize("task", ["similarity", "captioning"])
+def test_a_baseline_has_to_read_and_write_texts(task: str, tmp_path: Path) -> None:
+    text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\nevaluation: {{baseline: lead_1}}\n"
+    found = problems_of(tmp_path, text)
+    compare(found, ["4: evaluation.baseline: lead_1 answers a text with a text"])
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,0 +1,109 @@
+"""Generated news of people whom nobody has heard of: a summary of it has to copy their names.
+
+A name is made of syllables at random and is in one row alone, so what a model has learnt of other
+names helps it with none of those in the test split.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from components.errors import UserError
+from components.files import atomic_write
+from pipeline.datasets.summary import Progress, Summary, disk_errors
+
+NAME = "copying"
+SHARES = {"test": 0.1, "eval": 0.05}
+# With three or four syllables a name, hundreds of millions of names.
+ONSETS = "b br ch d dr f fl g gr h j k kr l m n p pl qu r s sk st t tr v vl w y z zh"
+VOWELS = "a e i o u ai au ea ei ia ie io oa oo ou y"
+CODAS = "- - - - b d f g k l ld m n nd ng nt p r rk rn s sh st t th x z"
+SYLLABLES = (3, 4)
+
+VERBS = ("met", "thanked", "warned", "praised", "followed", "paid", "invited", "accused")
+PLACES = ("at the harbour", "in the old library", "near the station", "after the concert",
+          "before the vote", "on the bridge", "at the market", "outside the court")  # fmt: skip
+ASIDES = ("closed a shop", "lost a suitcase", "painted a fence", "missed the train",
+          "sold three boats", "wrote a letter", "cooked for a friend", "fed the swans")  # fmt: skip
+# Each tells who did what to whom, and of one who is not to be mentioned.
+SENTENCES = (
+    "{place} {subject} {verb} {object}, while {other} {aside}.",
+    "{other} {aside}. {place} {object} was {verb} by {subject}.",
+    "{subject}, who knew {other} well, {verb} {object} {place}.",
+    "{object} was {verb} {place} by {subject}, and {other} {aside}.",
+    "it was {object} whom {subject} {verb} {place}, said {other}.",
+    "{subject} {aside} and {verb} {object} {place}. {other} did not come.",
+)
+
+
+def generate(
+    directory: str | Path, rows: int = 10_000, seed: int = 17, progress: Progress | None = None
+) -> Summary:
+    """Writes for each split ``<split>.jsonl.gz``: ``source`` and ``target``, who did what to whom.
+
+    Args:
+        directory: made if absent; files of an earlier call are replaced.
+        rows: of all splits together; a tenth goes to test and a twentieth to eval.
+        seed: the same seed gives the same rows.
+        progress: told the share done.
+
+    Raises:
+        UserError: too few rows, or the directory cannot be written.
+    """
+    directory = Path(directory)
+    if rows < 20:
+        raise UserError(f"{rows} rows are too few", remedy="Ask for 20 or more.")
+    rng = random.Random(seed)
+    names = _names(rng)
+    counts = {split: int(rows * share) for split, share in SHARES.items()}
+    counts = {"train": rows - sum(counts.values()), **counts}
+    content: dict[str, bytes | str] = {}
+    for done, (split, count) in enumerate(counts.items()):
+        lines = (json.dumps(_row(rng, names)) + "\n" for _ in range(count))
+        content[f"{split}.jsonl.gz"] = gzip.compress("".join(lines).encode(), mtime=0)
+        if progress:
+            progress(f"{count:,} rows of {split}", (done + 1) / len(counts))
+    about = {"name": NAME, "seed": seed, "rows": counts}
+    content[f"{NAME}.json"] = json.dumps(about, indent=2) + "\n"
+    with disk_errors(directory):
+        for name, data in content.items():
+            atomic_write(directory / name, data)
+    return Summary(
+        name=NAME,
+        directory=directory,
+        files=tuple(directory / name for name in content),
+        rows=counts,
+        made=len(content),
+    )
+
+
+def _row(rng: random.Random, names: Iterator[str]) -> dict[str, str]:
+    subject, thing, other = next(names), next(names), next(names)
+    verb = rng.choice(VERBS)
+    source = rng.choice(SENTENCES).format(
+        subject=subject,
+        object=thing,
+        other=other,
+        verb=verb,
+        place=rng.choice(PLACES),
+        aside=rng.choice(ASIDES),
+    )
+    source = ". ".join(sentence[0].upper() + sentence[1:] for sentence in source.split(". "))
+    return {"source": source, "target": f"{subject} {verb} {thing}."}
+
+
+def _names(rng: random.Random) -> Iterator[str]:
+    """Names without end, each another one."""
+    onsets, vowels, codas = (parts.split() for parts in (ONSETS, VOWELS, CODAS))
+    seen: set[str] = set()
+    while True:
+        count = rng.randint(*SYLLABLES)
+        name = "".join(rng.choice(onsets) + rng.choice(vowels) for _ in range(count))
+        name = (name + rng.choice(codas).strip("-")).capitalize()
+        if name not in seen:
+            seen.add(name)
+            yield name

@@ -22,6 +22,7 @@ class ServedText(tf.Module):
         source_tokenizer: the tokenizer of the source side (``tensorflow_text``).
         target_tokenizer: that of the target side.
         search: the YAML's section ``search`` (see ``search_of``).
+        answer: what the output with the answer is called, one and several.
 
     Raises:
         ValueError: there is no such search, or no such way to treat long sources.
@@ -33,6 +34,7 @@ class ServedText(tf.Module):
         source_tokenizer: Any,
         target_tokenizer: Any,
         search: Mapping[str, Any],
+        answer: tuple[str, str],
     ):
         super().__init__(name="served_text")
         self._model = model
@@ -41,14 +43,15 @@ class ServedText(tf.Module):
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._search, self._limits = search_of(search)
+        self._answer, self._answers = answer
 
     def served(self, task: str) -> Served:
         """The whole export; ``task`` is the name of the task that it is for."""
-        answer: dict[str, list[str | None]] = {"translation": [], "score": []}
+        told: dict[str, list[str | None]] = {self._answer: [], "score": []}
         outputs = {
-            "serving_default": answer,
+            "serving_default": told,
             "align": {
-                **answer,
+                **told,
                 "source_pieces": ["source_length"],
                 "source_length": [],
                 "source_cut": [],
@@ -56,13 +59,13 @@ class ServedText(tf.Module):
                 "target_length": [],
                 "alignment": ["target_length", "source_length"],
             },
-            "n_best": {"translations": [None], "log_probabilities": [None], "scores": [None]},
+            "n_best": {self._answers: [None], "log_probabilities": [None], "scores": [None]},
         }
         signatures = self.signatures()
         contract = {
             "task": task,
             "inputs": [{"name": "source", "kind": "text"}],
-            "answer": "translation",
+            "answer": self._answer,
             "answer_kind": "text",
             "score": "score",
             "detail": "align",
@@ -76,7 +79,7 @@ class ServedText(tf.Module):
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
         """What the exported model can be asked; ``n_best`` only where there is more than one."""
-        found = {"serving_default": self.translate, "align": self.align}
+        found = {"serving_default": self.answer, "align": self.align}
         if self._search.hypotheses > 1:
             # Made here: a method with a signature would be exported wherever the module is.
             specs = [tf.TensorSpec([None], tf.string, name="source")]
@@ -84,17 +87,17 @@ class ServedText(tf.Module):
         return found
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
-    def translate(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Texts ``[batch]`` → ``translation`` ``[batch]`` and ``score`` ``[batch]``.
+    def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Texts ``[batch]`` → the answers ``[batch]`` and ``score`` ``[batch]``.
 
-        The score is the natural logarithm of the probability of the translation.
+        The score is the natural logarithm of the probability of the answer.
         """
         source_ids, _ = self._source_ids(source)
-        return best(self.target_tokenizer, self._find(source, source_ids), "translation")
+        return best(self.target_tokenizer, self._find(source, source_ids), self._answer)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
-        """As ``translate``, with the pieces of both sides and where the model looked.
+        """As ``answer``, with the pieces of both sides and where the model looked.
 
         ``alignment`` is ``[batch, target, source]``; row t of an example has its weight on the
         first ``source_length`` columns, and rows from ``target_length`` on are padding. Both
@@ -106,7 +109,7 @@ class ServedText(tf.Module):
         target_ids = found.ids[:, 0]
         _, alignment = self._model.teacher_force(source_ids, target_ids)
         return {
-            **best(self.target_tokenizer, found, "translation"),
+            **best(self.target_tokenizer, found, self._answer),
             "source_pieces": self.source_tokenizer.id_to_string(source_ids),
             "source_length": _lengths(source_ids),
             "source_cut": cut,
@@ -119,12 +122,12 @@ class ServedText(tf.Module):
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts ``[batch]`` → what the search found, each ``[batch, n]``, the best first.
 
-        ``translations``, their ``log_probabilities``, and the ``scores`` by which they are
+        The answers, their ``log_probabilities``, and the ``scores`` by which they are
         ordered. Where there are fewer than n the rest is empty, with impossible scores.
         """
         source_ids, _ = self._source_ids(source)
         found = self._find(source, source_ids)
-        return n_best(self.target_tokenizer, found, "translations")
+        return n_best(self.target_tokenizer, found, self._answers)
 
     def _source_ids(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The pieces ``[batch, source]``, EOS behind, and how many were cut off, ``[batch]``."""

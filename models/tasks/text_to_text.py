@@ -21,7 +21,13 @@ from models.vocabulary import PAD
 
 
 class TextToText(Task):
-    """Sequence to sequence on text: the features ``source``, and one or more of ``target``."""
+    """Sequence to sequence on text: the features ``source``, and one or more of ``target``.
+
+    Attributes:
+        answer: what the exported model calls what it writes, one and several.
+    """
+
+    answer: tuple[str, str]
 
     def preprocess(
         self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
@@ -105,5 +111,6 @@ class TextToText(Task):
     def served(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Served:
-        module = ServedText(model, tokenizers["source"], tokenizers["target"], config["search"])
+        source, target = tokenizers["source"], tokenizers["target"]
+        module = ServedText(model, source, target, config["search"], self.answer)
         return module.served(self.description.name)

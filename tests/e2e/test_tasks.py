@@ -132,7 +132,7 @@ def test_from_files_to_an_answer(task, tmp_path):
 ANSWERS = {
     "similarity": "similarity",
     "captioning": "caption",
-    "summarisation": "translation",
+    "summarisation": "summary",
     "pointer": "positions",
 }
 # What is told of the rows that cannot be used.

@@ -10,6 +10,7 @@ class Translation(TextToText):
     """Pairs of texts: translation, normalisation, and whatever else is rewritten."""
 
     description = DESCRIPTION
+    answer = ("translation", "translations")
 
 
 TASK = Translation()

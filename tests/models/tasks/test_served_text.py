@@ -13,6 +13,7 @@ from models.tasks.served_text import ServedText
 from serving.ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
 
+ANSWER = ("translation", "translations")
 SENTENCES = ["a cat sat", "the dog ran far away", "", "a", "unseen ☃ words", "x " * 300]
 CONFIG = {
     "model": {
@@ -70,7 +71,7 @@ def loaded(folder, in_memory):
 @pytest.mark.parametrize("signature", ["serving_default", "align"])
 def test_exported_equals_in_memory(in_memory, loaded, signature):
     _, module, _ = in_memory
-    function = {"serving_default": module.translate, "align": module.align}[signature]
+    function = {"serving_default": module.answer, "align": module.align}[signature]
     expected = function(tf.constant(SENTENCES))
     found = loaded.signatures[signature](source=tf.constant(SENTENCES))
     assert set(found) == set(expected)
@@ -138,14 +139,23 @@ def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
     assert (found["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
 
 
-def make(in_memory, **settings):
+def make(in_memory, answer=ANSWER, **settings):
     model, _, tokenizers = in_memory
-    return ServedText(model, tokenizers["source"], tokenizers["target"], settings)
+    return ServedText(model, tokenizers["source"], tokenizers["target"], settings, answer)
+
+
+def test_a_task_names_its_answer(in_memory):
+    module = make(in_memory, ("summary", "summaries"), type="beam", beam_size=2)
+    made = module.served("summarisation")
+    assert made.contract["answer"] == "summary"
+    for name, function in made.signatures.items():
+        assert set(function(tf.constant(SENTENCES[:2]))) == set(made.contract["signatures"][name])
+    assert "summaries" in made.contract["signatures"]["n_best"]
 
 
 def test_long_sources_are_refused_where_that_is_asked_for(in_memory):
     module = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
-    for function in (module.translate, module.align):
+    for function in (module.answer, module.align):
         assert function(tf.constant(SENTENCES[:5]))["translation"].shape == (5,)
         message = "more than the 20 pieces of max_source_length"
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
@@ -167,7 +177,7 @@ def test_n_best(in_memory):
     assert set(signatures) == {"serving_default", "align", "n_best"}
     found = {name: value.numpy() for name, value in signatures["n_best"](SENTENCES[:5]).items()}
     assert {value.shape for value in found.values()} == {(5, 3)}
-    best = module.translate(tf.constant(SENTENCES[:5]))
+    best = module.answer(tf.constant(SENTENCES[:5]))
     assert found["translations"][:, 0].tolist() == best["translation"].numpy().tolist()
     np.testing.assert_allclose(found["log_probabilities"][:, 0], best["score"], atol=1e-5)
     assert (np.diff(found["scores"], axis=1) <= 0).all()

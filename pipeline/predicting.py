@@ -79,12 +79,11 @@ class Model:
             yield from self._model.ask(name, asked) if rows else []
         except saved_model.SourceRefused as error:
             if len(rows) == 1:
-                raise UserError(
-                    str(error),
-                    where=rows[0].shown,
-                    remedy="Shorten it, or train with another search.max_source_length or "
-                    "search.long_source: truncate.",
-                ) from None
+                remedy = "Shorten it, or train with another search.max_source_length or "
+                remedy += "search.long_source: truncate."
+                if error.too_short:
+                    remedy = "Give more points, or train with a smaller model.least."
+                raise UserError(str(error), where=rows[0].shown, remedy=remedy) from None
             for row in rows:
                 yield from self._asked(name, [row])
 

@@ -23,7 +23,7 @@ NEEDED = ("task", "inputs", "answer", "answer_kind", "score", "detail", "size", 
 # The type and the number of dimensions of an input, by its kind.
 _SPECS = {"text": ("string", 1), "image": ("string", 1), "points": ("float32", 3)}
 _LENGTH_SPEC = ("int32", 1)
-_REFUSED = re.compile(r"\[(an? \w+ has more than .*?\bmax_\w+)")
+_REFUSED = re.compile(r"\[(an? \w+ has (?:more|fewer) than .*?\b(?:max_\w+|model\.least))")
 
 
 class SavedModelError(Exception):
@@ -31,7 +31,12 @@ class SavedModelError(Exception):
 
 
 class SourceRefused(SavedModelError):
-    """An input is longer than the model takes, and it was exported to refuse such."""
+    """An input is longer or shorter than the model takes, and it was exported to refuse such."""
+
+    @property
+    def too_short(self) -> bool:
+        """Whether there was too little of it."""
+        return "fewer than" in str(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +137,7 @@ class ServedModel:
                 ``[n, 2]``.
 
         Raises:
-            SourceRefused: an input is too long.
+            SourceRefused: an input is too long, or too short.
             SavedModelError: the signature is not as it should be, or an output's first dimension
                 is not the batch.
         """

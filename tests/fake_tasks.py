@@ -61,6 +61,10 @@ class Matcher(tf.Module):
 class Sorter(tf.Module):
     """Points → their positions from left to right; each step looks at the point it names."""
 
+    def __init__(self, least: int = 0):
+        super().__init__(name="sorter")
+        self._least = least
+
     def contract(self) -> dict[str, Any]:
         answer: dict[str, Any] = {"order": ["order_length"], "order_length": [], "score": []}
         return {
@@ -84,7 +88,13 @@ class Sorter(tf.Module):
 
     def answer(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         width = tf.shape(points)[1]
-        real = tf.sequence_mask(points_length, width)
+        told = [
+            f"a row has fewer than the {self._least} points of model.least; all:",
+            points_length,
+        ]
+        enough = tf.debugging.Assert(tf.reduce_all(points_length >= self._least), told)
+        with tf.control_dependencies([enough]):
+            real = tf.sequence_mask(points_length, width)
         order = tf.argsort(tf.where(real, points[:, :, 0], points.dtype.max), stable=True)
         looks = tf.one_hot(order, width) * tf.cast(real, tf.float32)[:, :, None]
         score = -0.25 * tf.cast(points_length, tf.float32)

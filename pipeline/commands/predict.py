@@ -39,6 +39,15 @@ def predict(
         bool, typer.Option("--align", help="Show where the model looked, as a small table.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw where the model looked, as FILE.png, .svg or .pdf; of several rows each "
+            "into its own file.",
+            show_default=False,
+        ),
+    ] = None,
     registry: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The registry.", show_default="$REGARD_HOME/registry"),
@@ -55,12 +64,16 @@ def predict(
       regard predict translation < sentences.en > sentences.de
 
       regard predict similarity "A man plays a guitar." "Someone makes music."
+
+      regard predict captioning photo.jpg --picture looks.png
     """
     from components.registry import Registry
-    from pipeline import predicting
+    from pipeline import look_picture, predicting
     from pipeline.typed_rows import Reader
     from pipeline.workspace import Workspace
 
+    if picture is not None:
+        look_picture.check_path(picture)
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     given = [] if texts in (None, ["-"]) else list(texts or [])
     console = terminal.out()
@@ -68,15 +81,18 @@ def predict(
     ascii_only = not console.encoding.startswith("utf")
     with predicting.quiet() as out:
         loaded = predicting.Model(path)
-        if align and not as_json:
-            _refuse_pictures(loaded.contract)
+        if picture is not None or (align and not as_json):
+            _check_looks(loaded.contract, "--align" if picture is None else "--picture")
         reader = Reader(loaded.contract)
         if given:
             rows = predicting.batches(reader.arguments(given))
         else:
             # A file object of our own: the reading thread may sit in it when the process ends.
             rows = reader.lines(predicting.stream_batches(open(os.dup(0), "rb")))  # noqa: SIM115
-        for row, answer in loaded.answers(rows, align=align):
+        told = loaded.answers(rows, align=align or picture is not None)
+        for number, (row, answer) in enumerate(told, 1):
+            if picture is not None and answer is not None:
+                look_picture.write(row, answer, look_picture.numbered(picture, number))
             if as_json:
                 fields = predicting.as_dict(row, answer, loaded.contract)
                 text = json.dumps(fields, ensure_ascii=False)
@@ -88,19 +104,19 @@ def predict(
             out.flush()
 
 
-def _refuse_pictures(contract: Mapping[str, Any]) -> None:
-    """Raises a `UserError` where a table cannot show where the model looked."""
+def _check_looks(contract: Mapping[str, Any], option: str) -> None:
+    """Raises a `UserError` where a table or a picture cannot show where the model looked."""
     from components.errors import UserError
 
     looks = contract["looks"]
     if looks is None:
         raise UserError(
             "this model does not tell where it looked",
-            where="--align",
-            remedy="Leave it out, or add --json for all that the model tells.",
+            where=option,
+            remedy="Leave it out; --align --json gives all that the model tells.",
         )
     kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
-    if looks["columns"] in kinds:
+    if option == "--align" and looks["columns"] in kinds:
         kind = {"image": "an image"}.get(kinds[looks["columns"]], kinds[looks["columns"]])
         raise UserError(
             f"this model looks at {kind}, which a table of pieces cannot show",

@@ -117,8 +117,12 @@ def test_from_files_to_an_answer(task, tmp_path):
     assert (shell.home / "registry/tiny/1/assets.extra/contract.json").exists()
     (table,) = (shell.home / "pipelines/tiny/artifacts/Predictor").rglob("candidate.parquet")
     row = parquet.read_table(table).to_pylist()[0]
-    asked_again = shell.run("predict", "tiny", "--json", *asked(row, task, data))
+    picture = tmp_path / "looks.png"
+    asked_again = shell.run(
+        "predict", "tiny", "--json", "--picture", str(picture), *asked(row, task, data)
+    )
     assert asked_again.returncode == 0, asked_again.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
     (answer,) = [json.loads(line) for line in asked_again.stdout.splitlines()]
     (found,) = [value for name, value in answer.items() if name == ANSWERS[task]]
     if isinstance(found, float):

@@ -280,3 +280,15 @@ def test_a_refused_source_is_named_after_the_answers_before_it(tmp_path):
     with pytest.raises(UserError, match="more than the 100 pieces of max_source_length") as caught:
         next(answers)
     assert caught.value.where == "x" * 59 + "…"
+    assert "Shorten it" in caught.value.remedy
+
+
+def test_too_few_points_are_told_with_what_to_do(tmp_path):
+    loaded = predicting.Model(fake_models.save(fake_tasks.Sorter(least=3), tmp_path / "sorter"))
+    rows = list(Reader(loaded.contract).arguments(["[[0, 1], [1, 0], [2, 0]]", "[[0.5, 1]]"]))
+    answers = loaded.answers([rows])
+    assert next(answers)[1].hypothesis == [0, 1, 2]
+    with pytest.raises(UserError, match="fewer than the 3 points") as caught:
+        next(answers)
+    assert caught.value.where == "[[0.5, 1.0]]"
+    assert caught.value.remedy.startswith("Give more points")

@@ -86,6 +86,14 @@ def test_a_source_that_is_too_long_is_refused(tmp_path):
     assert str(caught.value) == "a source has more than the 100 pieces of max_source_length"
 
 
+def test_too_few_points_are_refused(tmp_path):
+    model = saved_model.load(fake_models.save(fake_tasks.Sorter(least=3), tmp_path / "m"))
+    with pytest.raises(saved_model.SourceRefused) as caught:
+        model.ask("align", [{"points": [[3, 0], [1, 0]]}])
+    assert str(caught.value) == "a row has fewer than the 3 points of model.least"
+    assert caught.value.too_short
+
+
 def test_a_signature_that_is_missing_is_named(tmp_path):
     path = fake_models.save(fake_models.Reverser(), tmp_path / "m", align=False)
     message = r"'align' \(there are: serving_default\)"

@@ -159,7 +159,7 @@ class ServedPointer(tf.Module):
         rules = [
             (
                 lengths >= self._least,
-                f"a row has less than the {self._least} points of model.least",
+                f"a row has fewer than the {self._least} points of model.least",
             ),
             (
                 lengths <= self._most,

@@ -165,7 +165,7 @@ def test_impossible_requests_are_told(exported):
         told = refusal(served, spoilt, lengths)
         assert "[points that are no finite numbers; in the rows, counted from 0:] [1]" in told
     told = refusal(served, points, [6, 3, least - 1, 5])
-    assert f"[a row has less than the {least} points of model.least;" in told
+    assert f"[a row has fewer than the {least} points of model.least;" in told
     assert "[points_length is more than the points that were sent;" in refusal(
         served, points[:, :4], [4, 3, 5, 4]
     )

@@ -14,11 +14,15 @@ from pipeline.commands import terminal
 def validate(
     config: Annotated[
         Path,
-        typer.Argument(metavar="CONFIG", help="The pipeline's YAML file.", show_default=False),
+        typer.Argument(
+            metavar="CONFIG",
+            help="The YAML file of a pipeline, or of a comparison.",
+            show_default=False,
+        ),
     ],
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Check a pipeline's YAML file, and read all its data once. Nothing is written.
+    """Check a YAML file, and read all its data once. Nothing is written.
 
     [bold]Example[/bold]
 
@@ -28,19 +32,28 @@ def validate(
     """
     from components.corpus_gen.survey import survey
     from components.words import counted
-    from pipeline.config import load
+    from pipeline.compare import matrix
+    from pipeline.config import load, loading
     from pipeline.inputs import data_section
+    from pipeline.workspace import Workspace
 
-    checked = load(config)
+    workspace = Workspace.from_environment()
+    if loading.holds_comparison(loading.read(config, workspace)):
+        comparison = matrix.read([config], workspace)
+        name, checked = comparison.name, comparison.members[0].config  # the data of all is the same
+        what = f"comparison {name} of {counted(len(comparison.members), 'model')}"
+    else:
+        checked = load(config)
+        name, what = checked.name, f"pipeline {checked.name}"
     with terminal.err().status("reading the data …") as status:
         found = survey(data_section(checked), status.update)
     if as_json:
-        content = {"config": str(config), "name": checked.name, **dataclasses.asdict(found)}
+        content = {"config": str(config), "name": name, **dataclasses.asdict(found)}
         terminal.print_json(content)
         return
     out = terminal.out()
     rows = ", ".join(f"{count:,} {split}" for split, count in found.rows.items())
     files = counted(sum(len(names) for names in found.files.values()), "file")
-    out.print(f"{config} is valid: pipeline {checked.name}, {rows} from {files}.", soft_wrap=True)
+    out.print(f"{config} is valid: {what}, {rows} from {files}.", soft_wrap=True)
     for note in found.notes:
         out.print(f"  {note}", soft_wrap=True)

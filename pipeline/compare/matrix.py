@@ -72,7 +72,7 @@ def read(paths: Sequence[Path], workspace: Workspace, name: str | None = None) -
 
 def _matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
     document = _document(path, workspace)
-    if not {"base", "models"} & set(document.value):
+    if not loading.holds_comparison(document):
         raise UserError(
             "one configuration alone cannot be compared",
             where=str(path),

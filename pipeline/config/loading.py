@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,12 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     """
     workspace = Workspace(Path(os.path.abspath(home))) if home else Workspace.from_environment()
     document = read(path, workspace)
+    if holds_comparison(document):
+        raise UserError(
+            "this file holds a comparison of several models, not one pipeline",
+            where=str(path),
+            remedy=f"`regard compare {shlex.quote(str(path))}` trains and compares them.",
+        )
     if not document.problems:
         _check_is_mapping(document, path)
     found, config = list(document.problems), None
@@ -110,6 +117,11 @@ def _nearby(path: str | os.PathLike[str], inside: bool = False) -> str:
     if names:
         return f"There is: {', '.join(names[:10])}"
     return "Give the path of a pipeline's YAML file, such as configs/quickstart.yaml."
+
+
+def holds_comparison(document: Document) -> bool:
+    """Whether a file is for ``regard compare``, right or wrong: it has a base, or models."""
+    return isinstance(document.value, dict) and bool({"base", "models"} & set(document.value))
 
 
 def _check_is_mapping(document: Document, path: str | os.PathLike[str]) -> None:

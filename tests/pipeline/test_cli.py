@@ -117,6 +117,20 @@ def test_validate(home):
     assert (code, "train.tsv" in err) == (2, True)
 
 
+def test_a_comparison_is_validated_and_not_run(home):
+    path = home / "m.yaml"
+    path.write_text("name: m\nbase: tiny.yaml\nmodels: {a: {}, b: {model.dropout: 0.5}}\n")
+    code, out, err = _regard(home, "validate", str(path))
+    assert (code, err) == (0, "")
+    assert re.search(r"comparison m of 2 models, 1\d\d train, ", out)
+    path.write_text("name: m\nbase: tiny.yaml\nmodels: {a: {}, b: {model.dropuot: 0.5}}\n")
+    code, _, err = _regard(home, "validate", str(path))
+    assert (code, "m.yaml:3: " in err, "did you mean dropout?" in err) == (2, True, True)
+    code, _, err = _regard(home, "run", str(path))
+    assert (code, "holds a comparison of several models" in err) == (2, True)
+    assert f"regard compare {path}" in err
+
+
 def test_run_that_goes_well_is_recorded_and_listed(home):
     code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
     assert (code, err) == (0, "")

@@ -12,9 +12,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from components.errors import UserError
-from components.files import atomic_write
-from pipeline.datasets.summary import Progress, Summary, disk_errors
+from pipeline.datasets.summary import Progress, Summary, shared_out, write
 
 NAME = "copying"
 SHARES = {"test": 0.1, "eval": 0.05}
@@ -54,13 +52,9 @@ def generate(
     Raises:
         UserError: too few rows, or the directory cannot be written.
     """
-    directory = Path(directory)
-    if rows < 20:
-        raise UserError(f"{rows} rows are too few", remedy="Ask for 20 or more.")
+    counts = shared_out(rows, SHARES)
     rng = random.Random(seed)
     names = _names(rng)
-    counts = {split: int(rows * share) for split, share in SHARES.items()}
-    counts = {"train": rows - sum(counts.values()), **counts}
     content: dict[str, bytes | str] = {}
     for done, (split, count) in enumerate(counts.items()):
         lines = (json.dumps(_row(rng, names)) + "\n" for _ in range(count))
@@ -69,16 +63,7 @@ def generate(
             progress(f"{count:,} rows of {split}", (done + 1) / len(counts))
     about = {"name": NAME, "seed": seed, "rows": counts}
     content[f"{NAME}.json"] = json.dumps(about, indent=2) + "\n"
-    with disk_errors(directory):
-        for name, data in content.items():
-            atomic_write(directory / name, data)
-    return Summary(
-        name=NAME,
-        directory=directory,
-        files=tuple(directory / name for name in content),
-        rows=counts,
-        made=len(content),
-    )
+    return write(NAME, Path(directory), content, counts)
 
 
 def _row(rng: random.Random, names: Iterator[str]) -> dict[str, str]:

@@ -19,9 +19,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from components.errors import UserError
-from components.files import atomic_write
 from pipeline.datasets.locales import STYLES, Style
-from pipeline.datasets.summary import Progress, Summary, disk_errors
+from pipeline.datasets.summary import Progress, Summary, write
 from pipeline.datasets.written import (
     Written,
     join,
@@ -72,7 +71,6 @@ def generate(
     Raises:
         UserError: more rows than there are texts, or the directory cannot be written.
     """
-    directory = Path(directory)
     if rows < 20:
         raise UserError(f"{rows} rows are too few", remedy="Ask for 20 or more.")
     made = _rows(rows, random.Random(seed), progress)
@@ -83,15 +81,8 @@ def generate(
     }
     content["test.alignments.jsonl.gz"] = _alignments(splits["test"])
     content[f"{NAME}.json"] = _provenance(made, splits, seed)
-    with disk_errors(directory):
-        for name, data in content.items():
-            atomic_write(directory / name, data)
-    return Summary(
-        name=NAME,
-        directory=directory,
-        files=tuple(directory / name for name in content),
-        rows={split: len(chosen) for split, chosen in splits.items()},
-        made=len(content),
+    return write(
+        NAME, Path(directory), content, {split: len(chosen) for split, chosen in splits.items()}
     )
 
 

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from components.errors import UserError
 from components.files import atomic_write
-from pipeline.datasets.summary import Progress, Summary, disk_errors
+from pipeline.datasets.summary import Progress, Summary, disk_errors, shared_out, write
 
 NAME = "scenes"
 SIDE = 64  # pixels
@@ -98,12 +97,9 @@ def generate(
         UserError: too few rows, or the directory cannot be written.
     """
     directory = Path(directory)
-    if rows < 20:
-        raise UserError(f"{rows} rows are too few", remedy="Ask for 20 or more.")
+    counts = shared_out(rows, SHARES)
     rng = random.Random(seed)
     pairs = _pairs(rng)
-    counts = {split: int(rows * share) for split, share in SHARES.items()}
-    counts = {"train": rows - sum(counts.values()), **counts}
     content: dict[str, bytes | str] = {}
     done = 0
     with disk_errors(directory):
@@ -122,16 +118,8 @@ def generate(
                 if progress and done % 500 == 0:
                     progress(f"{done:,} of {rows:,} scenes", done / rows)
             content[f"{split}.jsonl.gz"] = gzip.compress("".join(lines).encode(), mtime=0)
-        content[f"{NAME}.json"] = _provenance(pairs, counts, seed)
-        for name, data in content.items():
-            atomic_write(directory / name, data)
-    return Summary(
-        name=NAME,
-        directory=directory,
-        files=tuple(directory / name for name in content),
-        rows=counts,
-        made=len(content),
-    )
+    content[f"{NAME}.json"] = _provenance(pairs, counts, seed)
+    return write(NAME, directory, content, counts)
 
 
 def draw(scene: Scene, seed: int = 0) -> np.ndarray:

@@ -160,6 +160,6 @@ def test_no_space_left(tmp_path, monkeypatch):
     def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pipeline.datasets.quickstart.atomic_write", full)
+    monkeypatch.setattr("pipeline.datasets.summary.atomic_write", full)
     with pytest.raises(UserError, match="no space left"):
         generate(tmp_path, rows=20)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -53,7 +54,8 @@ def supervise(
     """Runs a worker to its end, or stops it when the user asks for it.
 
     The first SIGINT or SIGTERM asks the worker to stop and waits for it; after ``grace_seconds``,
-    or at the second signal, it is killed with all its children.
+    or at the second signal, it is killed with all its children. Its temporary files are in a
+    folder of their own, which goes with it: libraries leave some behind when a process is killed.
 
     Args:
         command: the worker's command line.
@@ -64,14 +66,15 @@ def supervise(
         environment: the worker's environment; see :func:`worker_environment`.
         grace_seconds: how long an asked worker may take.
     """
-    with _signals() as stop, open(run.log, "ab") as log:
+    scratch = tempfile.TemporaryDirectory(prefix="regard-", ignore_cleanup_errors=True)
+    with scratch as folder, _signals() as stop, open(run.log, "ab") as log:
         worker = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,  # never written to: its end tells the worker that we are gone
             stdout=log,
             stderr=log,
             cwd=run.directory,  # holds no Python files that could hide our packages
-            env=None if environment is None else dict(environment),
+            env={**(os.environ if environment is None else environment), "TMPDIR": folder},
             pass_fds=() if lock_descriptor is None else (lock_descriptor,),
             start_new_session=True,  # a terminal's Ctrl-C reaches only this process
         )

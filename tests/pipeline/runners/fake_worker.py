@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import time
 
 from components import events
@@ -25,6 +26,8 @@ events.emit("node", node="CorpusGen", state="cached", seconds=0.1, outputs={"exa
 events.emit("node", node="Trainer", state="running")
 events.emit("progress", node="Trainer", text="epoch 2, loss 1.25", fraction=0.5)
 print(f"worker {os.getpid()} is busy: {how}", flush=True)
+with tempfile.NamedTemporaryFile(prefix="left-by-", delete=False) as left:  # as libraries do
+    print(f"left {left.name}", flush=True)
 
 if how == "slow":
 

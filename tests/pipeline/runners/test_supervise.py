@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -86,6 +88,16 @@ def test_events_reach_the_state_and_the_view_and_output_the_log(made):
     assert [node.state for node in state.nodes.values()] == ["cached", "done", "done"]
     assert view.events[0]["text"] == "importing"
     assert "is busy: ok" in made[0].log.read_text()
+
+
+@pytest.mark.parametrize("how", ["ok", "crash", "user"])
+def test_temporary_files_go_with_the_worker(made, tmp_path, monkeypatch, how):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
+    (tmp_path / "t").mkdir()
+    _supervise(made, how)
+    (left,) = re.findall(r"^left (.*)$", made[0].log.read_text(), re.MULTILINE)
+    assert left.startswith(f"{tmp_path}/t/regard-")
+    assert list((tmp_path / "t").iterdir()) == []
 
 
 def test_asked_to_stop_the_worker_ends_by_itself(made):

@@ -7,6 +7,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WAY ?= auto
 ARGS ?=
+# A process a core, four at most, for each takes 2 GB; the tests of a file share their fixtures.
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 VENV := .venv
 STAMP := $(VENV)/regard-install.json
 BIN := $(VENV)/bin
@@ -25,10 +27,10 @@ run: $(STAMP) ## the quickstart: generate text pairs, train, evaluate, push
 	@$(BIN)/regard run configs/quickstart.yaml
 
 test: $(STAMP) ## all tests but the slow ones
-	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(ARGS)
 
 test-all: $(STAMP) ## all tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 lint: $(STAMP) ## ruff check, ruff format --check, mypy
 	@$(BIN)/ruff check .

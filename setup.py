@@ -47,6 +47,7 @@ EXTRAS = {
         "kfp-pipeline-spec>=2.14,<3",
         "mypy>=1.15",
         "pytest>=8.3",
+        "pytest-xdist>=3.8",
         "ruff>=0.11",
         "setuptools>=75",
         "types-PyYAML",

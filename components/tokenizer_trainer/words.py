@@ -1,4 +1,4 @@
-"""The words of a file of word vectors, behind those that a tokenizer has learnt."""
+"""The words of a file, of word vectors or of words alone, behind those of a tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARK = "\u2581"
 
 
 def words_of(path: str) -> Iterator[str]:
-    """The words of a file of word vectors, in GloVe's or word2vec's text format, in its order.
+    """The first word of each line, in order: of words alone, or GloVe's or word2vec's text format.
 
     Raises:
         UserError: the file cannot be read.
@@ -23,7 +23,8 @@ def words_of(path: str) -> Iterator[str]:
     try:
         for number, line in enumerate(lines(path, Problems(), "replace"), 1):
             cells = (line or "").split(" ")
-            if number > 1 or len(cells) > 2:  # word2vec's first line tells the numbers
+            # The first line of word2vec's tells how many words and numbers there are.
+            if number > 1 or len(cells) != 2 or not all(map(str.isdecimal, cells)):
                 yield cells[0]
     except Broken as broken:
         problem = broken.problem

@@ -46,8 +46,8 @@ class Tokenizer(Section):
     )
     words: str | None = Field(
         default=None,
-        description="File of word vectors, .txt or .gz, whose words are added to those of the "
-        "train split, up to vocab_size; for type word. null: none.",
+        description="File of words or of word vectors, .txt or .gz; its words are added to those "
+        "of the train split, up to vocab_size; for type word. null: none.",
     )
     special_pieces: Listed[Annotated[str, Field(min_length=1)]] = Field(
         default=(), description="Strings that always are one piece, such as <date>."

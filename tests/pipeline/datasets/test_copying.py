@@ -12,7 +12,7 @@ import pytest
 from components.errors import UserError
 from pipeline.datasets import copying
 
-SUMMARY = re.compile(r"([A-Z][a-z]+) ([a-z]+) ([A-Z][a-z]+)\.")
+SUMMARY = re.compile(r"([A-Z][a-z]+) ([a-z]+) ([A-Z][a-z]+)")
 
 
 def rows_of(folder: Path, split: str) -> list[dict[str, str]]:
@@ -55,6 +55,9 @@ def test_no_name_is_in_two_rows(made: Path) -> None:
             assert not {subject, other} & seen
             seen |= {subject, other}
     assert len(seen) == 800
+    names = (made / "names.txt").read_text().splitlines()
+    assert len(names) == len(set(names)) == 1200
+    assert seen < set(names)
 
 
 def test_the_same_seed_gives_the_same_bytes(made: Path, tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ class RecurrentDecoder(Decoder):
 
     The first states are bridged from the encoder's last ones: tanh(W s + b) for each tensor of a
     cell's state (Bahdanau et al. 2015, §A.2.2). A memory without ``final_states`` is summed up by
-    the mean of its values instead. Without attention (Cho et al. 2014, §2.2) every step gets the
-    encoder's last state of the top layer, or that mean, as its context, and alignments are zero.
+    the mean of its values instead (Xu et al. 2015, §3.1.2). Without attention (Cho et al. 2014,
+    §2.2) every step gets the encoder's last state of the top layer, or that mean, as its context,
+    and alignments are zero.
 
     Args:
         vocabulary: the number of target pieces.
@@ -41,6 +42,8 @@ class RecurrentDecoder(Decoder):
             one vocabulary, and there must be attention.
         dropout_type: ``plain``, or ``variational``, which drops the same at all steps, and of the
             states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
+        start: ``summary`` for such first states; ``zeros``, so that all that a decoder knows of its
+            source is what it has looked at.
         scale: multiply the embeddings by the root of their depth, as in ``RecurrentEncoder``.
         extra: the depth of what the first layer gets at each step beside the embedding.
 
@@ -64,6 +67,7 @@ class RecurrentDecoder(Decoder):
         residual: bool = False,
         dropout_type: str = "plain",
         pointer_generator: bool = False,
+        start: str = "summary",
         scale: bool = True,
         *,
         extra: int,
@@ -84,6 +88,7 @@ class RecurrentDecoder(Decoder):
             "residual": residual,
             "dropout_type": dropout_type,
             "pointer_generator": pointer_generator,
+            "start": start,
             "scale": scale,
         }
         policy = self.dtype_policy
@@ -94,6 +99,8 @@ class RecurrentDecoder(Decoder):
         self.embedding = TokenEmbedding(
             vocabulary, embedding, stepwise, scale, dtype=policy, name="embedding"
         )
+        if start not in ("summary", "zeros"):
+            raise ValueError(f"Unknown start {start!r}. Choices: summary, zeros.")
         if layers < 1:
             raise ValueError(f"A recurrent decoder has at least one layer, not {layers}.")
         make = by_name("cell", CELLS, cell)
@@ -110,7 +117,7 @@ class RecurrentDecoder(Decoder):
             keras.layers.Dense(
                 layers * units, activation="tanh", dtype=policy, name=f"bridge_{name}"
             )
-            for name in self.cells[0].state_names
+            for name in (self.cells[0].state_names if start == "summary" else ())
         ]
         self.embedding_dropout = sequence_dropout(once, dropout_type, dtype=policy)
         self.state_dropout = keras.layers.Dropout(once, dtype=policy)
@@ -150,13 +157,7 @@ class RecurrentDecoder(Decoder):
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
         finals = self._finals(memory)
-        # An encoder of another cell has more states or fewer: the first is the output.
-        finals = [finals[i if i < len(finals) else 0] for i in range(len(self.bridges))]
-        starts = [
-            ops.split(bridge(final), len(self.cells), axis=-1)
-            for bridge, final in zip(self.bridges, finals, strict=True)
-        ]
-        cells = [tuple(parts) for parts in zip(*starts, strict=True)]
+        cells = self._first_states(finals)
         if self.attention is None:
             context = finals[0][:, -self.settings["memory_depth"] :]
             seen = {"context": context[:, None], "mask": memory["mask"]}
@@ -166,6 +167,19 @@ class RecurrentDecoder(Decoder):
             seen["ids"] = memory["ids"]
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
         return {"memory": seen, "cells": cells, "position": position}
+
+    def _first_states(self, finals: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The states of each layer before the first token, each ``[batch, units]``."""
+        if not self.bridges:
+            nothing = ops.zeros((ops.shape(finals[0])[0], self.units), dtype=self.compute_dtype)
+            return [tuple(nothing for _ in cell.state_names) for cell in self.cells]
+        # An encoder of another cell has more states or fewer: the first is the output.
+        finals = [finals[i if i < len(finals) else 0] for i in range(len(self.bridges))]
+        starts = [
+            ops.split(bridge(final), len(self.cells), axis=-1)
+            for bridge, final in zip(self.bridges, finals, strict=True)
+        ]
+        return [tuple(parts) for parts in zip(*starts, strict=True)]
 
     def unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool = False

@@ -11,7 +11,6 @@ from keras import ops
 from models.layers.grid import Coordinates, GridSelfAttention
 from models.serialization import register
 
-_GROUPS = 8  # of the depth's numbers, normalised together
 _BRIGHTEST = 255.0
 
 
@@ -21,8 +20,9 @@ class ConvolutionalEncoder(keras.layers.Layer):
 
     Xu et al. 2015, "Show, Attend and Tell", §3.1.1: the features of a lower layer, so that
     the decoder can look at parts of the image; here trained with it. A stage is two 3 x 3
-    convolutions with group normalisation (Wu and He 2018, which does not mix the rows of a
-    batch), the second with stride 2. Each cell of the grid also knows where it is.
+    convolutions, the second with stride 2, each normalised over the depth at every place alone
+    (Ba et al. 2016), so that a cell of the grid knows nothing of what is far from it: where a
+    model looks is then where it has learnt from. Each cell also knows where it is.
 
     Args:
         size: height and width of the images; a multiple of 2 for each stage.
@@ -36,8 +36,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
     ``[batch, cells]``, which is true everywhere.
 
     Raises:
-        ValueError: the size is no such multiple, a depth is no multiple of 8, or there is no
-            stage.
+        ValueError: the size is no such multiple, or there is no stage.
     """
 
     # There are no final states.
@@ -60,8 +59,6 @@ class ConvolutionalEncoder(keras.layers.Layer):
                 f"Images of {' x '.join(map(str, size))} cannot be halved {len(channels)} times; "
                 f"there must be a stage, and both sides must be multiples of {factor}."
             )
-        if any(depth % _GROUPS for depth in channels):
-            raise ValueError(f"Depths must be multiples of {_GROUPS}, not {channels}.")
         self.settings: dict[str, Any] = {
             "size": size,
             "channels": channels,
@@ -81,7 +78,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
                     dtype=policy,
                     name=f"conv_{i}_{stride}",
                 ),
-                keras.layers.GroupNormalization(_GROUPS, dtype=policy, name=f"norm_{i}_{stride}"),
+                keras.layers.LayerNormalization(dtype=policy, name=f"norm_{i}_{stride}"),
             )
             for i, depth in enumerate(channels)
             for stride in (1, 2)
@@ -106,7 +103,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
         for convolution, norm in self.stages:
             convolution.build((None, None, None, depth))
             depth = convolution.filters
-            norm.build((None, None, None, depth))
+            norm.build((None, None, depth))
         if self.look is not None:
             self.look.build((None, *self.grid, depth))
         self.project.build((None, None, depth + 2))
@@ -117,8 +114,15 @@ class ConvolutionalEncoder(keras.layers.Layer):
         images = ops.reshape(images, (-1, *self.settings["size"], 3))
         features = ops.cast(images, self.compute_dtype) / _BRIGHTEST - 0.5
         features = self.coordinates(features)
+        height, width = self.settings["size"]
         for convolution, norm in self.stages:
-            features = ops.relu(norm(convolution(features)))
+            stride = convolution.strides[0]
+            height, width = height // stride, width // stride
+            # Of no images TensorFlow's convolution on a CPU gives a wrong depth, until the result
+            # is truly given another shape.
+            places = ops.reshape(convolution(features), (-1, height * width, convolution.filters))
+            places = ops.relu(norm(places))
+            features = ops.reshape(places, (-1, height, width, convolution.filters))
         if self.look is not None:
             features = self.look(features)
         features = self.project(self.coordinates(features))

@@ -13,6 +13,11 @@ from models.settings.layers import Recurrent, Transformer
 class _Writing(Recurrent):
     """What the recurrent decoders have beside their layers."""
 
+    start: Literal["summary", "zeros"] = Field(
+        default="summary",
+        description="What the first states are made of: the encoder's last states, or the mean of "
+        "what can be looked at; or nothing, so that all is known from looking.",
+    )
     pointer_generator: bool = Field(
         default=False,
         description="Whether pieces of the source are copied beside those that are written (See "

@@ -129,47 +129,51 @@ def by_length(
 
 
 def curves(models: Sequence[Entry], looks: Mapping[str, Look], title: str) -> Figure:
-    """Perplexity on the eval split over training: its steps, and its minutes."""
+    """Perplexity on the eval split over training: its steps, and its minutes.
+
+    Where a model has none, the loss of all.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    done = sorted((m for m in models if m.get("history")), key=_best)
+    done = [model for model in models if model.get("history")]
+    entries = [entry for model in done for entry in model["history"]]
+    measure, digits, what = "perplexity", 2, "perplexity of a piece"
+    if any(measure not in entry for entry in entries):
+        measure, digits, what = "loss", 4, "loss"
+    least = {m["label"]: min(entry[measure] for entry in m["history"]) for m in done}
+    done.sort(key=lambda model: least[model["label"]])
     figure = Figure(figsize=(12.5, 5.2), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for model in done:
-        colour, stroke, marker = looks[model["label"]]
-        history = model["history"]
-        values = [entry["perplexity"] for entry in history]
+        label, history = model["label"], model["history"]
+        colour, stroke, marker = looks[label]
+        values = [entry[measure] for entry in history]
         style = {"color": colour, "linestyle": stroke, "marker": marker}
         # As many markers as can be told apart, whatever the number of evaluations.
         style["markevery"] = max(1, len(history) // 8)
         left.plot([entry["step"] for entry in history], values, **style)
         minutes = [entry["seconds"] / 60 for entry in history]
-        right.plot(minutes, values, label=f"{_best(model):.2f}  {model['label']}", **style)
+        right.plot(minutes, values, label=f"{least[label]:.{digits}f}  {label}", **style)
     left.set_yscale("log")
     # A power of ten in the middle of an axis from 5 to 60 would be its only number.
     left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    left.yaxis.set_major_locator(_steps(done))
+    left.yaxis.set_major_locator(_steps([entry[measure] for entry in entries]))
     left.yaxis.set_minor_formatter(NullFormatter())
     left.set_xlabel("training, steps")
     right.set_xlabel("training, minutes")
-    left.set_ylabel("perplexity of a piece, eval split (log scale; lower is better)")
+    left.set_ylabel(f"{what}, eval split (log scale; lower is better)")
     left.set_title(f"{title}: learning curves", loc="left")
-    _legend(right, "least perplexity")
+    _legend(right, f"least {measure}")
     return figure
 
 
-def _steps(done: Sequence[Entry]) -> Any:
+def _steps(values: Sequence[float]) -> Any:
     """Round numbers that a logarithmic axis from 5 to 60, or from 5 to 6,000, has enough of."""
     from matplotlib.ticker import LogLocator
 
-    values = [entry["perplexity"] for model in done for entry in model["history"]]
     wide = max(values) > 100 * min(values)
     return LogLocator(subs=(1.0, 2.0, 5.0) if wide else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-
-
-def _best(model: Entry) -> float:
-    return min(entry["perplexity"] for entry in model["history"])
 
 
 def _sort_key(metric: Entry) -> float:

@@ -151,11 +151,14 @@ def _figures(state: Progress) -> dict[str, Any]:
 
 
 def _perplexity(training: Mapping[str, Any]) -> float | None:
-    """Of a piece of the eval split, with the exported weights: an average, or the best ones."""
+    """Of a piece of the eval split, with the exported weights: an average, or the best ones.
+
+    None for what is no language model.
+    """
     if "perplexity" in (averaged := training.get("averaged") or {}):
         return float(averaged["perplexity"])
     best = (e for e in training.get("history", []) if e["step"] == training.get("best_step"))
-    return next((entry["perplexity"] for entry in best), None)
+    return next((entry.get("perplexity") for entry in best), None)
 
 
 def _digest_of(state: Progress, node: str, key: str, pattern: str) -> str | None:

@@ -65,10 +65,14 @@ def notes(models: Sequence[Entry]) -> list[str]:
     ]
     told += [f"{label}: `{sign}`" for label, sign in _signatures(done) if sign]
     rows = sorted({model["test_rows"] for model in done if "test_rows" in model})
-    told.append(
-        "perplexity: of a piece, on the eval split, with the weights that are exported"
-        + (f"; the scores are of the test split, {rows[0]:,} rows" if len(rows) == 1 else "")
-    )
+    parts = []
+    if any("perplexity" in model for model in done):
+        parts.append(
+            "perplexity: of a piece, on the eval split, with the weights that are exported"
+        )
+    if len(rows) == 1:
+        parts.append(f"the scores are of the test split, {rows[0]:,} rows")
+    told += ["; ".join(parts)] if parts else []
     speeds = {(m.get("device"), m.get("decode_batch_size")) for m in done}
     for device, batch in sorted(speeds, key=str):
         if device:
@@ -113,6 +117,8 @@ def _columns(models: Sequence[Entry]) -> dict[str, tuple[Callable[[Entry], Any],
         "steps": (lambda m: m.get("steps"), ",d", 0),
         "perplexity": (lambda m: m.get("perplexity"), ",.2f", -1),
     }
+    if not any("perplexity" in model or "metrics" not in model for model in models):
+        del found["perplexity"]  # what is trained here has none
     for model in models:
         for name, metric in model.get("metrics", {}).items():
             digits = ".2f" if metric.get("scale", 100.0) >= 10 else ".4f"

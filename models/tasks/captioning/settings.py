@@ -35,7 +35,7 @@ class ConvolutionalEncoder(Section):
     )
     channels: Listed[Positive] = Field(
         default=(32, 64, 128),
-        description="Depth of each stage, multiples of 8; a stage halves both sides of the image.",
+        description="Depth of each stage; a stage halves both sides of the image.",
     )
     units: Positive = Field(default=128, description="Depth of the grid that is looked at.")
     self_attention: bool = Field(
@@ -87,9 +87,6 @@ def problems(config: Any) -> Iterator[Problem]:
             message = f"{getattr(model.image, side)} is no multiple of {factor}, and each of the "
             message += f"{len(model.encoder.channels)} stages of model.encoder.channels halves it"
             yield Problem(("model", "image", side), message)
-    for index, depth in enumerate(model.encoder.channels):
-        if depth % 8:
-            yield Problem(("model", "encoder", "channels", index), f"{depth} is no multiple of 8")
     if not model.encoder.channels:
         yield Problem(("model", "encoder", "channels"), "there must be a stage")
     yield from checks.transformer_problems(config)

@@ -20,6 +20,8 @@ VARIANTS = [
     ("bahdanau", {"attention": {"score": "additive"}}),
     ("bahdanau", {"layers": 2, "cell": "gru", "residual": True, "readout": "tanh"}),
     ("bahdanau", {"attention": None, "layers": 2}),
+    ("luong", {"start": "zeros", "layers": 2, "cell": "gru"}),
+    ("bahdanau", {"start": "zeros"}),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
 every_path = pytest.mark.parametrize("path", PATHS)
@@ -113,6 +115,17 @@ def test_a_memory_without_final_states_starts_from_its_mean(path, attention, mem
     np.testing.assert_allclose(
         decoder.unroll(TOKENS, noisy)[0], teller.unroll(TOKENS, told)[0], atol=1e-5
     )
+
+
+@every_path
+def test_a_start_of_zeros_knows_nothing_of_the_source(path, memory):
+    decoder = make(path, start="zeros", layers=2)
+    states = keras.tree.flatten(decoder.start(memory())["cells"])
+    assert [state.shape for state in states] == [(2, 5)] * 4
+    assert all((np.asarray(state) == 0).all() for state in states)
+    names = {weight.path for weight in make(path).weights}
+    assert not any("bridge" in weight.path for weight in decoder.weights)
+    assert any("bridge" in name for name in names)
 
 
 @every_path
@@ -251,6 +264,7 @@ def test_config_round_trip(path, settings):
     ("settings", "message"),
     [
         ({"cell": "lstn"}, "Unknown cell 'lstn'. Did you mean 'lstm'"),
+        ({"start": "nothing"}, "Unknown start 'nothing'. Choices: summary, zeros"),
         ({"dropout_type": "varied"}, "dropout_type 'varied'. Choices: plain, variational"),
         ({"tied": True}, "5 and 3"),
         ({"attention": {"score": "dott"}}, "Did you mean 'dot'"),

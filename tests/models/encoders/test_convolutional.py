@@ -43,8 +43,8 @@ def test_a_change_of_the_image_is_seen_where_it_is():
         np.asarray(encoder(x)["values"]).reshape(3, 4, 6, -1) for x in (IMAGES, changed)
     )
     moved = np.abs(before - after).max(axis=(0, 3))
-    # A group's mean is of the whole image, so that everything moves a little.
-    assert moved[:2, :2].min() > 2 * moved[3, 3:].max()
+    assert moved[:2, :2].min() > 0.01
+    assert moved[3, 3:].max() == 0.0
 
 
 def test_where_a_thing_is_can_be_told():
@@ -75,7 +75,6 @@ def test_round_trip():
     [
         ({"size": (18, 24)}, "18 x 24 cannot be halved 2 times"),
         ({"channels": ()}, "there must be a stage"),
-        ({"channels": (8, 12)}, "multiples of 8"),
     ],
 )
 def test_impossible_settings(settings, message):

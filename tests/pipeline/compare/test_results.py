@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import lock, runs
 from pipeline.commands.run import resolved_yaml
-from pipeline.compare import matrix, results, table
+from pipeline.compare import matrix, pictures, results, table
 from pipeline.workspace import Workspace
 
 
@@ -79,6 +79,25 @@ def test_a_finished_model_has_its_figures(tmp_path, workspace):
     assert entry["by_length"] == [{"from": 0, "to": None}]
     assert entry["side_by_side"] == 2
     assert results.is_finished(member, workspace)
+
+
+def test_a_task_without_perplexity(tmp_path, workspace):
+    member = comparison(tmp_path, workspace).members[0]
+    happened = artifacts(tmp_path / "x")
+    content = json.loads((tmp_path / "x" / "training.json").read_text())
+    for entry in content["history"]:
+        entry["loss"] = entry.pop("perplexity") / 100
+    (tmp_path / "x" / "by_length.json").unlink()
+    (tmp_path / "x" / "training.json").write_text(json.dumps(content))
+    ran(workspace, member, runs.SUCCEEDED, happened, nodes={"Trainer": "done"})
+    found = {"name": "m", "models": [results.look(member, workspace)]}
+    assert "perplexity" not in found["models"][0]
+    assert "perplexity" not in table.markdown(found, "x")
+    assert "the scores are of the test split, 4 rows" in table.notes(found["models"])
+    assert [path.name for path in pictures.draw(found, tmp_path)] == [
+        "learning-curves.svg", "learning-curves.png",
+    ]  # fmt: skip
+    assert "least loss" in (tmp_path / "learning-curves.svg").read_text()
 
 
 def test_what_needs_no_model_stands_below_the_models(tmp_path, workspace):

@@ -13,6 +13,7 @@ from typing import IO, Any
 import sentencepiece
 
 from components.tokenizer_trainer.normalization import splitting_rules
+from components.tokenizer_trainer.proto import parsed
 from components.tokenizer_trainer.sentences import LONGEST
 from components.tokenizer_trainer.words import with_words, words_of
 from models.vocabulary import BOS, EOS, PAD, UNK
@@ -75,7 +76,14 @@ def _trained(sentences: Iterable[bytes], settings: Mapping[str, Any]) -> bytes:
     proto = io.BytesIO()
     with _rules(settings) as rules:
         _train(sentences, settings, rules, proto)
-    return proto.getvalue()
+    return _without_path(proto.getvalue())
+
+
+def _without_path(proto: bytes) -> bytes:
+    """The model without the name of its rules' file, another one every time; they are in it."""
+    model = parsed(proto)
+    model.normalizer_spec.ClearField("normalization_rule_tsv")
+    return model.SerializeToString()
 
 
 @contextlib.contextmanager

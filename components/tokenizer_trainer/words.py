@@ -9,6 +9,7 @@ import sentencepiece
 from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.text import lines
 from components.errors import UserError
+from components.tokenizer_trainer.proto import parsed
 
 # SentencePiece's sign for the space before a word.
 _MARK = "\u2581"
@@ -36,9 +37,7 @@ def with_words(proto: bytes, words: Iterable[str], size: int) -> bytes:
 
     Each is taken as the model itself would write it; what it cuts is left out.
     """
-    from sentencepiece import sentencepiece_model_pb2
-
-    model = sentencepiece_model_pb2.ModelProto.FromString(proto)  # type: ignore[attr-defined]
+    model = parsed(proto)
     normal = sentencepiece.SentencePieceNormalizer(model_proto=proto)
     known = {piece.piece for piece in model.pieces}
     least = min((piece.score for piece in model.pieces), default=0.0)

@@ -124,6 +124,13 @@ def test_punctuation_becomes_words_of_its_own() -> None:
     assert split.encode("THE dog, away.\u00a0don't", out_type=str) == expected
 
 
+def test_the_same_sentences_give_the_same_bytes() -> None:
+    words = {"type": "word", "vocab_limit": "soft", "punctuation": "split"}
+    one, other = (train([b"the dog, it ran."], {**SETTINGS, **words}).proto for _ in range(2))
+    assert one == other
+    assert b".tsv" not in one
+
+
 def test_words_are_added_up_to_the_size(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2\nAnna 1 2\ncat 1 2\n, 1 2\nhot dog 1 2\nzebra 1 2\nokapi 1 2\n")

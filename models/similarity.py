@@ -22,8 +22,8 @@ class Similarity(TrainedModel):
     A siamese network (Mueller and Thyagarajan 2016): both sentences go through the same encoder
     and the same pooling. ``features`` compares the vectors u and v by a small network on
     [|u - v|; u ⊙ v] and a sigmoid (Tai et al. 2015, "Improved Semantic Representations From
-    Tree-Structured LSTMs", §4.2); ``cosine`` takes a · cos(u, v) + b, where a and b are all that
-    is learnt. Either way the order of the sentences does not matter.
+    Tree-Structured LSTMs", §4.2); ``cosine`` takes a · cos(u, v) + b, where a and b, at first
+    1 and 0, are all that is learnt. Either way the order of the sentences does not matter.
 
     Args:
         encoder: a layer from ids ``[batch, length]`` to a memory with ``values`` and ``mask``.
@@ -75,7 +75,11 @@ class Similarity(TrainedModel):
         if comparison == "features":
             self.hidden = keras.layers.Dense(hidden, activation="relu", dtype=policy, name="hidden")
         # The answer itself is float32, whatever the rest is computed in.
-        self.output_layer = keras.layers.Dense(1, dtype="float32", name="output")
+        # What points the same way is alike before anything is learnt.
+        initializer = "ones" if comparison == "cosine" else "glorot_uniform"
+        self.output_layer = keras.layers.Dense(
+            1, kernel_initializer=initializer, dtype="float32", name="output"
+        )
 
     @property
     def depth(self) -> int:

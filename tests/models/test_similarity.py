@@ -78,6 +78,7 @@ def test_cosine_of_the_mean_vectors_is_the_average_of_word_vectors():
         one, two = (vectors[ids[row][ids[row] > 0]].mean(0) for ids in (FIRST, SECOND))
         cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
         assert float(found[row]) == pytest.approx(slope * cosine + offset, abs=1e-5)
+    assert (float(slope), float(offset)) == (1.0, 0.0)  # so that unlearnt ones rank as cosines do
 
 
 def test_the_loss_is_the_mean_squared_error_of_rows_that_are_there():

@@ -81,8 +81,10 @@ def predict(
     ascii_only = not console.encoding.startswith("utf")
     with predicting.quiet() as out:
         loaded = predicting.Model(path)
-        if picture is not None or (align and not as_json):
-            _check_looks(loaded.contract, "--align" if picture is None else "--picture")
+        if picture is not None:
+            _check_looks(loaded.contract, "--picture")
+        if align and not as_json:
+            _check_looks(loaded.contract, "--align")
         reader = Reader(loaded.contract)
         if given:
             rows = predicting.batches(reader.arguments(given))

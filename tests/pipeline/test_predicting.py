@@ -241,6 +241,22 @@ def test_what_no_table_can_show_is_refused(others, name, text, message):
     assert ("--picture" in caught.value.remedy) == (name != "Matcher")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "align", "where"),
+    [
+        ("Namer", "a.png", True, "--align"),  # what can be drawn is no table for that
+        ("Sorter", "[[0, 1]]", True, "--align"),
+        ("Matcher", "a", False, "--picture"),
+    ],
+)
+def test_a_picture_is_no_leave_for_a_table(others, tmp_path, name, text, align, where):
+    picture = tmp_path / "looks.png"
+    with pytest.raises(UserError) as caught:
+        predict(str(others / name), [text], align, as_json=False, picture=picture, registry=None)
+    assert caught.value.where == where
+    assert not picture.exists()
+
+
 def test_broken_model_is_a_user_error(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be loaded"):

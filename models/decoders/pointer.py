@@ -11,6 +11,7 @@ from keras import ops
 from models.attention.alignments.base import MASKED
 from models.attention.pointer import Pointer
 from models.decoders.base import Decoder
+from models.layers.bridge import Bridge
 from models.layers.cells import CELLS
 from models.layers.dropouts import drawn
 from models.layers.loops import rows_first, scan_steps
@@ -36,7 +37,7 @@ class PointerDecoder(Decoder):
 
     The language is every decoder's: ids from ``FIRST`` on are the inputs, in their order, and
     EOS is the end. So there are four pieces more than inputs, and their number is known at run
-    time alone. The first states are bridged from the memory as in ``RecurrentDecoder``.
+    time alone. The first states are a ``Bridge`` from the memory.
 
     Args:
         memory_depth: the depth of the memory's values.
@@ -91,12 +92,15 @@ class PointerDecoder(Decoder):
         policy = self.dtype_policy
         make = by_name("cell", CELLS, cell)
         self.cells = [make(units, dtype=policy, name=f"layer_{i}") for i in range(layers)]
-        self.bridges = [
-            keras.layers.Dense(
-                layers * units, activation="tanh", dtype=policy, name=f"bridge_{name}"
-            )
-            for name in self.cells[0].state_names
-        ]
+        self.bridge = Bridge(
+            self.cells[0].state_names,
+            units,
+            layers,
+            memory_depth,
+            final_depth,
+            dtype=policy,
+            name="bridge",
+        )
         self.glimpse: Any = None
         self.combine: Any = None
         if glimpse:
@@ -116,8 +120,7 @@ class PointerDecoder(Decoder):
         )
         for i, cell in enumerate(self.cells):
             cell.build((None, self.units if i else depth))
-        for bridge in self.bridges:
-            bridge.build((None, self.settings["final_depth"] or depth))
+        self.bridge.build()
         shapes = (None, None, self.units), (None, None, depth)
         if self.glimpse is not None:
             self.glimpse.build(*shapes)
@@ -126,15 +129,9 @@ class PointerDecoder(Decoder):
         self.built = True
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
-        finals = self._finals(memory)
-        starts = [
-            ops.split(bridge(finals[min(i, len(finals) - 1)]), len(self.cells), axis=-1)
-            for i, bridge in enumerate(self.bridges)
-        ]
-        cells = [tuple(parts) for parts in zip(*starts, strict=True)]
         return {
             "memory": self._see(memory),
-            "cells": cells,
+            "cells": self.bridge(memory),
             "visited": ops.zeros_like(memory["mask"]),
         }
 
@@ -191,15 +188,6 @@ class PointerDecoder(Decoder):
         if self.glimpse is not None:
             seen["glimpse"] = {**self.glimpse.prepare(known, every), "values": known}
         return seen
-
-    def _finals(self, memory: dict[str, Any]) -> list[Any]:
-        """What sums up the inputs: the encoder's last states, or the mean of the values."""
-        if self.settings["final_depth"]:
-            return list(memory["final_states"])
-        values = ops.cast(memory["values"], "float32")
-        real = ops.cast(memory["mask"], "float32")[..., None]
-        mean = ops.sum(values * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
-        return [ops.cast(mean, self.compute_dtype)]
 
     def _advance(self, now: Sequence[Any], states: Any) -> tuple[list[tuple[Any, ...]], Any]:
         """All layers by one step: their states, and the output of the last ``[rows, units]``."""

@@ -10,6 +10,7 @@ from keras import ops
 
 from models.attention.attention import Attention
 from models.decoders.base import Decoder
+from models.layers.bridge import Bridge
 from models.layers.cells import CELLS
 from models.layers.copying import Copying
 from models.layers.dropouts import NO_DROPS, Drops, drawn, sequence_dropout
@@ -20,11 +21,9 @@ from models.serialization import by_name
 class RecurrentDecoder(Decoder):
     """Base of the decoders that are a stack of recurrent layers.
 
-    The first states are bridged from the encoder's last ones: tanh(W s + b) for each tensor of a
-    cell's state (Bahdanau et al. 2015, §A.2.2). A memory without ``final_states`` is summed up by
-    the mean of its values instead (Xu et al. 2015, §3.1.2). Without attention (Cho et al. 2014,
-    §2.2) every step gets the encoder's last state of the top layer, or that mean, as its context,
-    and alignments are zero.
+    The first states are a ``Bridge`` from the encoder's last ones. Without attention (Cho et al.
+    2014, §2.2) every step gets the encoder's last state of the top layer, or the mean of a memory
+    that has none, as its context, and alignments are zero.
 
     Args:
         vocabulary: the number of target pieces.
@@ -42,8 +41,7 @@ class RecurrentDecoder(Decoder):
             one vocabulary, and there must be attention.
         dropout_type: ``plain``, or ``variational``, which drops the same at all steps, and of the
             states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
-        start: ``summary`` for such first states; ``zeros``, so that all that a decoder knows of its
-            source is what it has looked at.
+        start: ``summary`` for such first states; ``zeros`` to begin with nothing.
         scale: multiply the embeddings by the root of their depth, as in ``RecurrentEncoder``.
         extra: the depth of what the first layer gets at each step beside the embedding.
 
@@ -113,12 +111,16 @@ class RecurrentDecoder(Decoder):
         self.attention = (
             None if attention is None else Attention(**attention, dtype=policy, name="attention")
         )
-        self.bridges = [
-            keras.layers.Dense(
-                layers * units, activation="tanh", dtype=policy, name=f"bridge_{name}"
-            )
-            for name in (self.cells[0].state_names if start == "summary" else ())
-        ]
+        self.bridge = Bridge(
+            self.cells[0].state_names,
+            units,
+            layers,
+            memory_depth,
+            final_depth,
+            zeros=start == "zeros",
+            dtype=policy,
+            name="bridge",
+        )
         self.embedding_dropout = sequence_dropout(once, dropout_type, dtype=policy)
         self.state_dropout = keras.layers.Dropout(once, dtype=policy)
         self.between = keras.layers.Dropout(dropout, dtype=policy)
@@ -146,8 +148,7 @@ class RecurrentDecoder(Decoder):
             depth = self.units
         if self.attention is not None:
             self.attention.build((None, None, self.units), (None, None, memory_depth))
-        for bridge in self.bridges:
-            bridge.build((None, self.settings["final_depth"] or memory_depth))
+        self.bridge.build()
         self.build_output(self.units)
         if self.copying is not None:
             vocabulary = self.settings["vocabulary"]
@@ -156,10 +157,9 @@ class RecurrentDecoder(Decoder):
         self.built = True
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
-        finals = self._finals(memory)
-        cells = self._first_states(finals)
+        cells = self.bridge(memory)
         if self.attention is None:
-            context = finals[0][:, -self.settings["memory_depth"] :]
+            context = self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]
             seen = {"context": context[:, None], "mask": memory["mask"]}
         else:
             seen = self.attention.prepare(memory["values"], memory["mask"])
@@ -167,19 +167,6 @@ class RecurrentDecoder(Decoder):
             seen["ids"] = memory["ids"]
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
         return {"memory": seen, "cells": cells, "position": position}
-
-    def _first_states(self, finals: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The states of each layer before the first token, each ``[batch, units]``."""
-        if not self.bridges:
-            nothing = ops.zeros((ops.shape(finals[0])[0], self.units), dtype=self.compute_dtype)
-            return [tuple(nothing for _ in cell.state_names) for cell in self.cells]
-        # An encoder of another cell has more states or fewer: the first is the output.
-        finals = [finals[i if i < len(finals) else 0] for i in range(len(self.bridges))]
-        starts = [
-            ops.split(bridge(final), len(self.cells), axis=-1)
-            for bridge, final in zip(self.bridges, finals, strict=True)
-        ]
-        return [tuple(parts) for parts in zip(*starts, strict=True)]
 
     def unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool = False
@@ -205,15 +192,6 @@ class RecurrentDecoder(Decoder):
         if training and self.attention is not None:
             state["memory"] = self.attention.draw(state["memory"])
         return state
-
-    def _finals(self, memory: dict[str, Any]) -> list[Any]:
-        """What sums up the source: ``[batch, depth]`` for each tensor of the encoder's states."""
-        if self.settings["final_depth"]:
-            return list(memory["final_states"])
-        values = ops.cast(memory["values"], "float32")
-        real = ops.cast(memory["mask"], "float32")[..., None]
-        mean = ops.sum(values * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
-        return [ops.cast(mean, self.compute_dtype)]
 
     def _look(
         self, query: Any, seen: dict[str, Any], position: Any = None, training: bool = False

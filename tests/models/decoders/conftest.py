@@ -27,8 +27,8 @@ class Reference:
         states = []
         for i, name in enumerate(names):
             final = self.finals[i] if i < len(self.finals) else self.finals[0]
-            whole = final @ self.weights[f"bridge_{name}/kernel"]
-            whole = np.tanh(whole + self.weights[f"bridge_{name}/bias"])
+            whole = final @ self.weights[f"bridge/{name}/kernel"]
+            whole = np.tanh(whole + self.weights[f"bridge/{name}/bias"])
             states.append(np.split(whole, self.settings["layers"]))
         self.states = [list(layer) for layer in zip(*states, strict=True)]
 

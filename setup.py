@@ -14,6 +14,7 @@ REQUIRES = [
     "apache-beam>=2.70,<3",
     "tensorflow>=2.21,<2.22",
     "tensorflow-text>=2.21,<2.22",
+    "tensorflow-serving-api>=2.19,<3",
     "keras>=3.12,<4",
     "tensorboard>=2.19,<3",
     "sentencepiece>=0.2,<0.3",

@@ -200,7 +200,8 @@ def _output_type(answer: Answer, name: str) -> pa.DataType:
         return _lists(pa.from_numpy_dtype(value.dtype), value.ndim)
     if isinstance(value, list):  # texts
         contract = answer.contract
-        return _lists(pa.string(), len(contract["signatures"][contract["detail"]][name]))
+        dimensions = contract["signatures"][contract["detail"]]["outputs"][name]
+        return _lists(pa.string(), len(dimensions))
     return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[type(value)]
 
 

@@ -155,9 +155,13 @@ class Seq2Seq(TrainedModel):
 
     def score(self, source: Any, target: Any) -> Any:
         """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""
+        return ops.sum(self.piece_scores(source, target), axis=-1)
+
+    def piece_scores(self, source: Any, target: Any) -> Any:
+        """Of each piece, given those before it: ``[batch, target]``, 0 where there is padding."""
         logits, _ = self.teacher_force(source, target)
         _, plain = token_losses(logits, target)
-        return -ops.sum(plain * ops.cast(ops.not_equal(target, PAD), "float32"), axis=-1)
+        return -plain * ops.cast(ops.not_equal(target, PAD), "float32")
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -122,7 +122,7 @@ def as_dict(row: TypedRow, answer: Answer | None, contract: Mapping[str, Any]) -
 
 def _lengths(contract: Mapping[str, Any]) -> set[str]:
     """The outputs that tell how much of another one is real."""
-    outputs = contract["signatures"][contract["detail"]].values()
+    outputs = contract["signatures"][contract["detail"]]["outputs"].values()
     return {name for dimensions in outputs for name in dimensions if name is not None}
 
 

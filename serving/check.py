@@ -7,8 +7,6 @@ and compares the answers with those that were kept. Both files are JSON; see `ch
 
 from __future__ import annotations
 
-import base64
-import dataclasses
 import importlib.util
 import json
 import os
@@ -20,7 +18,6 @@ from typing import Any
 
 OURS = ("pipeline", "components", "models", "serving")
 DEFAULT = "serving_default"
-LONG_CHARACTERS = 5000
 MOST_FAILURES = 10
 
 
@@ -82,7 +79,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
 def _check_answers(
     saved_model: ModuleType, model: Any, request: dict[str, Any], result: dict[str, Any]
 ) -> None:
-    def ask(signature: str, asked: list[Question]) -> tuple[list[dict[str, Any]], list[str]]:
+    def ask(signature: str, asked: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
         try:
             answers = model.ask(signature, [question.inputs for question in asked])
             return [dict(answer.outputs) for answer in answers], []
@@ -91,8 +88,9 @@ def _check_answers(
 
     limits = request["tolerances"]
     comparison = _sibling("comparison").Comparison(model.contract, limits)
-    questions = [_question(row, model.contract) for row in request["rows"]]
-    extremes = unusual(questions, model.contract)
+    kinds = _sibling("questions")
+    questions = [kinds.question(row, model.contract) for row in request["rows"]]
+    extremes = kinds.unusual(questions, model.contract)
     started = time.monotonic()
     ask(DEFAULT, (questions or extremes)[:1])
     result["first_answer_seconds"] = round(time.monotonic() - started, 3)
@@ -102,12 +100,18 @@ def _check_answers(
     questions += taken
     failures: list[str] = result["failures"]
     ties: list[str] = []
-    for signature in model.contract["signatures"]:
-        batched, wrong = ask(signature, questions)
+    answered: dict[str, list[dict[str, Any]]] = {}
+    # Some are asked about the answers of the one that tells most.
+    first = [DEFAULT, model.contract["detail"]]
+    for signature in dict.fromkeys([*first, *model.contract["signatures"]]):
+        told = answered.get(model.contract["detail"], [])
+        asked = kinds.about(questions, told, model.contract["signatures"][signature]["inputs"])
+        batched, wrong = ask(signature, asked)
         failures += [f"{signature}: {text}" for text in wrong]
         if wrong:
             continue
-        for question, answer in zip(questions, batched, strict=True):
+        answered[signature] = batched
+        for question, answer in zip(asked, batched, strict=True):
             what = f"{signature}, {question.name} ({question.shown})"
             failures += [f"{what}: {text}" for text in comparison.impossible(answer)]
             alone, wrong = ask(signature, [question])
@@ -125,54 +129,38 @@ def _check_answers(
     concerned = {one.name for one in questions if any(f", {one.name} (" in tie for tie in ties)}
     if len(concerned) > limits["ties"] * len(questions):
         failures.extend(ties)
+    _check_scores(model.contract, questions, answered, comparison, result)
 
 
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """One row that the model is asked.
+def _check_scores(
+    contract: dict[str, Any],
+    questions: list[Any],
+    answered: dict[str, list[dict[str, Any]]],
+    comparison: Any,
+    result: dict[str, Any],
+) -> None:
+    """The score of an answer is the one that the search gave it.
 
-    Attributes:
-        name: what it is called in a sentence.
-        inputs: by name, as the model takes them.
-        shown: the inputs for people.
-        kept: the outputs of an earlier answer, by name; none where there was none.
+    A text that the tokenizer now cuts into other pieces than it was written in is another
+    hypothesis, and is only counted: as ``respelt``.
     """
-
-    name: str
-    inputs: dict[str, Any]
-    shown: str
-    kept: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-def _question(row: dict[str, Any], contract: dict[str, Any]) -> Question:
-    inputs = dict(row["inputs"])
-    for entry in contract["inputs"]:
-        if entry["kind"] == "image":
-            inputs[entry["name"]] = base64.b64decode(inputs[entry["name"]])
-    return Question(f"row {row['row']}", inputs, row["shown"], row["answer"])
-
-
-def unusual(questions: list[Question], contract: dict[str, Any]) -> list[Question]:
-    """Rows that a server must survive: texts that are empty, and far too long.
-
-    What is no text stays as in the first of the questions. Of points and images there is nothing
-    to make up: the questions have the fewest and the most points that there are.
-    """
-    texts = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
-    if not texts or (len(texts) < len(contract["inputs"]) and not questions):
-        return []
-    others = questions[0].inputs if questions else {}
-    empty = {**others, **dict.fromkeys(texts, "")}
-    long = {name: long_text([question.inputs[name] for question in questions]) for name in texts}
-    return [
-        Question("the empty row", empty, ", ".join(["''"] * len(texts))),
-        Question(
-            "the long row", {**others, **long}, ", ".join(repr(_short(long[n])) for n in texts)
-        ),
-    ]
+    scored, detail = contract["scored"], contract["detail"]
+    if scored not in answered or detail not in answered:
+        return
+    pieces = (contract["looks"] or {}).get("rows")
+    result["respelt"] = 0
+    for question, now, then in zip(questions, answered[scored], answered[detail], strict=True):
+        if pieces in now and now[pieces] != then[pieces]:
+            result["respelt"] += 1
+            continue
+        name = contract["score"]
+        text, _ = comparison.difference({name: now[name]}, {name: then[name]})
+        if text:
+            what = f"{scored}, {question.name} ({question.shown})"
+            result["failures"].append(f"{what}: of the answer and of the search: {text}")
 
 
-def _refuses(saved_model: ModuleType, model: Any, question: Question) -> bool:
+def _refuses(saved_model: ModuleType, model: Any, question: Any) -> bool:
     try:
         model.ask(DEFAULT, [question.inputs])
     except saved_model.SourceRefused:
@@ -180,16 +168,6 @@ def _refuses(saved_model: ModuleType, model: Any, question: Question) -> bool:
     except saved_model.SavedModelError:
         return False  # it is asked again, and then told
     return False
-
-
-def long_text(texts: list[str]) -> str:
-    """Real texts, strung together to one far longer than any model is trained on."""
-    text = " ".join(texts) or "a"
-    return (f"{text} " * (LONG_CHARACTERS // len(text) + 1))[:LONG_CHARACTERS].strip()
-
-
-def _short(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _sibling(name: str) -> ModuleType:

@@ -19,10 +19,20 @@ from pathlib import Path
 from typing import Any
 
 CONTRACT = "assets.extra/contract.json"
-NEEDED = ("task", "inputs", "answer", "answer_kind", "score", "detail", "size", "looks", "cut")
-# The type and the number of dimensions of an input, by its kind.
-_SPECS = {"text": ("string", 1), "image": ("string", 1), "points": ("float32", 3)}
-_LENGTH_SPEC = ("int32", 1)
+NEEDED = (
+    *("task", "inputs", "answer", "answer_kind", "score", "detail", "scored"),
+    *("size", "looks", "cut", "signatures"),
+)
+# The type and the dimensions of an input, by its kind.
+_SPECS = {
+    "text": ("string", "[batch]"),
+    "image": ("string", "[batch]"),
+    "points": ("float32", "[batch, n, 2]"),
+    "positions": ("int32", "[batch, n]"),
+}
+_LENGTH_SPEC = ("int32", "[batch]")
+_WITH_LENGTH = ("points", "positions")
+_AXES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
 _REFUSED = re.compile(r"\[(an? \w+ has (?:more|fewer) than .*?\b(?:max_\w+|model\.least))")
 
 
@@ -101,13 +111,13 @@ class ServedModel:
             raise SavedModelError(f"there is no signature {name!r} (there are: {told})")
         function = self._loaded.signatures[name]
         given = {
-            key: (spec.dtype.name, spec.shape.ndims)
+            key: (spec.dtype.name, _AXES.get(spec.shape.ndims, "[?]"))
             for key, spec in function.structured_input_signature[1].items()
         }
-        if given != (wanted := self._input_specs()):
+        if given != (wanted := self._input_specs(name)):
             raise SavedModelError(f"{name} takes {_told(given)}, and not {_told(wanted)}")
         outputs = function.structured_outputs
-        promised = self.contract["signatures"][name]
+        promised = self.contract["signatures"][name]["outputs"]
         missing = [key for key in promised if key not in outputs]
         if missing:
             raise SavedModelError(f"{name} has no output {', '.join(missing)}")
@@ -120,11 +130,11 @@ class ServedModel:
                 )
         return function
 
-    def _input_specs(self) -> dict[str, tuple[str, int]]:
+    def _input_specs(self, name: str) -> dict[str, tuple[str, str]]:
         specs = {}
-        for entry in self.contract["inputs"]:
+        for entry in self.contract["signatures"][name]["inputs"]:
             specs[entry["name"]] = _SPECS[entry["kind"]]
-            if entry["kind"] == "points":
+            if entry["kind"] in _WITH_LENGTH:
                 specs[f"{entry['name']}_length"] = _LENGTH_SPEC
         return specs
 
@@ -133,8 +143,8 @@ class ServedModel:
 
         Args:
             name: the signature.
-            rows: of each, the inputs by name: a text, the bytes of an image file, or points as
-                ``[n, 2]``.
+            rows: of each, the signature's inputs by name: a text, the bytes of an image file,
+                points as ``[n, 2]``, or positions as ``[n]``.
 
         Raises:
             SourceRefused: an input is too long, or too short.
@@ -144,9 +154,10 @@ class ServedModel:
         import tensorflow as tf
 
         function = self.signature(name)
-        request: dict[str, Any] = {}
-        for entry in self.contract["inputs"]:
-            request |= _tensors(entry, [row[entry["name"]] for row in rows])
+        request = {
+            key: tf.constant(value, tf.string if value.dtype == object else None)
+            for key, value in arrays(self.contract["signatures"][name]["inputs"], rows).items()
+        }
         try:
             out = {key: value.numpy() for key, value in function(**request).items()}
         except tf.errors.InvalidArgumentError as error:
@@ -159,7 +170,7 @@ class ServedModel:
                 raise SavedModelError(
                     f"output {key} has shape {value.shape} for a batch of {len(rows)}"
                 )
-        dimensions = self.contract["signatures"][name]
+        dimensions = self.contract["signatures"][name]["outputs"]
         return [
             Answer(
                 {key: _trimmed(out, key, row, axes) for key, axes in dimensions.items()},
@@ -198,29 +209,46 @@ def read_contract(path: str | os.PathLike[str]) -> dict[str, Any]:
         contract = json.loads(text)
     except ValueError as error:
         raise SavedModelError(f"its {CONTRACT} is no JSON: {error}") from None
-    missing = [key for key in (*NEEDED, "signatures") if key not in contract]
+    missing = [key for key in NEEDED if key not in contract]
     if missing:
         raise SavedModelError(f"its {CONTRACT} has no {', '.join(missing)}")
-    unknown = {entry["kind"] for entry in contract["inputs"]} - set(_SPECS)
+    asked = [contract["inputs"], *(one["inputs"] for one in contract["signatures"].values())]
+    unknown = {entry["kind"] for entries in asked for entry in entries} - set(_SPECS)
     if unknown:
         raise SavedModelError(f"its {CONTRACT} has inputs of an unknown kind: {sorted(unknown)}")
     return contract
 
 
-def _tensors(entry: Mapping[str, str], values: Sequence[Any]) -> dict[str, Any]:
-    """One input of a batch; points are padded, and their numbers told besides."""
-    import numpy as np
-    import tensorflow as tf
+def arrays(
+    entries: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Rows as the tensors of one request; what has a length is padded, and its length told besides.
 
-    name = entry["name"]
-    if entry["kind"] != "points":
-        return {name: tf.constant(list(values), dtype=tf.string)}
-    rows = [np.asarray(value, dtype=np.float32).reshape(-1, 2) for value in values]
-    padded = np.zeros((len(rows), max(map(len, rows), default=0), 2), dtype=np.float32)
-    for row, points in enumerate(rows):
-        padded[row, : len(points)] = points
-    lengths = np.array([len(points) for points in rows], dtype=np.int32)
-    return {name: tf.constant(padded), f"{name}_length": tf.constant(lengths)}
+    Args:
+        entries: the inputs of a signature, by the contract.
+        rows: of each, the inputs by name, as in ``ServedModel.ask``.
+
+    Returns:
+        NumPy arrays by name; texts and images as objects, which are bytes.
+    """
+    import numpy as np
+
+    made: dict[str, Any] = {}
+    for entry in entries:
+        name, (kind, _) = entry["name"], _SPECS[entry["kind"]]
+        values = [row[name] for row in rows]
+        if entry["kind"] not in _WITH_LENGTH:
+            made[name] = np.empty(len(rows), dtype=object)
+            made[name][:] = [one.encode() if isinstance(one, str) else one for one in values]
+            continue
+        inner = (2,) if entry["kind"] == "points" else ()
+        several = [np.asarray(value, dtype=kind).reshape(-1, *inner) for value in values]
+        lengths = np.array([len(value) for value in several], dtype=np.int32)
+        made[name] = np.zeros((len(rows), lengths.max(initial=0), *inner), dtype=kind)
+        made[f"{name}_length"] = lengths
+        for row, value in enumerate(several):
+            made[name][row, : len(value)] = value
+    return made
 
 
 def _trimmed(out: Mapping[str, Any], key: str, row: int, axes: Sequence[str | None]) -> Any:
@@ -243,8 +271,6 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", errors="replace")
 
 
-def _told(specs: Mapping[str, tuple[str, int | None]]) -> str:
+def _told(specs: Mapping[str, tuple[str, str]]) -> str:
     """Inputs in words: ``source: string[batch]``."""
-    axes = {1: "[batch]", 3: "[batch, n, 2]"}
-    told = [f"{name}: {kind}{axes.get(rank or 0, '[?]')}" for name, (kind, rank) in specs.items()]
-    return ", ".join(told) or "nothing"
+    return ", ".join(f"{name}: {kind}{axes}" for name, (kind, axes) in specs.items()) or "nothing"

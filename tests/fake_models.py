@@ -26,7 +26,8 @@ class Reverser(tf.Module):
     ``bug`` breaks it in one way: ``batch`` makes the score depend on the padding, ``flat`` gives
     an output without the batch's dimension, ``empty`` fails on an empty source, ``nan`` gives
     it no number, ``weights`` gives `align` other weights than it gave before, ``refuse`` refuses
-    long sources as ours do where they are told to.
+    long sources as ours do where they are told to, ``score`` finds another score than the answer's,
+    ``spelling`` scores an answer as other pieces than it was written in.
     """
 
     def __init__(self, bug: str = ""):
@@ -35,33 +36,38 @@ class Reverser(tf.Module):
         self.per_letter = tf.Variable(-0.5, name="per_letter")
 
     def contract(self) -> dict[str, Any]:
+        source = {"name": "source", "kind": "text"}
         answer: dict[str, Any] = {"translation": [], "score": []}
+        pieces = {"target_pieces": ["target_length"], "target_length": []}
+        detail = {
+            **answer,
+            **pieces,
+            "source_pieces": ["source_length"],
+            "source_length": [],
+            "source_cut": [],
+            "alignment": ["target_length", "source_length"],
+        }
+        given = {"name": "target", "kind": "text", "like": "translation"}
         return {
             "task": "translation",
-            "inputs": [{"name": "source", "kind": "text"}],
+            "inputs": [source],
             "answer": "translation",
             "answer_kind": "text",
             "score": "score",
             "detail": "align",
+            "scored": "score",
             "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
             "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
             "cut": "source_cut",
             "signatures": {
-                "serving_default": answer,
-                "align": {
-                    **answer,
-                    "source_pieces": ["source_length"],
-                    "source_length": [],
-                    "source_cut": [],
-                    "target_pieces": ["target_length"],
-                    "target_length": [],
-                    "alignment": ["target_length", "source_length"],
-                },
+                "serving_default": {"inputs": [source], "outputs": answer},
+                "align": {"inputs": [source], "outputs": detail},
+                "score": {"inputs": [source, given], "outputs": {"score": [], **pieces}},
             },
         }
 
     def signatures(self) -> dict[str, Any]:
-        return {"serving_default": self.translate, "align": self.align}
+        return {"serving_default": self.translate, "align": self.align, "score": self.score}
 
     def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         # Cut, as ours cut what is too long: an alignment grows with the square of the length.
@@ -105,6 +111,20 @@ class Reverser(tf.Module):
         out = self.answer(source)
         score = tf.reduce_sum(out["score"]) if self.bug == "flat" else out["score"]
         return {"translation": out["translation"], "score": score}
+
+    @tf.function(input_signature=[*_TEXTS, tf.TensorSpec([None], tf.string, name="target")])
+    def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
+        if self.bug == "spelling":
+            target = tf.strings.lower(target, encoding="utf-8")
+        letters = tf.strings.unicode_split(target, "UTF-8")
+        lengths = tf.cast(letters.row_lengths(), tf.int32)
+        each = self.per_letter * (2.0 if self.bug == "score" else 1.0)
+        pieces = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
+        return {
+            "score": each * tf.cast(lengths, tf.float32),
+            "target_pieces": pieces.to_tensor("<pad>"),
+            "target_length": lengths + 1,
+        }
 
     @tf.function(input_signature=_TEXTS)
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -28,17 +28,19 @@ class Matcher(tf.Module):
     """Two texts → the share of the first one's letters that stand at the same place in both."""
 
     def contract(self) -> dict[str, Any]:
+        inputs = [{"name": "first", "kind": "text"}, {"name": "second", "kind": "text"}]
         return {
             "task": "similarity",
-            "inputs": [{"name": "first", "kind": "text"}, {"name": "second", "kind": "text"}],
+            "inputs": inputs,
             "answer": "similarity",
             "answer_kind": "number",
             "score": None,
             "detail": "serving_default",
+            "scored": None,
             "size": None,
             "looks": None,
             "cut": None,
-            "signatures": {"serving_default": {"similarity": []}},
+            "signatures": {"serving_default": {"inputs": inputs, "outputs": {"similarity": []}}},
         }
 
     def signatures(self) -> dict[str, Any]:
@@ -66,20 +68,23 @@ class Sorter(tf.Module):
         self._least = least
 
     def contract(self) -> dict[str, Any]:
+        inputs = [{"name": "points", "kind": "points"}]
         answer: dict[str, Any] = {"order": ["order_length"], "order_length": [], "score": []}
+        detail = {**answer, "pointing": ["order_length", "order_length"]}
         return {
             "task": "pointer",
-            "inputs": [{"name": "points", "kind": "points"}],
+            "inputs": inputs,
             "answer": "order",
             "answer_kind": "positions",
             "score": "score",
             "detail": "align",
+            "scored": None,
             "size": {"input": "points", "unit": "points"},
             "looks": {"rows": "order", "columns": "points", "weights": "pointing"},
             "cut": None,
             "signatures": {
-                "serving_default": answer,
-                "align": {**answer, "pointing": ["order_length", "order_length"]},
+                "serving_default": {"inputs": inputs, "outputs": answer},
+                "align": {"inputs": inputs, "outputs": detail},
             },
         }
 
@@ -124,25 +129,28 @@ class Namer(tf.Module):
     """An image → its height and width as words, looking at four quarters for each."""
 
     def contract(self) -> dict[str, Any]:
+        inputs = [{"name": "image", "kind": "image"}]
+        detail = {
+            "caption": [],
+            "score": [],
+            "target_pieces": ["target_length"],
+            "target_length": [],
+            "alignment": ["target_length", None, None],
+        }
         return {
             "task": "captioning",
-            "inputs": [{"name": "image", "kind": "image"}],
+            "inputs": inputs,
             "answer": "caption",
             "answer_kind": "text",
             "score": "score",
             "detail": "align",
+            "scored": None,
             "size": None,
             "looks": {"rows": "target_pieces", "columns": "image", "weights": "alignment"},
             "cut": None,
             "signatures": {
-                "serving_default": {"caption": [], "score": []},
-                "align": {
-                    "caption": [],
-                    "score": [],
-                    "target_pieces": ["target_length"],
-                    "target_length": [],
-                    "alignment": ["target_length", None, None],
-                },
+                "serving_default": {"inputs": inputs, "outputs": {"caption": [], "score": []}},
+                "align": {"inputs": inputs, "outputs": detail},
             },
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from tfx.utils import path_utils
 from components import events
 from components.errors import UserError
 from components.files import atomic_write
-from components.pusher.push import push
+from components.pusher.push import IDENTIFIER, push
+from serving import warmup
 
 NODE = "Pusher"
 RESULT = "pushed.json"
@@ -60,15 +62,21 @@ class PusherExecutor(BaseExecutor):
         model = artifact_utils.get_single_instance(input_dict["model"])
         evaluation = Path(artifact_utils.get_single_uri(input_dict["evaluation"]))
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
+        identifier = str(uuid.uuid4())
         record = {
             **json.loads(exec_properties["record"]),
             **_evaluation(evaluation),
             "blessing": sentence,
             "stack": stack_versions(),
+            "mlmd_uuid": identifier,
         }
+        requests = Path(infra.uri) / Path(warmup.FILE).name
+        extra = {IDENTIFIER: identifier.encode()}
+        if requests.exists():
+            extra[warmup.FILE] = requests.read_bytes()
         source = Path(path_utils.serving_model_path(model.uri))
         try:
-            number, new = push(source, registry, name, record, exec_properties["code"])
+            number, new = push(source, registry, name, record, exec_properties["code"], extra)
         except OSError as error:
             raise UserError(
                 f"the model cannot be pushed: {error.strerror or error}",
@@ -78,7 +86,10 @@ class PusherExecutor(BaseExecutor):
             ) from error
         destination = registry / name / str(number)
         text = f"Pushed as {name}@{number}: {destination}"
-        if not new:
+        if new:
+            # By this, the server's own name for it, the artifact is found in ML Metadata.
+            pushed.set_string_custom_property("mlmd_uuid", identifier)
+        else:
             text = f"{name}@{number} is this same model already: {destination}"
         _finish(pushed, destination, text)
 

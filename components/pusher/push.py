@@ -14,21 +14,30 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from components.files import sha256_file
 from components.registry import RECORD, Registry, numbered, read_record
+from serving import warmup
 
 PREFIX = ".pushing-"
-# TensorFlow writes a random identifier into it, so that no two exports are ever the same.
-NOT_CONTENT = ("fingerprint.pb", RECORD)
+# Where TensorFlow Serving looks for the identifier of a model in ML Metadata.
+IDENTIFIER = "assets.extra/mlmd_uuid"
+# TensorFlow writes a random identifier into the first, so that no two exports are ever the same;
+# the others come with a push.
+NOT_CONTENT = ("fingerprint.pb", RECORD, *(Path(file).name for file in (IDENTIFIER, warmup.FILE)))
 
 
 def push(
-    model: Path, registry: Path, name: str, record: dict[str, Any], code: str = ""
+    model: Path,
+    registry: Path,
+    name: str,
+    record: dict[str, Any],
+    code: str = "",
+    extra: Mapping[str, bytes] | None = None,
 ) -> tuple[int, bool]:
     """Copies a SavedModel to the next version, unless the newest version is the same model.
 
@@ -40,6 +49,7 @@ def push(
         name: the model's name.
         record: what ``regard.json`` says beside the name, version, time and digest.
         code: a digest of the pushing code, for ``regard.json``.
+        extra: what is put beside the model, by path.
 
     Returns:
         The version, and whether it is new.
@@ -53,6 +63,9 @@ def push(
         return newest, False
     with _workplace(folder) as temporary:
         _copy(model, temporary)
+        for path, content in (extra or {}).items():
+            (temporary / path).parent.mkdir(parents=True, exist_ok=True)
+            (temporary / path).write_bytes(content)
         while True:
             # Every number counts here, even that of a folder that holds no model.
             version = max(numbered(folder), default=0) + 1

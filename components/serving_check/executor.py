@@ -16,7 +16,8 @@ from components.errors import UserError
 from components.files import atomic_write
 from components.serving_check.process import run_check
 from components.serving_check.questions import questions
-from serving import ops
+from serving import ops, warmup
+from serving.questions import question
 
 NODE = "ServingCheck"
 RESULT = "serving_check.json"
@@ -31,7 +32,7 @@ TOLERANCES_ACCELERATOR = {"absolute": 5e-2, "relative": 1e-2, "array": 5e-2, "ti
 
 
 class ServingCheckExecutor(BaseExecutor):
-    """Writes ``serving_check.json`` and the blessing in TFX's form, or fails."""
+    """Writes ``serving_check.json``, warm-up requests and the blessing in TFX's form, or fails."""
 
     def Do(
         self,
@@ -51,10 +52,11 @@ class ServingCheckExecutor(BaseExecutor):
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         servers = json.loads(exec_properties["tf_serving"])
         _check_versions(servers)
+        rows = questions(answers, examples, int(exec_properties["rows"]))
         request = {
             "model": path_utils.serving_model_path(model.uri),
             "servers": servers,
-            "rows": questions(answers, examples, int(exec_properties["rows"])),
+            "rows": rows,
             "tolerances": _tolerances(answers),
         }
         result = run_check(request, int(exec_properties["timeout_seconds"]))
@@ -63,6 +65,9 @@ class ServingCheckExecutor(BaseExecutor):
         _raise_failures(result)
         for tie in result["ties"]:
             events.emit("warning", node=NODE, text=f"a near tie was decided by rounding: {tie}")
+        contract = predictions.read_summary(answers)["contract"]
+        warm = [question(row, contract) for row in rows]
+        warmup.write(Path(blessing.uri) / Path(warmup.FILE).name, contract, warm)
         atomic_write(Path(blessing.uri) / BLESSED_FILE, "")
         blessing.set_int_custom_property(BLESSED_PROPERTY, 1)
         events.emit("progress", node=NODE, text=_success(result, servers), fraction=1.0)

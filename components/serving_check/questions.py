@@ -44,7 +44,8 @@ def _question(
 ) -> dict[str, Any]:
     inputs = {name: row[name] for name in kinds}
     inputs |= {name: base64.b64encode(image).decode("ascii") for name, image in images.items()}
-    kept = {name: row[name] for name in contract["signatures"][contract["detail"]] if name in row}
+    outputs = contract["signatures"][contract["detail"]]["outputs"]
+    kept = {name: row[name] for name in outputs if name in row}
     kept[contract["answer"]] = row["hypothesis"]
     if contract["score"] is not None:
         kept[contract["score"]] = row["score"]

@@ -1,4 +1,4 @@
-"""What a search is told and what it found, as the signatures of served models give it."""
+"""What a search is told, what it found, and what an answer is given: in signatures' outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from models.search import SEARCHES, Hypotheses, Search
+from models.seq2seq import Seq2Seq
 from models.serialization import by_name
+from models.tasks.pieces import counts, read_pieces
 
 # The settings that every search has beside its own, with their defaults.
 LIMITS: Mapping[str, Any] = MappingProxyType(
@@ -20,6 +22,10 @@ LIMITS: Mapping[str, Any] = MappingProxyType(
         "max_source_length": 256,
         "long_source": "truncate",
     }
+)
+# What the outputs of the signatures for texts are as long as; see ``Served``.
+N_BEST: Mapping[str, list[str | None]] = MappingProxyType(
+    {"hypotheses": [None], "lengths": [None], "log_probabilities": [None], "scores": [None]}
 )
 
 
@@ -49,20 +55,60 @@ def best(tokenizer: Any, found: Hypotheses, answer: str) -> dict[str, tf.Tensor]
     }
 
 
-def n_best(tokenizer: Any, found: Hypotheses, answers: str) -> dict[str, tf.Tensor]:
+def n_best(tokenizer: Any, found: Hypotheses) -> dict[str, tf.Tensor]:
     """All texts that were found, each ``[batch, n]``, the best first.
 
-    ``answers``, their ``log_probabilities``, and the ``scores`` by which they are ordered. Where
-    there are fewer than n the rest is empty, with impossible scores.
+    ``hypotheses``, their ``lengths`` in pieces, EOS counted, their ``log_probabilities``, and the
+    ``scores`` by which they are ordered. Where there are fewer than n the rest is empty, with
+    impossible scores.
     """
     shape = tf.shape(found.lengths)
     ids = tf.reshape(found.ids, [shape[0] * shape[1], tf.shape(found.ids)[2]])
     texts = _texts(tokenizer, ids, tf.reshape(found.lengths, [-1]))
     return {
-        answers: tf.reshape(texts, shape),
+        "hypotheses": tf.reshape(texts, shape),
+        "lengths": found.lengths,
         "log_probabilities": found.log_probabilities,
         "scores": found.scores,
     }
+
+
+def scored_as(pieces: str) -> dict[str, list[str | None]]:
+    """What the outputs of ``scored`` are as long as, where its pieces are called so."""
+    side = pieces.removesuffix("pieces")
+    length = f"{side}length"
+    return {
+        "score": [],
+        pieces: [length],
+        f"{side}scores": [length],
+        length: [],
+        f"{side}cut": [],
+    }
+
+
+def scored(
+    model: Seq2Seq, tokenizer: Any, source: tf.Tensor, texts: tf.Tensor, longest: int, pieces: str
+) -> dict[str, tf.Tensor]:
+    """How probable the model finds given texts, the end of each counted.
+
+    Args:
+        model: the trained model.
+        tokenizer: of the texts.
+        source: what the model reads, a row a text.
+        texts: ``[batch]``.
+        longest: the most pieces that an answer can have; what is behind them is not read.
+        pieces: what the output with the pieces is called: ``target_pieces`` or ``pieces``.
+
+    Returns:
+        By the names of ``scored_as``: ``score`` ``[batch]``, the natural logarithm of the
+        probability; the pieces, and the logarithm of each one's own probability, ``[batch,
+        pieces]``; their number, and how many more there were, ``[batch]``.
+    """
+    told = "a text has more pieces than an answer can have"
+    ids, cut = read_pieces(tokenizer, texts, longest, False, told)
+    scores = tf.cast(model.piece_scores(source, ids), tf.float32)
+    values = tf.reduce_sum(scores, axis=1), tokenizer.id_to_string(ids), scores, counts(ids), cut
+    return dict(zip(scored_as(pieces), values, strict=True))
 
 
 def _texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

@@ -21,19 +21,23 @@ class Served:
             SavedModel, so that whoever has that needs nothing else. Its keys:
 
             - ``task``: the task's name;
-            - ``inputs``: of each signature, ``name`` and ``kind`` (``text``; ``image``, encoded;
-              ``points``, ``[batch, n, 2]`` with their numbers as ``<name>_length``);
+            - ``inputs``: of what is asked for an answer, ``name`` and ``kind`` (``text``;
+              ``image``, encoded; ``points``, ``[batch, n, 2]``, and ``positions``, ``[batch, n]``,
+              each with their numbers as ``<name>_length``);
             - ``answer``: the output that answers, and ``answer_kind`` (``text``, ``number`` or
               ``positions``);
             - ``score``: the output with the answer's log-probability, or None;
-            - ``detail``: the signature that tells most;
+            - ``detail``: the signature that tells most of an answer;
+            - ``scored``: the signature that gives a given answer its ``score``, or None;
             - ``size``: what rows are put into buckets by: the ``output`` or the ``input`` that
               counts it, what is to be subtracted (``minus``), and its ``unit``; or None;
             - ``looks``: what can be drawn: the outputs with the ``weights``, and with the names
               of their ``rows`` and ``columns``; or None;
             - ``cut``: the output that counts what was not read of an input, or None;
-            - ``signatures``: for each, its outputs; for each of these, for every dimension after
-              the batch, the output that says how much of it is real, or None for all.
+            - ``signatures``: for each its ``inputs``, as above, where one that is none of the
+              model's says what it is ``like``: one of those, or the answer; and its ``outputs``:
+              for each, for every dimension after the batch, the output that says how much of it
+              is real, or None for all.
     """
 
     module: tf.Module

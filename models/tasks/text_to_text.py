@@ -24,10 +24,10 @@ class TextToText(Task):
     """Sequence to sequence on text: the features ``source``, and one or more of ``target``.
 
     Attributes:
-        answer: what the exported model calls what it writes, one and several.
+        answer: what the exported model calls what it writes.
     """
 
-    answer: tuple[str, str]
+    answer: str
 
     def preprocess(
         self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]

@@ -99,7 +99,7 @@ def model(tmp_path_factory):
 
         def contract(self):
             contract = fake_models.Reverser().contract()
-            del contract["signatures"]["align"]["source_cut"]
+            del contract["signatures"]["align"]["outputs"]["source_cut"]
             return contract
 
     return fake_models.save(Shout(), tmp_path_factory.mktemp("model"))

@@ -65,11 +65,22 @@ def test_a_good_model_passes(tmp_path, rows):
         ("batch", "in a batch and alone: the scores differ"),
         ("flat", r"output score has shape \(\) for a batch of 5"),
         ("nan", r"the empty row \(''\): the score is nan"),
+        (
+            "score",
+            r"score, row 0 \('abc'\): of the answer and of the search: the scores differ: -3",
+        ),
         ("weights", r"align, row 0 \('abc'\): now and of the Predictor: the alignments differ by"),
     ],
 )
 def test_each_bug_is_found(tmp_path, rows, bug, words):
     assert re.search(words, "\n".join(run(tmp_path, rows, bug)["failures"]))
+
+
+def test_an_answer_that_is_cut_into_other_pieces_is_counted_and_not_compared(tmp_path, rows):
+    assert run(tmp_path / "alike", rows)["respelt"] == 0
+    result = run(tmp_path, rows, "spelling")
+    assert result["failures"] == []
+    assert result["respelt"] == len(TEXTS) + 1  # of nothing there is one spelling
 
 
 def test_a_model_that_cannot_take_an_empty_source_fails(tmp_path, rows):
@@ -86,7 +97,7 @@ def test_a_model_may_refuse_the_long_row(tmp_path, rows):
 
 def test_a_missing_signature_is_named(tmp_path, rows):
     (failure,) = run(tmp_path, rows, align=False)["failures"]
-    assert failure == "there is no signature 'align' (there are: serving_default)"
+    assert failure == "there is no signature 'align' (there are: score, serving_default)"
 
 
 def test_a_model_without_a_contract_fails(tmp_path, rows):
@@ -101,7 +112,7 @@ def test_a_contract_without_the_default_signature_fails(tmp_path, rows):
     del contract["signatures"]["serving_default"]
     model = fake_models.save(Reverser(), tmp_path / "model", contract=contract)
     assert ask(model, rows)["failures"] == [
-        "there is no signature 'serving_default' (there are: align)"
+        "there is no signature 'serving_default' (there are: align, score)"
     ]
 
 
@@ -163,25 +174,6 @@ def test_images_come_in_base64(tmp_path):
         row["inputs"] = {"image": base64.b64encode(row["inputs"]["image"]).decode()}
     result = ask(model, given)
     assert (result["failures"], result["rows"]) == ([], 2)
-
-
-def test_the_long_text_is_long():
-    assert len(check.long_text(["ab"])) >= check.LONG_CHARACTERS - 1
-    assert len(check.long_text([])) >= check.LONG_CHARACTERS - 1
-    assert len(check.long_text(["x" * 9000])) == check.LONG_CHARACTERS
-
-
-def test_unusual_rows_leave_alone_what_is_no_text():
-    contract = {
-        "inputs": [{"name": "image", "kind": "image"}, {"name": "question", "kind": "text"}]
-    }
-    first = check.Question("row 0", {"image": b"i", "question": "who"}, "")
-    empty, long = check.unusual([first], contract)
-    assert empty.inputs == {"image": b"i", "question": ""}
-    assert long.inputs["image"] == b"i"
-    assert len(long.inputs["question"]) > 4990
-    assert check.unusual([], contract) == []
-    assert check.unusual([first], {"inputs": contract["inputs"][:1]}) == []
 
 
 def test_used_ops_looks_into_functions(tmp_path):

@@ -96,7 +96,7 @@ def test_too_few_points_are_refused(tmp_path):
 
 def test_a_signature_that_is_missing_is_named(tmp_path):
     path = fake_models.save(fake_models.Reverser(), tmp_path / "m", align=False)
-    message = r"'align' \(there are: serving_default\)"
+    message = r"'align' \(there are: score, serving_default\)"
     with pytest.raises(SavedModelError, match=message):
         saved_model.load(path).ask("align", sources("a"))
 
@@ -105,23 +105,31 @@ def changed(**changes):
     return {**fake_models.Reverser().contract(), **changes}
 
 
+def promising(outputs=None, **source):
+    """A contract whose default signature takes another input, or promises other outputs."""
+    inputs = [{"name": "source", "kind": "text", **source}]
+    return changed(
+        signatures={"serving_default": {"inputs": inputs, "outputs": outputs or {"score": []}}}
+    )
+
+
 @pytest.mark.parametrize(
     ("contract", "message"),
     [
         (
-            changed(inputs=[{"name": "text", "kind": "text"}]),
+            promising(name="text"),
             r"takes source: string\[batch\], and not text: string\[batch\]",
         ),
         (
-            changed(inputs=[{"name": "source", "kind": "points"}]),
+            promising(kind="points"),
             r"not source: float32\[batch, n, 2\], source_length: int32\[batch\]",
         ),
         (
-            changed(signatures={"serving_default": {"translation": [], "looks": []}}),
+            promising({"translation": [], "looks": []}),
             "serving_default has no output looks",
         ),
         (
-            changed(signatures={"serving_default": {"translation": ["source_length"]}}),
+            promising({"translation": ["source_length"]}),
             "output translation has 1 dimensions, and not 2",
         ),
     ],
@@ -145,7 +153,7 @@ def test_an_output_without_the_batch_is_told(tmp_path):
         ("{", "is no JSON"),
         ('{"task": "translation"}', "has no inputs, answer, answer_kind, score"),
         (
-            json.dumps(changed(inputs=[{"name": "a", "kind": "sound"}])),
+            json.dumps(promising(kind="sound")),
             r"unknown kind: \['sound'\]",
         ),
     ],

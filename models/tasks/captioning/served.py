@@ -10,11 +10,12 @@ import tensorflow as tf
 from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
 from models.tasks.captioning.images import read
-from models.tasks.found import best, n_best, search_of
+from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
 from models.tasks.served import Served
 from models.vocabulary import PAD
 
 _IMAGES = [tf.TensorSpec([None], tf.string, name="image")]
+_PAIRS = [*_IMAGES, tf.TensorSpec([None], tf.string, name="caption")]
 
 
 class ServedCaptioner(tf.Module):
@@ -41,35 +42,41 @@ class ServedCaptioner(tf.Module):
 
     def served(self, task: str) -> Served:
         """The whole export; ``task`` is the name of the task that it is for."""
+        image = {"name": "image", "kind": "image"}
+        given = {"name": "caption", "kind": "text", "like": "caption"}
         answer: dict[str, list[str | None]] = {"caption": [], "score": []}
-        outputs = {
-            "serving_default": answer,
-            "align": {
-                **answer,
-                "pieces": ["length"],
-                "length": [],
-                "alignment": ["length", None, None],
-            },
-            "n_best": {"captions": [None], "log_probabilities": [None], "scores": [None]},
+        detail: dict[str, list[str | None]] = {
+            **answer,
+            "pieces": ["length"],
+            "length": [],
+            "alignment": ["length", None, None],
+        }
+        meaning = {
+            "serving_default": {"inputs": [image], "outputs": answer},
+            "align": {"inputs": [image], "outputs": detail},
+            "score": {"inputs": [image, given], "outputs": scored_as("pieces")},
+            "nbest": {"inputs": [image], "outputs": dict(N_BEST)},
         }
         signatures: dict[str, Callable[..., Any]] = {
             "serving_default": self.describe,
             "align": self.align,
+            "score": self.score,
         }
         if self._search.hypotheses > 1:
             # Made here: a method with a signature would be exported wherever the module is.
-            signatures["n_best"] = tf.function(self.n_best, input_signature=_IMAGES)
+            signatures["nbest"] = tf.function(self.n_best, input_signature=_IMAGES)
         contract = {
             "task": task,
-            "inputs": [{"name": "image", "kind": "image"}],
+            "inputs": [image],
             "answer": "caption",
             "answer_kind": "text",
             "score": "score",
             "detail": "align",
+            "scored": "score",
             "size": None,
             "looks": {"rows": "pieces", "columns": "image", "weights": "alignment"},
             "cut": None,
-            "signatures": {name: outputs[name] for name in signatures},
+            "signatures": {name: meaning[name] for name in signatures},
         }
         return Served(self, signatures, contract)
 
@@ -103,13 +110,21 @@ class ServedCaptioner(tf.Module):
             * tf.reshape(tf.cast(weights, tf.float32), [shape[0], shape[1], *grid]),
         }
 
-    def n_best(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Encoded images ``[batch]`` → what the search found, each ``[batch, n]``, best first.
+    @tf.function(input_signature=_PAIRS)
+    def score(self, image: tf.Tensor, caption: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encoded images and captions, ``[batch]`` each → how probable the captions are.
 
-        ``captions``, their ``log_probabilities``, and the ``scores`` by which they are ordered.
-        Where there are fewer than n the rest is empty, with impossible scores.
+        See ``scored``.
         """
-        return n_best(self.tokenizer, self._find(self._read(image)), "captions")
+        pixels = self._read(image)
+        return scored(self._model, self.tokenizer, pixels, caption, self._longest, "pieces")
+
+    def n_best(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encoded images ``[batch]`` → all that the search found, each ``[batch, n]``.
+
+        See ``n_best`` of ``models.tasks.found``.
+        """
+        return n_best(self.tokenizer, self._find(self._read(image)))
 
     def _read(self, image: tf.Tensor) -> tf.Tensor:
         return read(image, self._image["height"], self._image["width"])

@@ -10,14 +10,20 @@ import tensorflow as tf
 from models.decoders.pointer import FIRST
 from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
-from models.tasks.found import search_of
+from models.tasks.found import N_BEST, search_of
 from models.tasks.pointer.points import as_read, normalised
 from models.tasks.served import Served
+from models.vocabulary import EOS, PAD
 
 NOWHERE = -1  # behind an answer
 _POINTS = [
     tf.TensorSpec([None, None, 2], tf.float32, name="points"),
     tf.TensorSpec([None], tf.int32, name="points_length"),
+]
+_PAIRS = [
+    *_POINTS,
+    tf.TensorSpec([None, None], tf.int32, name="positions"),
+    tf.TensorSpec([None], tf.int32, name="positions_length"),
 ]
 
 
@@ -45,43 +51,49 @@ class ServedPointer(tf.Module):
 
     def served(self, task: str) -> Served:
         """The whole export; ``task`` is the name of the task that it is for."""
+        points = {"name": "points", "kind": "points"}
+        given = {"name": "positions", "kind": "positions", "like": "positions"}
         answer: dict[str, list[str | None]] = {"positions": ["length"], "length": [], "score": []}
-        outputs: dict[str, dict[str, list[str | None]]] = {
-            "serving_default": answer,
-            "align": {
-                **answer,
-                "points_length": [],
-                "alignment": ["length", "points_length"],
-            },
-            "n_best": {
-                "candidates": [None, "points_length"],
-                "lengths": [None],
-                "log_probabilities": [None],
-                "scores": [None],
-                "points_length": [],
-            },
+        detail: dict[str, list[str | None]] = {
+            **answer,
+            "points_length": [],
+            "alignment": ["length", "points_length"],
+        }
+        scored: dict[str, list[str | None]] = {
+            "score": [],
+            "position_scores": ["length"],
+            "length": [],
+        }
+        # Of the dimensions of the hypotheses the last one depends on each: ``lengths`` tell.
+        n_best = {**N_BEST, "hypotheses": [None, "points_length"], "points_length": []}
+        meaning = {
+            "serving_default": {"inputs": [points], "outputs": answer},
+            "align": {"inputs": [points], "outputs": detail},
+            "score": {"inputs": [points, given], "outputs": scored},
+            "nbest": {"inputs": [points], "outputs": n_best},
         }
         signatures = self.signatures()
         contract = {
             "task": task,
-            "inputs": [{"name": "points", "kind": "points"}],
+            "inputs": [points],
             "answer": "positions",
             "answer_kind": "positions",
             "score": "score",
             "detail": "align",
+            "scored": "score",
             "size": {"input": "points", "minus": 0, "unit": "points"},
             "looks": {"rows": "positions", "columns": "points", "weights": "alignment"},
             "cut": None,
-            "signatures": {name: outputs[name] for name in signatures},
+            "signatures": {name: meaning[name] for name in signatures},
         }
         return Served(self, signatures, contract)
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
-        """What the exported model can be asked; ``n_best`` only where there is more than one."""
-        found = {"serving_default": self.point, "align": self.align}
+        """What the exported model can be asked; ``nbest`` only where there is more than one."""
+        found = {"serving_default": self.point, "align": self.align, "score": self.score}
         if self._search.hypotheses > 1:
             # Made here: a method with a signature would be exported wherever the module is.
-            found["n_best"] = tf.function(self.n_best, input_signature=_POINTS)
+            found["nbest"] = tf.function(self.n_best, input_signature=_POINTS)
         return found
 
     @tf.function(input_signature=_POINTS)
@@ -117,10 +129,44 @@ class ServedPointer(tf.Module):
         looks = tf.pad(looks, [[0, 0], [0, width], [0, width]])[:, :width, :width]
         return {**best, "points_length": tf.identity(points_length), "alignment": looks}
 
+    @tf.function(input_signature=_PAIRS)
+    def score(
+        self,
+        points: tf.Tensor,
+        points_length: tf.Tensor,
+        positions: tf.Tensor,
+        positions_length: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """How probable the model finds given answers, ``[batch, positions]`` with their lengths.
+
+        ``score`` ``[batch]`` is the natural logarithm of an answer's probability, its end counted;
+        ``position_scores`` ``[batch, positions]`` are those of its positions alone. What breaks
+        the rule of ``visits`` gets about -1e9.
+
+        Raises:
+            InvalidArgumentError: a position names no point of its row, or the points are wrong.
+        """
+        read, _ = self._read(points, points_length)
+        width = tf.shape(positions)[1]
+        real = tf.sequence_mask(positions_length, width)
+        inside = ((positions >= 0) & (positions < points_length[:, None])) | ~real
+        fine = tf.reduce_all(inside, axis=1) & (positions_length <= width)
+        message = "positions that name no point; in the rows, counted from 0:"
+        told = [message, tf.where(~fine)[:, 0]]
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fine), told, 20)]):
+            ids = tf.pad(tf.where(real, positions + FIRST, PAD), [[0, 0], [0, 1]])
+        ends = tf.one_hot(positions_length, width + 1, on_value=EOS, off_value=PAD, dtype=tf.int32)
+        scores = tf.cast(self._model.piece_scores(read, ids + ends), tf.float32)
+        return {
+            "score": tf.reduce_sum(scores, axis=1),
+            "position_scores": tf.where(real, scores[:, :width], 0.0),
+            "length": tf.identity(positions_length),
+        }
+
     def n_best(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """What the search found for each row, ``[batch, hypotheses]``, the best first.
 
-        ``candidates`` ``[batch, hypotheses, n]`` are answers as ``positions`` is one, with their
+        ``hypotheses`` ``[batch, hypotheses, n]`` are answers as ``positions`` is one, with their
         ``lengths``, their ``log_probabilities``, and the ``scores`` by which they are ordered.
         Where there are fewer the rest is empty, with impossible scores.
         """
@@ -128,7 +174,7 @@ class ServedPointer(tf.Module):
         found = self._find(read, points_length, keys)
         lengths = tf.maximum(found.lengths - 1, 0)
         return {
-            "candidates": _positions(found.ids, lengths, tf.shape(points)[1]),
+            "hypotheses": _positions(found.ids, lengths, tf.shape(points)[1]),
             "lengths": lengths,
             "log_probabilities": found.log_probabilities,
             "scores": found.scores,

@@ -38,6 +38,7 @@ class ServedSimilarity(tf.Module):
             "serving_default": self.compare,
             "align": self.align,
         }
+        texts = [{"name": name, "kind": "text"} for name in ("first", "second")]
         detail: dict[str, list[str | None]] = {
             "similarity": [],
             "cut": [],
@@ -53,17 +54,24 @@ class ServedSimilarity(tf.Module):
             # Made here: a method with a signature would be exported wherever the module is.
             specs = [tf.TensorSpec([None], tf.string, name="sentence")]
             signatures["embed"] = tf.function(self.embed, input_signature=specs)
+        sentence = {"name": "sentence", "kind": "text", "like": "first"}
+        meaning = {
+            "serving_default": {"inputs": texts, "outputs": {"similarity": []}},
+            "align": {"inputs": texts, "outputs": detail},
+            "embed": {"inputs": [sentence], "outputs": {"vector": [None]}},
+        }
         contract = {
             "task": task,
-            "inputs": [{"name": name, "kind": "text"} for name in ("first", "second")],
+            "inputs": texts,
             "answer": "similarity",
             "answer_kind": "number",
             "score": None,
             "detail": "align",
+            "scored": None,
             "size": {"output": "first_length", "minus": 0, "unit": "pieces of the first sentence"},
             "looks": looks,
             "cut": "cut",
-            "signatures": {"serving_default": {"similarity": []}, "align": detail},
+            "signatures": {name: meaning[name] for name in signatures},
         }
         return Served(self, signatures, contract)
 

@@ -10,7 +10,7 @@ class Summarisation(TextToText):
     """Long texts and their summaries, of which there may be several."""
 
     description = DESCRIPTION
-    answer = ("summary", "summaries")
+    answer = "summary"
 
 
 TASK = Summarisation()

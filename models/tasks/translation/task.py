@@ -10,7 +10,7 @@ class Translation(TextToText):
     """Pairs of texts: translation, normalisation, and whatever else is rewritten."""
 
     description = DESCRIPTION
-    answer = ("translation", "translations")
+    answer = "translation"
 
 
 TASK = Translation()

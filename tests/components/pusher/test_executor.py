@@ -77,7 +77,11 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     assert case.pushed.get_int_custom_property("pushed") == 1
     assert case.pushed.get_string_custom_property("pushed_version") == "1"
     assert case.pushed.get_string_custom_property("pushed_destination") == str(folder)
+    identifier = (folder / "assets.extra" / "mlmd_uuid").read_text()
+    assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
+    assert not (folder / "assets.extra" / "tf_serving_warmup_requests").exists()
     record = Registry(case.registry).record("m", 1)
+    assert record["mlmd_uuid"] == identifier
     assert record["run"] == "20261120-101643"
     assert record["data_fingerprint"] == "abc"
     assert record["config"] == {"name": "m"}
@@ -128,3 +132,13 @@ def test_a_read_only_registry_is_the_users_to_mend(case, monkeypatch):
         case.push()
     assert caught.value.where == str(case.registry)
     assert "serving.registry" in caught.value.remedy
+
+
+def test_the_requests_of_the_serving_check_go_with_the_model(case):
+    Path(case.infra.uri, "tf_serving_warmup_requests").write_bytes(b"requests")
+    case.push()
+    pushed = case.registry / "m" / "1"
+    assert (pushed / "assets.extra" / "tf_serving_warmup_requests").read_bytes() == b"requests"
+    # What comes with a push does not make another model of it.
+    Path(case.infra.uri, "tf_serving_warmup_requests").write_bytes(b"other requests")
+    assert case.push()["text"].startswith("m@1 is this same model already")

@@ -16,7 +16,7 @@ from components.predictor.decode import decode
 from components.serving_check import executor
 from components.serving_check.executor import ServingCheckExecutor
 from components.serving_check.process import run_check
-from serving import check
+from serving import check, warmup
 from tests import fake_models, fake_tasks
 from tests.fake_models import artifact
 
@@ -74,6 +74,12 @@ def test_a_model_with_sentencepiece_inside_is_blessed(tokenizing, tmp_path):
     assert (folder / "INFRA_BLESSED").exists()
     result = json.loads((folder / "serving_check.json").read_text(encoding="utf-8"))
     assert result["failures"] == []
+    requests = warmup.read(folder / "tf_serving_warmup_requests")
+    assert [one.model_spec.signature_name for one in requests] == [
+        "serving_default",
+        "align",
+        "score",
+    ]
     assert result["unsupported_ops"] == {"2.14": [], "2.19": [], "2.20": []}
     assert "SentencepieceTokenizeOp" in result["text_ops"]
     # Registered operations of TensorFlow itself are not taken for TensorFlow Text's.

@@ -13,7 +13,6 @@ from models.tasks.served_text import ServedText
 from serving.ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
 
-ANSWER = ("translation", "translations")
 SENTENCES = ["a cat sat", "the dog ran far away", "", "a", "unseen ☃ words", "x " * 300]
 CONFIG = {
     "model": {
@@ -68,12 +67,15 @@ def loaded(folder, in_memory):
     return tf.saved_model.load(str(folder / "saved"))
 
 
-@pytest.mark.parametrize("signature", ["serving_default", "align"])
+@pytest.mark.parametrize("signature", ["serving_default", "align", "score"])
 def test_exported_equals_in_memory(in_memory, loaded, signature):
     _, module, _ = in_memory
-    function = {"serving_default": module.answer, "align": module.align}[signature]
-    expected = function(tf.constant(SENTENCES))
-    found = loaded.signatures[signature](source=tf.constant(SENTENCES))
+    functions = {"serving_default": module.answer, "align": module.align, "score": module.score}
+    given = {"source": tf.constant(SENTENCES)}
+    if signature == "score":
+        given["target"] = tf.constant(SENTENCES[::-1])
+    expected = functions[signature](**given)
+    found = loaded.signatures[signature](**given)
     assert set(found) == set(expected)
     for name, value in expected.items():
         if value.dtype == tf.string:
@@ -139,18 +141,66 @@ def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
     assert (found["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
 
 
-def make(in_memory, answer=ANSWER, **settings):
+def make(in_memory, answer="translation", **settings):
     model, _, tokenizers = in_memory
     return ServedText(model, tokenizers["source"], tokenizers["target"], settings, answer)
 
 
 def test_a_task_names_its_answer(in_memory):
-    module = make(in_memory, ("summary", "summaries"), type="beam", beam_size=2)
+    module = make(in_memory, "summary", type="beam", beam_size=2)
     made = module.served("summarisation")
     assert made.contract["answer"] == "summary"
+    sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
     for name, function in made.signatures.items():
-        assert set(function(tf.constant(SENTENCES[:2]))) == set(made.contract["signatures"][name])
-    assert "summaries" in made.contract["signatures"]["n_best"]
+        promised = made.contract["signatures"][name]
+        given = [sides[entry["name"]] for entry in promised["inputs"]]
+        assert set(function(*given)) == set(promised["outputs"])
+    assert made.contract["signatures"]["score"]["inputs"][1]["like"] == "summary"
+
+
+def test_a_given_answer_gets_the_score_that_the_model_gives_it(in_memory, loaded):
+    model, _, tokenizers = in_memory
+    targets = ["a cat", "", "the the the", "unseen ☃", "a", "dog " * 3]
+    found = loaded.signatures["score"](source=SENTENCES, target=targets)
+    told = {name: value.numpy() for name, value in found.items()}
+    for row, (sentence, target) in enumerate(zip(SENTENCES, targets, strict=True)):
+        source = tokenizers["source"].tokenize(sentence).numpy()[:20].tolist()
+        pieces = tokenizers["target"].tokenize(target).numpy().tolist()
+        ids = np.array([[*source, 3]], "int32"), np.array([[*pieces, 3]], "int32")
+        assert told["score"][row] == pytest.approx(float(model.score(*ids)[0]), abs=1e-4)
+        length = told["target_length"][row]
+        assert length == len(pieces) + 1
+        assert told["target_scores"][row, :length].sum() == pytest.approx(
+            told["score"][row], abs=1e-4
+        )
+        assert (told["target_scores"][row, length:] == 0).all()
+        assert told["target_pieces"][row, length - 1] == b"</s>"
+    assert told["target_cut"].tolist() == [0] * 6
+    empty = loaded.signatures["score"](source=tf.constant([], tf.string), target=[])
+    assert empty["score"].shape == (0,)
+
+
+def test_what_the_search_found_is_scored_as_it_found_it(loaded):
+    answers = loaded.signatures["align"](source=SENTENCES)
+    scored = loaded.signatures["score"](source=SENTENCES, target=answers["translation"])
+    same = 0
+    for row in range(len(SENTENCES)):
+        lengths = int(answers["target_length"][row]), int(scored["target_length"][row])
+        pieces = answers["target_pieces"][row, : lengths[0]].numpy().tolist()
+        if pieces == scored["target_pieces"][row, : lengths[1]].numpy().tolist():
+            same += 1
+            assert float(scored["score"][row]) == pytest.approx(
+                float(answers["score"][row]), abs=1e-4
+            )
+    assert same >= 2
+
+
+def test_a_target_is_read_as_far_as_an_answer_could_go(in_memory):
+    module = make(in_memory, type="greedy", max_source_length=4, max_length_offset=3)
+    found = module.score(tf.constant(["a cat"]), tf.constant(["a " * 30]))
+    pieces = int(in_memory[2]["target"].tokenize("a " * 30).shape[0])
+    assert int(found["target_length"][0]) == 4 * 2 + 3 + 1
+    assert int(found["target_cut"][0]) == pieces - 11
 
 
 def test_long_sources_are_refused_where_that_is_asked_for(in_memory):
@@ -174,39 +224,43 @@ def test_hypotheses_have_their_least_length(in_memory, factor):
 def test_n_best(in_memory):
     module = make(in_memory, type="beam", beam_size=4, n_best=3, length_penalty=1.0)
     signatures = module.signatures()
-    assert set(signatures) == {"serving_default", "align", "n_best"}
-    found = {name: value.numpy() for name, value in signatures["n_best"](SENTENCES[:5]).items()}
+    assert set(signatures) == {"serving_default", "align", "score", "nbest"}
+    found = {name: value.numpy() for name, value in signatures["nbest"](SENTENCES[:5]).items()}
     assert {value.shape for value in found.values()} == {(5, 3)}
     best = module.answer(tf.constant(SENTENCES[:5]))
-    assert found["translations"][:, 0].tolist() == best["translation"].numpy().tolist()
+    assert found["hypotheses"][:, 0].tolist() == best["translation"].numpy().tolist()
     np.testing.assert_allclose(found["log_probabilities"][:, 0], best["score"], atol=1e-5)
     assert (np.diff(found["scores"], axis=1) <= 0).all()
-    assert len(set(found["translations"][1])) == 3
+    assert len(set(found["hypotheses"][1])) == 3
+    assert (
+        found["lengths"][:, 0].tolist()
+        == module.align(SENTENCES[:5])["target_length"].numpy().tolist()
+    )
 
 
 def test_n_best_where_there_are_fewer(in_memory):
     module = make(in_memory, type="beam", beam_size=3, n_best=3, max_length_offset=0)
-    found = module.signatures()["n_best"](tf.constant(["", "a cat"]))
-    assert found["translations"][0].numpy().tolist() == [b"", b"", b""]
+    found = module.signatures()["nbest"](tf.constant(["", "a cat"]))
+    assert found["hypotheses"][0].numpy().tolist() == [b"", b"", b""]
     assert float(found["log_probabilities"][0, 0]) > -1e3
     assert (found["scores"][0, 1:].numpy() < -1e8).all()
 
 
 def test_there_is_one_answer_where_no_more_are_asked_for(in_memory):
     for settings in ({"type": "beam", "n_best": 1}, {"type": "greedy"}, {"type": "sampling"}):
-        assert set(make(in_memory, **settings).signatures()) == {"serving_default", "align"}
+        assert "nbest" not in make(in_memory, **settings).signatures()
 
 
 def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
     """Wherever a text stands, whatever stands beside it, and in another process."""
     settings = {"type": "sampling", "samples": 3, "top_p": 0.9, "seed": 4}
     module = make(in_memory, **settings, min_length_factor=0.5, long_source="refuse")
-    draw = saved_n_best(module, tmp_path)
-    several = draw(source=tf.constant(["a cat", "the dog ran", "a cat"]))["translations"].numpy()
-    alone = draw(source=tf.constant(["a cat"]))["translations"].numpy()
+    draw = saved_nbest(module, tmp_path)
+    several = draw(source=tf.constant(["a cat", "the dog ran", "a cat"]))["hypotheses"].numpy()
+    alone = draw(source=tf.constant(["a cat"]))["hypotheses"].numpy()
     assert several[0].tolist() == several[2].tolist() == alone[0].tolist()
     assert several[0].tolist() != several[1].tolist()
-    here = module.signatures()["n_best"](tf.constant(["a cat"]))["translations"].numpy()
+    here = module.signatures()["nbest"](tf.constant(["a cat"]))["hypotheses"].numpy()
     assert here.tolist() == alone.tolist()
     assert servable(tmp_path)
 
@@ -214,19 +268,19 @@ def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
 def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
     penalties = {"coverage_penalty": 0.2, "no_repeat_ngram": 2, "repetition_penalty": 1.2}
     module = make(in_memory, type="beam", n_best=2, **penalties)
-    answers = saved_n_best(module, tmp_path)(source=tf.constant(SENTENCES[:5]))
+    answers = saved_nbest(module, tmp_path)(source=tf.constant(SENTENCES[:5]))
     assert servable(tmp_path)
     assert np.isfinite(answers["log_probabilities"][:, 0]).all()
 
 
-def saved_n_best(module, folder):
-    """The signature ``n_best`` alone, which is quicker to write than all, as it is loaded."""
+def saved_nbest(module, folder):
+    """The signature ``nbest`` alone, which is quicker to write than all, as it is loaded."""
     alone = tf.Module()
     alone.weights = module.weights
     alone.tokenizers = [module.source_tokenizer, module.target_tokenizer]
-    signatures = {"n_best": module.signatures()["n_best"]}
+    signatures = {"nbest": module.signatures()["nbest"]}
     tf.saved_model.save(alone, str(folder), signatures=signatures)
-    return tf.saved_model.load(str(folder)).signatures["n_best"]
+    return tf.saved_model.load(str(folder)).signatures["nbest"]
 
 
 def servable(folder):

@@ -139,7 +139,7 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     loaded = tf.saved_model.load(str(tmp_path))
     align = loaded.signatures["align"]
     together = align(image=tf.constant(PNGS))
-    assert set(together) == set(served.contract["signatures"]["align"])
+    assert set(together) == set(served.contract["signatures"]["align"]["outputs"])
     assert set(served.contract["signatures"]) == set(loaded.signatures)
     inside = served.module.align(tf.constant(PNGS))
     np.testing.assert_allclose(together["score"], inside["score"], atol=1e-5)
@@ -155,6 +155,23 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
         np.testing.assert_allclose(sums[:length], 0.0 if name == "no attention" else 1.0, atol=1e-4)
         np.testing.assert_array_equal(sums[length:], 0.0)
     assert align(image=tf.constant([], tf.string))["caption"].shape == (0,)
+    scored = loaded.signatures["score"](image=tf.constant(PNGS), caption=together["caption"])
+    for row in range(3):
+        length = int(together["length"][row])
+        if (
+            scored["pieces"][row, :length].numpy().tolist()
+            == together["pieces"][row, :length].numpy().tolist()
+        ):
+            np.testing.assert_allclose(scored["score"][row], together["score"][row], atol=1e-4)
+    given = loaded.signatures["score"](image=tf.constant(PNGS), caption=["a red", "", "blue " * 90])
+    ids = [[*tokenizer.tokenize(text).numpy(), EOS] for text in ("a red", "")]
+    for row, one in enumerate(ids):
+        expected = captioner.score(
+            read(tf.constant(PNGS[row : row + 1]), 16, 24), tf.constant([one])
+        )
+        np.testing.assert_allclose(given["score"][row], expected[0], atol=1e-4)
+    pieces = int(tokenizer.tokenize("blue " * 90).shape[0])
+    assert given["cut"].numpy().tolist() == [0, 0, pieces - SEARCH["max_length_offset"]]
 
 
 def test_answers_while_training(tokenizer):

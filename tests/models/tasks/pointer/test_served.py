@@ -45,8 +45,8 @@ def is_answer(positions, n, visits):
 
 def test_the_contract_is_kept(exported):
     _, config, _, served = exported
-    names = {"serving_default", "align"}
-    assert set(served.contract["signatures"]) - names in ({"n_best"}, set())
+    names = {"serving_default", "align", "score"}
+    assert set(served.contract["signatures"]) - names in ({"nbest"}, set())
     for name in served.contract["signatures"]:
         served.signature(name)
     assert served.contract["size"]["unit"] == "points"
@@ -105,6 +105,37 @@ def test_alone_is_batched_is_padded(exported):
         assert float(tf.reduce_sum(wide["alignment"][row])) == pytest.approx(one.sum(), abs=1e-4)
 
 
+def test_a_given_answer_gets_its_score(exported):
+    _, config, _, served = exported
+    questions, answers = asked(), served.ask("serving_default", asked())
+    given = [
+        {**question, "positions": answer.hypothesis}
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+    scored = served.ask("score", given)
+    for answer, one in zip(answers, scored, strict=True):
+        assert one.score == pytest.approx(answer.score, abs=1e-4)
+        length = len(answer.hypothesis)
+        steps = one.outputs["position_scores"]
+        assert (steps.shape, one.outputs["length"]) == ((length,), length)
+        assert steps.sum() >= one.score - 1e-4  # the end has its own
+    (alone,) = served.ask("score", given[2:3])
+    assert alone.score == pytest.approx(scored[2].score, abs=1e-5)
+    if config["model"]["visits"] != "any":
+        (twice,) = served.ask("score", [{**questions[0], "positions": [0, 0, 1]}])
+        assert twice.score < -1e8
+
+
+@pytest.mark.parametrize("positions", [[0, 6], [-1, 0]])
+def test_positions_that_name_no_point_are_refused(exported, positions):
+    _, _, _, served = exported
+    given = [
+        {**question, "positions": [0] if row else positions} for row, question in enumerate(asked())
+    ]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"name no point.*\[0\]"):
+        served.ask("score", given)
+
+
 def test_scores_are_the_models(exported):
     model, config, _, served = exported
     module = TASK.served(model, {}, config).module
@@ -121,20 +152,20 @@ def test_scores_are_the_models(exported):
 @pytest.mark.parametrize("exported", ["hulls", "any, drawn"], indirect=True)
 def test_the_best_of_several(exported):
     _, config, _, served = exported
-    found, best = served.ask("n_best", asked()), served.ask("serving_default", asked())
+    found, best = served.ask("nbest", asked()), served.ask("serving_default", asked())
     for row, n in enumerate(LENGTHS):
         outputs = found[row].outputs
-        assert outputs["candidates"].shape == (2, n)
+        assert outputs["hypotheses"].shape == (2, n)
         answers = []
-        for positions, length in zip(outputs["candidates"], outputs["lengths"], strict=True):
+        for positions, length in zip(outputs["hypotheses"], outputs["lengths"], strict=True):
             assert (positions[length:] == -1).all()
             answers.append(positions[:length].tolist())
             assert is_answer(answers[-1], n, config["model"]["visits"])
         assert answers[0] == best[row].hypothesis
         assert outputs["log_probabilities"][0] == pytest.approx(best[row].score, abs=1e-4)
         assert outputs["log_probabilities"][0] >= outputs["log_probabilities"][1]
-        (alone,) = served.ask("n_best", asked()[row : row + 1])
-        np.testing.assert_array_equal(alone.outputs["candidates"], outputs["candidates"])
+        (alone,) = served.ask("nbest", asked()[row : row + 1])
+        np.testing.assert_array_equal(alone.outputs["hypotheses"], outputs["hypotheses"])
 
 
 def test_an_empty_request(exported):

@@ -86,7 +86,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
     assert found["second_length"].numpy().tolist() == [3, 5, 2, 2]
     assert found["cut"].numpy().tolist() == [1, 2, 0, 0]
     assert found["first_pieces"][2, 1].numpy().decode() == "▁zebra"
-    assert set(served.contract["signatures"]["align"]) == set(found)
+    assert set(served.contract["signatures"]["align"]["outputs"]) == set(found)
     assert ("alignment" in found) == (cross is not None)
     for row in range(len(FIRST)):
         alone = align(
@@ -108,6 +108,10 @@ def test_a_vector_of_one_sentence_where_there_is_one(tokenizer):
     model, _, served = made(tokenizer)
     vectors = served.signatures["embed"](tf.constant(FIRST))["vector"]
     assert vectors.shape == (4, model.depth)
+    assert served.contract["signatures"]["embed"] == {
+        "inputs": [{"name": "sentence", "kind": "text", "like": "first"}],
+        "outputs": {"vector": [None]},
+    }
     assert "embed" not in made(tokenizer, pooling="top_down")[2].signatures
     assert "embed" not in made(tokenizer, cross={"units": 4})[2].signatures
 

@@ -1,0 +1,188 @@
+"""The gRPC services of TensorFlow Serving: PredictionService and ModelService."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    get_model_status_pb2,
+    model_management_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from serving.local.manager import Manager
+from serving.local.metadata import metadata_response
+from serving.local.model_config import models_of
+from serving.local.predictions import Wanted, predict
+from serving.local.status import Code, ServingError, invalid
+
+_MOST_VALUES = 1 << 26  # of a tensor
+log = logging.getLogger("regard.serve")
+
+
+@contextlib.asynccontextmanager
+async def _told(context: Any) -> AsyncIterator[None]:
+    """Ends a call with the status of what was raised."""
+    try:
+        yield
+        return
+    except ServingError as error:
+        failed = error
+    except asyncio.CancelledError:
+        raise
+    except Exception:
+        # What is our own fault is for the log, and not for who happens to ask.
+        log.exception("a request failed")
+        failed = ServingError(Code.INTERNAL, "The server failed; its log says why.")
+    code = next(one for one in grpc.StatusCode if one.value[0] == failed.code.number)
+    await context.abort(code, failed.short)
+
+
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers what models are asked.
+
+    Args:
+        manager: of the models.
+    """
+
+    def __init__(self, manager: Manager):
+        self._manager = manager
+
+    async def Predict(self, request: Any, context: Any) -> Any:
+        """Inputs to outputs; one version of the model gives all of them."""
+        async with _told(context):
+            wanted = _wanted(request)
+            started, status = time.monotonic(), "OK"
+            try:
+                inputs = {name: _array(name, one) for name, one in request.inputs.items()}
+                return _response(wanted.model, await predict(self._manager, wanted, inputs))
+            except ServingError as error:
+                status = error.code.name
+                raise
+            finally:
+                # Names that nobody serves are not kept: anybody could make up as many.
+                known = wanted.model if wanted.model in self._manager.names else ""
+                seconds = time.monotonic() - started
+                self._manager.metrics.request(known, "Predict", "GRPC", status, seconds)
+
+    async def GetModelMetadata(self, request: Any, context: Any) -> Any:
+        """The signatures of a model."""
+        async with _told(context):
+            name, version, label = _spec(request)
+            if not request.metadata_field:
+                raise invalid("GetModelMetadataRequest must specify at least one metadata_field")
+            for field in request.metadata_field:
+                if field != "signature_def":
+                    raise invalid("Metadata field ", field, " is not supported")
+            return metadata_response(name, self._manager.find(name, version, label))
+
+    async def Classify(self, request: Any, context: Any) -> Any:
+        """Refused: models that predict do not classify."""
+        return await self._refused(request, context, "classification", "classify")
+
+    async def Regress(self, request: Any, context: Any) -> Any:
+        """Refused: models that predict are no regressions."""
+        return await self._refused(request, context, "regression", "regress")
+
+    async def MultiInference(self, request: Any, context: Any) -> Any:
+        """Refused, as its parts would be."""
+        async with _told(context):
+            raise invalid("MultiInference needs signatures that classify or regress.")
+
+    async def _refused(self, request: Any, context: Any, kind: str, method: str) -> Any:
+        async with _told(context):
+            name, version, label = _spec(request)
+            found = self._manager.find(name, version, label)
+            assert found.servable is not None
+            signature = found.servable.signature(request.model_spec.signature_name)
+            told = f"Expected {kind} signature method_name to be tensorflow/serving/{method}. Was: "
+            raise invalid(told, signature.method_name)
+
+
+class ModelService(model_service_pb2_grpc.ModelServiceServicer):
+    """Says which models there are, and takes others.
+
+    Args:
+        manager: of the models.
+    """
+
+    def __init__(self, manager: Manager):
+        self._manager = manager
+
+    async def GetModelStatus(self, request: Any, context: Any) -> Any:
+        """The versions of a model and their states."""
+        async with _told(context):
+            name, version, _ = _spec(request)
+            response = get_model_status_pb2.GetModelStatusResponse()
+            states = get_model_status_pb2.ModelVersionStatus.State
+            for one in self._manager.states(name, version):
+                told = response.model_version_status.add()
+                told.version, told.state = one.number, states.Value(one.state)
+                if one.error is not None:
+                    told.status.error_code = one.error.code.number
+                    told.status.error_message = one.error.message
+            return response
+
+    async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:
+        """Serves the models of another configuration."""
+        response = model_management_pb2.ReloadConfigResponse()
+        async with _told(context):
+            try:
+                await self._manager.reload(models_of(request.config))
+            except ServingError as error:
+                # This call answers with a status, and does not fail with it.
+                response.status.error_code = error.code.number
+                response.status.error_message = error.short
+        return response
+
+
+def _spec(request: Any) -> tuple[str, int | None, str]:
+    """The model's name, and the version's number or label."""
+    if not request.HasField("model_spec"):
+        raise invalid("Missing ModelSpec")
+    spec = request.model_spec
+    if not spec.name:
+        raise invalid("ModelSpec has no name specified.")
+    version = spec.version.value if spec.HasField("version") else None
+    return spec.name, version, spec.version_label
+
+
+def _wanted(request: Any) -> Wanted:
+    name, version, label = _spec(request)
+    return Wanted(
+        name, version, label, request.model_spec.signature_name, list(request.output_filter)
+    )
+
+
+def _array(name: str, proto: Any) -> np.ndarray:
+    """A tensor of a request, which may hold anything."""
+    sizes = [dim.size for dim in proto.tensor_shape.dim]
+    # One value may stand for all of them, so that a short message can mean a huge tensor.
+    if any(size < 0 for size in sizes) or math.prod(sizes) > _MOST_VALUES:
+        raise invalid(f"Tensor proto of input {name} has the shape {sizes}, which is not served")
+    try:
+        return tf.make_ndarray(proto)
+    except (TypeError, ValueError, OverflowError, MemoryError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise invalid(f"Tensor proto of input {name} cannot be read: {reason}") from None
+
+
+def _response(model: str, answer: Any) -> Any:
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = model
+    response.model_spec.version.value = answer.version
+    response.model_spec.signature_name = answer.signature
+    for name, tensor in answer.outputs.items():
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+    return response

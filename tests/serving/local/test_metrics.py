@@ -1,0 +1,47 @@
+"""The text that Prometheus reads."""
+
+from __future__ import annotations
+
+from serving.local.metrics import Metrics, exponential
+
+
+def test_counters_and_histograms():
+    metrics = Metrics()
+    for _ in range(2):
+        metrics.request('a"b', "Predict", "GRPC", "OK", 25e-6)
+    metrics.request("m", "predict", "REST", "NOT_FOUND", 1.0)
+    lines = metrics.text().splitlines()
+    name = ":tensorflow:serving:request_count"
+    assert lines[:3] == [
+        f"# TYPE {name} counter",
+        f'{name}{{model_name="a\\"b",status="OK"}} 2',
+        f'{name}{{model_name="m",status="NOT_FOUND"}} 1',
+    ]
+    name = ":tensorflow:serving:request_latency"
+    labels = 'model_name="a\\"b",API="Predict",entrypoint="GRPC"'
+    assert lines[3] == f"# TYPE {name} histogram"
+    assert lines[4:8] == [
+        f'{name}_bucket{{{labels},le="10"}} 0',
+        f'{name}_bucket{{{labels},le="18"}} 0',
+        f'{name}_bucket{{{labels},le="32.4"}} 2',
+        f'{name}_bucket{{{labels},le="58.32"}} 2',
+    ]
+    # What was refused took no time that counts.
+    assert lines[-3:] == [
+        f'{name}_bucket{{{labels},le="+Inf"}} 2',
+        f"{name}_sum{{{labels}}} 50",
+        f"{name}_count{{{labels}}} 2",
+    ]
+
+
+def test_a_value_on_an_edge_is_below_it():
+    metrics = Metrics()
+    metrics.rows("m", 2)
+    text = metrics.text()
+    assert ':tensorflow:serving:request_example_counts_bucket{model="m",le="1"} 0' in text
+    assert ':tensorflow:serving:request_example_counts_bucket{model="m",le="2"} 1' in text
+    assert ':tensorflow:serving:request_example_count_total{model="m"} 2' in text
+
+
+def test_edges():
+    assert exponential(1, 2, 4) == (1, 2, 4, 8)

@@ -14,7 +14,6 @@ REQUIRES = [
     "apache-beam>=2.70,<3",
     "tensorflow>=2.21,<2.22",
     "tensorflow-text>=2.21,<2.22",
-    "tensorflow-serving-api>=2.19,<3",
     "keras>=3.12,<4",
     "tensorboard>=2.19,<3",
     "sentencepiece>=0.2,<0.3",
@@ -32,6 +31,14 @@ REQUIRES = [
     "requests>=2.32,<3",
     "jinja2>=3.1,<4",
     "matplotlib>=3.9,<4",
+    # Serving: TensorFlow Serving's messages, the server that stands in for it, the client
+    "tensorflow-serving-api>=2.19,<3",
+    "grpcio>=1.66,<2",
+    "grpcio-health-checking>=1.62,<1.81",  # later ones want another protobuf than TensorFlow
+    "starlette>=0.45",
+    "uvicorn>=0.34,<1",
+    "httpx>=0.27,<1",
+    "python-rapidjson>=1.20,<2",
     # Generated data: locales, and numbers spelled out
     "babel>=2.16,<3",
     "num2words>=0.5.13",

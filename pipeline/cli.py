@@ -17,6 +17,7 @@ from pipeline.commands import (
     predict,
     run,
     runs,
+    serve,
     terminal,
     validate,
 )
@@ -62,6 +63,7 @@ app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
+app.command("serve", rich_help_panel=_MODELS)(serve.serve)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)

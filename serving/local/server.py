@@ -76,20 +76,28 @@ class Server:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Loads the models, then takes requests.
+        """Takes its ports, loads the models, then takes requests.
 
         Raises:
             OSError: a port cannot be had.
         """
+        listening, socket = self._listening, None
+        if listening.grpc_port is not None:
+            self._bind_grpc(listening.grpc_port)
+        if listening.rest_port is not None:
+            socket = await _bound(listening.host, listening.rest_port)
+            self.rest_port = socket.getsockname()[1]
         await self._manager.start()
-        if self._listening.grpc_port is not None:
-            await self._start_grpc(self._listening.grpc_port)
-        if self._listening.rest_port is not None:
-            await self._start_rest(self._listening.rest_port)
+        if self._grpc is not None:
+            await self._grpc.start()
+            for service in ("", *SERVICES):
+                await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        if socket is not None:
+            await self._start_rest(socket)
 
     async def stop(self, grace: float = 30.0) -> None:
         """Takes no more requests, and answers those that it has, for so many seconds at most."""
-        stops = []
+        stops: list[Any] = []
         if self._grpc is not None:
             await self._health.enter_graceful_shutdown()
             stops.append(self._grpc.stop(grace))
@@ -99,7 +107,7 @@ class Server:
         await asyncio.gather(*stops)
         await self._manager.close()
 
-    async def _start_grpc(self, port: int) -> None:
+    def _bind_grpc(self, port: int) -> None:
         listening = self._listening
         self._grpc = grpc.aio.server(
             options=[
@@ -127,11 +135,8 @@ class Server:
                 self.grpc_port = self._grpc.add_secure_port(address, credentials)
         except RuntimeError:
             raise OSError(f"{address} cannot be bound; it may be in use") from None
-        await self._grpc.start()
-        for service in ("", *SERVICES):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
-    async def _start_rest(self, port: int) -> None:
+    async def _start_rest(self, socket: Any) -> None:
         listening = self._listening
         rest = Rest(self._manager, listening.rest_timeout, listening.most_bytes)
         tls: dict[str, Any] = {}
@@ -140,17 +145,12 @@ class Server:
             tls = {"ssl_certfile": str(chain), "ssl_keyfile": str(key)}
         config = uvicorn.Config(
             application([*self._routes, *rest.routes()]),
-            host=listening.host,
-            port=port,
             lifespan="off",
             log_level="warning",
             access_log=False,
             server_header=False,
             **tls,
         )
-        # Bound here: uvicorn would end the process where a port cannot be had.
-        socket = await _bound(listening.host, port)
-        self.rest_port = socket.getsockname()[1]
         self._rest = _Uvicorn(config)
         self._serving = asyncio.get_running_loop().create_task(self._rest.serve([socket]))
         while not self._rest.started:
@@ -161,6 +161,7 @@ class Server:
 
 
 async def _bound(host: str, port: int) -> Any:
+    """A socket; uvicorn itself would end the process where a port cannot be had."""
     import socket
 
     try:

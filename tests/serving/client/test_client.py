@@ -1,0 +1,300 @@
+"""The client against a server: both protocols, sync and async, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from serving.client import AsyncClient, Client, ClientError
+from serving.local.manager import Manager, Options
+from serving.local.model_config import ModelConfig, Policy
+from serving.local.server import Listening, Server
+from tests import fake_models, fake_tasks
+from tests.serving.local.conftest import Running
+
+REAL = "tensorflow_model_server"
+
+
+class Waited:
+    """An ``AsyncClient`` whose methods can be called as those of a ``Client``."""
+
+    def __init__(self, *arguments, **options):
+        self._loop = asyncio.new_event_loop()
+
+        async def make():
+            return AsyncClient(*arguments, **options)
+
+        self._client = self._loop.run_until_complete(make())
+
+    def __getattr__(self, name):
+        def call(*arguments, **options):
+            return self._loop.run_until_complete(getattr(self._client, name)(*arguments, **options))
+
+        return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("models")
+    for version in ("1", "2"):
+        fake_models.save(fake_models.Reverser(), root / "reverser" / version)
+    fake_models.save(fake_tasks.Sorter(least=2), root / "sorter" / "1")
+    fake_models.save(fake_tasks.Namer(), root / "namer" / "1")
+    fake_models.save(fake_tasks.Matcher(), root / "matcher" / "1")
+    return root
+
+
+@pytest.fixture(scope="module", params=["stand-in", REAL])
+def ports(request, folder, tmp_path_factory):
+    """The ports of gRPC and REST."""
+    names = ("reverser", "sorter", "namer", "matcher")
+    if request.param == "stand-in":
+        every = Policy(None, every=True)
+        models = [ModelConfig(name, folder / name, every) for name in names]
+        manager = Manager(models, Options(poll_seconds=0))
+        running = Running(manager, Server(manager, Listening(grpc_port=0, rest_port=0)))
+        yield running.server.grpc_port, running.server.rest_port
+        running.stop()
+        return
+    if shutil.which(REAL) is None:
+        pytest.skip(f"no {REAL}")
+    config = tmp_path_factory.mktemp("real") / "models.config"
+    entries = "".join(
+        f'config {{ name: "{name}" base_path: "{folder / name}" model_platform: "tensorflow"'
+        " model_version_policy { all {} } }\n"
+        for name in names
+    )
+    config.write_text(f"model_config_list {{ {entries} }}")
+    free = free_port(), free_port()
+    command = [REAL, f"--port={free[0]}", f"--rest_api_port={free[1]}"]
+    process = subprocess.Popen([*command, f"--model_config_file={config}"])
+    for _ in range(600):
+        try:
+            if httpx.get(f"http://127.0.0.1:{free[1]}/v1/models/matcher").status_code == 200:
+                break
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.1)
+    yield free
+    process.terminate()
+    process.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture(params=["grpc", "http", "grpc, async", "http, async"])
+def connect(request, ports):
+    """Makes clients of one kind."""
+    scheme, _, is_async = request.param.partition(", ")
+    port = ports[scheme == "http"]
+    made = []
+
+    def connect(model, **options):
+        make = Waited if is_async else Client
+        made.append(make(f"{scheme}://127.0.0.1:{port}", model, **options))
+        return made[-1]
+
+    yield connect
+    for one in made:
+        one.close()
+
+
+def test_texts(connect):
+    client = connect("reverser")
+    assert client.predict(["abc", "é", ""]) == [
+        {"translation": "CBA", "score": -1.5},
+        {"translation": "É", "score": -0.5},
+        {"translation": "", "score": 0.0},
+    ]
+    assert client.predict([{"source": "ab"}])[0]["translation"] == "BA"
+    assert client.predict([]) == []
+
+
+def test_a_long_list_goes_in_several_requests(connect):
+    texts = ["ab" * n for n in range(23)]
+    found = connect("reverser", batch_size=5).predict(texts)
+    assert [row["translation"] for row in found] == ["BA" * n for n in range(23)]
+
+
+def test_where_it_looked_comes_without_padding(connect):
+    long, short = connect("reverser").align(["abcd", "x"])
+    assert long["target_pieces"] == ["D", "C", "B", "A", "</s>"]
+    assert short["source_pieces"] == ["x", "</s>"]
+    assert short["alignment"].shape == (2, 2)
+    assert short["alignment"].dtype == np.float32
+    assert short["alignment"].tolist() == [[1, 0], [0, 1]]
+
+
+def test_given_answers_are_scored(connect):
+    client = connect("reverser")
+    found = client.score(["abc", "x"], ["CBA", "XYZ!"])
+    assert [row["score"] for row in found] == [-1.5, -2.0]
+    assert found[1]["target_pieces"] == ["X", "Y", "Z", "!", "</s>"]
+    with pytest.raises(ClientError, match="2 rows and 1 answers"):
+        client.score(["a", "b"], ["c"])
+    with pytest.raises(ClientError, match="there is no signature 'score'"):
+        connect("sorter").score([[[0, 0], [1, 1]]], [[0, 1]])
+
+
+def test_points_images_and_pairs(connect):
+    points = [[[3, 0], [1, 0], [2, 0]], [[-1.0, 0.5], [-2, 5]]]
+    found = connect("sorter").align(points)
+    assert [row["order"].tolist() for row in found] == [[1, 2, 0], [1, 0]]
+    image = fake_tasks.png(3, 4)
+    assert connect("namer").predict([image])[0]["caption"] == "3 by 4"
+    pairs = [{"first": "abcd", "second": "abxy"}, {"first": "é", "second": "é"}]
+    assert [row["similarity"] for row in connect("matcher").predict(pairs)] == [0.5, 1.0]
+
+
+def test_arrays_as_they_are(connect):
+    reply = connect("reverser").predict_arrays({"source": ["abc", "é"]}, "align")
+    assert reply.outputs["target_pieces"].shape == (2, 4)
+    assert reply.outputs["target_pieces"][1, 0] == "É".encode()
+    assert reply.version in (2, None)
+
+
+def test_metadata_and_status(connect):
+    client = connect("sorter")
+    signature = client.metadata()["align"]
+    assert {name: (one.kind, one.rank) for name, one in signature.inputs.items()} == {
+        "points": ("float", 3),
+        "points_length": ("int32", 1),
+    }
+    assert signature.outputs["order"] == "int32"
+    assert connect("reverser").status() == {1: "AVAILABLE", 2: "AVAILABLE"}
+    assert connect("reverser", version=1).status() == {1: "AVAILABLE"}
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "ask", "code"),
+    [
+        ("nobody", {}, lambda client: client.predict(["a"]), "NOT_FOUND"),
+        ("nobody", {}, lambda client: client.status(), "NOT_FOUND"),
+        ("reverser", {"version": 9}, lambda client: client.predict(["a"]), "NOT_FOUND"),
+        ("reverser", {"label": "no"}, lambda client: client.predict(["a"]), "INVALID_ARGUMENT"),
+        ("reverser", {}, lambda client: client.predict(["a"], "no"), "NOT_FOUND"),
+        ("reverser", {}, lambda client: client.predict([{"text": "a"}]), "INVALID_ARGUMENT"),
+        ("matcher", {}, lambda client: client.predict(["a"]), "INVALID_ARGUMENT"),
+        ("sorter", {}, lambda client: client.predict([[[1, 2]]]), "INVALID_ARGUMENT"),
+        ("reverser", {"timeout": 1e-6}, lambda client: client.status(), "DEADLINE_EXCEEDED"),
+    ],
+)
+def test_errors(connect, model, options, ask, code):
+    with pytest.raises(ClientError) as caught:
+        ask(connect(model, **options))
+    assert caught.value.code == code
+    assert caught.value.message
+
+
+def test_a_server_that_is_not_there_is_tried_again_until_the_time_is_over():
+    for scheme in ("grpc", "http"):
+        client = Client(f"{scheme}://127.0.0.1:{free_port()}", "m", retries=3, timeout=20)
+        started = time.monotonic()
+        with pytest.raises(ClientError) as caught:
+            client.status()
+        assert caught.value.code == "UNAVAILABLE"
+        assert 0.1 < time.monotonic() - started < 10
+
+
+class Flaky:
+    """A channel that fails some times before it answers."""
+
+    def __init__(self, codes):
+        self.codes, self.sent = list(codes), 0
+
+    def send(self, message, timeout):
+        self.sent += 1
+        if self.codes:
+            raise ClientError(self.codes.pop(0), "flaky")
+        return b'{"model_version_status": [{"version": "1", "state": "AVAILABLE"}]}'
+
+
+@pytest.mark.parametrize(
+    ("codes", "sent", "fails"),
+    [
+        (["UNAVAILABLE"] * 2, 3, False),
+        (["UNAVAILABLE"] * 4, 4, True),
+        (["INTERNAL"], 1, True),
+        (["RESOURCE_EXHAUSTED"], 1, True),
+    ],
+)
+def test_only_what_is_unavailable_is_tried_again(codes, sent, fails):
+    client = Client("http://127.0.0.1:1", "m", retries=3)
+    client._channel = Flaky(codes)
+    if fails:
+        with pytest.raises(ClientError):
+            client.status()
+    else:
+        assert client.status() == {1: "AVAILABLE"}
+    assert client._channel.sent == sent
+
+
+def test_both_clients_can_do_the_same():
+    for name, method in inspect.getmembers(Client, inspect.isfunction):
+        if not name.startswith("_"):
+            other = inspect.signature(getattr(AsyncClient, name))
+            assert other.parameters == inspect.signature(method).parameters, name
+
+
+@pytest.mark.parametrize("target", ["localhost:8500", "ftp://a", "grpc://", ""])
+def test_targets_that_are_none(target):
+    with pytest.raises(ValueError, match="is no target"):
+        Client(target, "m")
+
+
+def test_a_version_and_a_label_are_too_much():
+    with pytest.raises(ValueError, match="not both"):
+        Client("http://a", "m", version=1, label="x")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> tuple[Path, Path]:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-keyout", str(key), "-out", str(chain), "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return chain, key
+
+
+def test_tls_and_tokens(folder, certificate):
+    models = [ModelConfig("reverser", folder / "reverser")]
+    manager = Manager(models, Options(poll_seconds=0))
+    listening = Listening(grpc_port=0, rest_port=0, certificate=certificate)
+    running = Running(manager, Server(manager, listening))
+    try:
+        for scheme, port in (
+            ("grpcs", running.server.grpc_port),
+            ("https", running.server.rest_port),
+        ):
+            target = f"{scheme}://localhost:{port}"
+            with Client(target, "reverser", authority=certificate[0], token="t") as client:
+                assert client.predict(["ab"])[0]["translation"] == "BA"
+            with Client(target, "reverser", retries=0) as client:
+                with pytest.raises(ClientError) as caught:
+                    client.predict(["ab"])
+                assert caught.value.code == "UNAVAILABLE"
+    finally:
+        running.stop()
+    assert Client("http://a", "m", token="t")._target.headers == {"authorization": "Bearer t"}

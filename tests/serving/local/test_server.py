@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
+import shutil
+import threading
+import time
 
 import grpc
 import httpx
@@ -442,3 +447,115 @@ def test_a_port_that_is_taken_is_told(run, saved):
 def test_it_listens_to_its_own_machine_alone(server):
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://127.0.0.2:{server.server.rest_port}/v1/models/reverser", timeout=5)
+
+
+def test_swaps_under_load_fail_nothing_and_mix_nothing(run, saved, tmp_path):
+    """Even versions tell weights of a half, odd ones of one; each answer is of one version."""
+    base = tmp_path / "swapped"
+    shutil.copytree(saved / "reverser" / "1", base / "1")
+    batching = Batching(max_batch_size=8, batch_timeout_micros=1000, max_enqueued_batches=100)
+    server = run([ModelConfig("r", base)], Options(poll_seconds=0.05, batching=batching, threads=2))
+    stop, seen, wrong = threading.Event(), set(), []
+
+    def ask(number):
+        while not stop.is_set():
+            asked = request("r", "align", source=[f"client {number}"])
+            try:
+                answer = server.predictions.Predict(asked)
+            except grpc.RpcError as error:
+                wrong.append(error)
+                continue
+            version = answer.model_spec.version.value
+            seen.add(version)
+            weight = tf.make_ndarray(answer.outputs["alignment"]).max()
+            text = tf.make_ndarray(answer.outputs["translation"])[0]
+            if weight != (1.0 if version % 2 else 0.5) or text != f"CLIENT {number}"[::-1].encode():
+                wrong.append((version, weight, text))
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for version in range(2, 8):
+        made = tmp_path / "next"
+        shutil.copytree(saved / "reverser" / str(2 - version % 2), made)
+        made.rename(base / str(version))
+        deadline = time.monotonic() + 60
+        while version not in seen and time.monotonic() < deadline:
+            time.sleep(0.01)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert seen == set(range(1, 8))
+
+
+def test_what_is_being_answered_is_answered_when_it_stops(run, saved):
+    server = run([ModelConfig("r", saved / "reverser")], Options(poll_seconds=0))
+    long = ["ab" * 50] * 3000
+    asked = request("r", "align", outputs=["score"], source=long)
+    call = server.predictions.Predict.future(asked)
+    time.sleep(0.1)
+    server.do(server.server.stop(30))
+    assert tf.make_ndarray(call.result().outputs["score"]).shape == (3000,)
+    with pytest.raises(grpc.RpcError):
+        server.predictions.Predict(request("r", source=["a"]), timeout=2)
+
+
+def test_nonsense_is_never_answered_with_a_crash(server):
+    """Bodies made of pieces of good ones, and bytes: no 500, and the server goes on."""
+    draw = random.Random(5)
+    pieces = [
+        '"instances"',
+        '"inputs"',
+        ":",
+        ",",
+        "[",
+        "]",
+        "{",
+        "}",
+        '"source"',
+        '"a"',
+        "1",
+        "1e5",
+    ]
+    pieces += [
+        "-",
+        "null",
+        "true",
+        "NaN",
+        '"b64"',
+        '"/w=="',
+        '"\\ud800"',
+        '"signature_name"',
+        '"align"',
+    ]
+    for _ in range(1500):
+        body = "".join(draw.choices(pieces, k=draw.randint(1, 14))).encode()
+        if draw.random() < 0.3:
+            body = b'{"instances": [' + body + b"]}"
+        if draw.random() < 0.1:
+            body += draw.randbytes(3)
+        answer = post(server, "reverser:predict", body)
+        assert answer.status_code < 500 or answer.status_code == 501, (body, answer.text)
+    found = post(server, "reverser:predict", {"instances": ["ok"]}).json()
+    assert found["predictions"][0]["translation"] == "KO"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x00", "a\x00b", "שלום עולם", "👩‍👩‍👧‍👦" * 50, "x" * 100_000, "\u202e", "é" * 3]
+)
+def test_any_text_is_answered(server, text):
+    answer = post(server, "reverser:predict", {"instances": [text]})
+    assert answer.status_code == 200
+    over_grpc = server.predictions.Predict(request(source=[text]))
+    assert (
+        tf.make_ndarray(over_grpc.outputs["translation"])[0].decode()
+        == (answer.json()["predictions"][0]["translation"])
+    )
+
+
+def test_bytes_that_are_no_text_are_answered_or_refused(server):
+    raw = {"instances": [{"b64": base64.b64encode(b"\xff\xfe").decode()}]}
+    assert post(server, "reverser:predict", raw).status_code in (200, 400)
+    call = server.predictions.Predict.future(request(source=[b"\xff\xfe"]))
+    assert call.code() in (grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT)

@@ -14,7 +14,7 @@ STAMP := $(VENV)/regard-install.json
 BIN := $(VENV)/bin
 SHIM := $(wildcard requirements/tfx-bsl-sql-util/*.py)
 
-.PHONY: help install run test test-all lint clean lock
+.PHONY: help install run test test-all browser lint clean lock
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,11 +26,19 @@ run: $(STAMP) ## the quickstart: generate text pairs, train, evaluate, push
 	@$(BIN)/regard data generate quickstart
 	@$(BIN)/regard run configs/quickstart.yaml
 
-test: $(STAMP) ## all tests but the slow ones
+test: $(STAMP) browser ## all tests but the slow ones
 	@$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(ARGS)
 
-test-all: $(STAMP) ## all tests
+test-all: $(STAMP) browser ## all tests
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+
+# The tests of the page skip where there is none; only an administrator can bring one.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || [ "$$(id -u)" != 0 ] \
+		|| ! command -v apt-get >/dev/null || { echo "installing Chromium for the tests of the page"; \
+		apt-get install --yes --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 \
+		|| { apt-get update >/dev/null 2>&1; apt-get install --yes --no-install-recommends \
+		chromium fonts-dejavu-core >/dev/null 2>&1; } || echo "it could not be installed"; }
 
 lint: $(STAMP) ## ruff check, ruff format --check, mypy
 	@$(BIN)/ruff check .

@@ -59,6 +59,7 @@ EXTRAS = {
         "ruff>=0.11",
         "setuptools>=75",
         "types-PyYAML",
+        "websockets>=13",
         "wheel",
     ],
 }
@@ -74,7 +75,7 @@ if __name__ == "__main__":
         license_files=["LICENSE"],
         packages=find_packages(include=["pipeline*", "components*", "models*", "serving*"]),
         package_data={
-            "": ["*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg", "templates/*"]
+            "": ["*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg", "templates/*", "page/*"]
         },
         python_requires=">=3.10,<3.14",
         install_requires=REQUIRES,

@@ -50,6 +50,7 @@ class Settings:
         timeout: seconds that a REST request may take.
         most_bytes: of a request.
         certificate: files with the certificates and the private key; None: no TLS.
+        page: whether there is a page beside the API.
     """
 
     batching: Batching | None
@@ -61,6 +62,7 @@ class Settings:
     timeout: float
     most_bytes: int
     certificate: tuple[Path, Path] | None
+    page: bool
 
 
 def configs(models: Sequence[str], file: Path | None, registry: Path) -> list[ModelConfig]:
@@ -158,6 +160,7 @@ def serve(models: Sequence[ModelConfig], settings: Settings) -> None:
 async def _serve(models: Sequence[ModelConfig], settings: Settings, started: float) -> None:
     from serving.local.manager import Manager, Options
     from serving.local.server import Listening, Server
+    from serving.web import routes
 
     options = Options(
         poll_seconds=settings.poll_seconds, batching=settings.batching, threads=settings.threads
@@ -180,7 +183,7 @@ async def _serve(models: Sequence[ModelConfig], settings: Settings, started: flo
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    server = Server(manager, listening)
+    server = Server(manager, listening, routes(manager) if settings.page else ())
     try:
         await server.start()
     except OSError as error:
@@ -216,6 +219,8 @@ def _tell(models: Sequence[str], server: Server, settings: Settings, seconds: fl
     if server.rest_port is not None:
         scheme = "https" if settings.certificate else "http"
         name = models[0].partition("@")[0]
+        if settings.page:
+            console.print(f"  Page  {scheme}://{host}:{server.rest_port}/")
         console.print(f"  REST  {scheme}://{host}:{server.rest_port}/v1/models/{name}:predict")
     if server.grpc_port is not None:
         console.print(f"  gRPC  {host}:{server.grpc_port}")

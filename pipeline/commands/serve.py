@@ -85,6 +85,9 @@ def serve(
         Path | None,
         typer.Option("--tls-key", metavar="FILE", help="PEM.", show_default=False),
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page/--no-page", help="A page to ask and to look, beside the API.")
+    ] = True,
     registry: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The registry.", show_default="$REGARD_HOME/registry"),
@@ -123,5 +126,6 @@ def serve(
             timeout=timeout,
             most_bytes=most_megabytes << 20,
             certificate=(certificate, key) if certificate and key else None,
+            page=page,
         ),
     )

@@ -103,6 +103,8 @@ def test_a_server_from_its_start_to_its_end(registry):
     process = start(registry, "reverser", "--port", "0", "--rest-api-port", str(free_port()))
     try:
         assert re.match(r"Serving reverser@2 after \d", process.stdout.readline())
+        page = process.stdout.readline().split()[1]
+        assert httpx.get(page, timeout=60).text.startswith("<!doctype html>")
         address = process.stdout.readline().split()[1]
         answer = httpx.post(address, json={"instances": ["abc"]}, timeout=60).json()
         assert answer == {"predictions": [{"score": -1.5, "translation": "CBA"}]}

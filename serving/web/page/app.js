@@ -1,0 +1,147 @@
+// The page: which model, what it is asked, what it answers.
+
+import { ask, models, ServerError } from "./api.js";
+import { make, percent } from "./dom.js";
+import { inputFor } from "./inputs.js";
+import { picture, shares } from "./looks.js";
+
+const at = (id) => document.getElementById(id);
+let known = [];
+let model = null;
+let inputs = {};
+let asked = 0; // so that a late answer does not overwrite a newer one
+
+async function begin() {
+  dress(localStorage.getItem("theme"));
+  try {
+    known = await models();
+  } catch (error) {
+    return tell(error.message, true);
+  }
+  at("model").append(...known.map((one) => make("option", { value: one.name },
+    one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`)));
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const first = known.find((one) => one.name === wanted.get("model")) ?? known[0];
+  if (!first) return tell("No model is served.", true);
+  choose(first);
+  for (const [name, input] of Object.entries(inputs)) {
+    if (wanted.has(name)) input.set(wanted.get(name));
+  }
+  if (!at("ask").disabled) submit();
+}
+
+function choose(next) {
+  model = next;
+  asked += 1;
+  at("model").value = next.name;
+  document.title = `${next.name} – Regard`;
+  at("answer").hidden = at("looks").hidden = true;
+  tell(next.problem ?? "", Boolean(next.problem));
+  inputs = {};
+  for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = inputFor(entry, refresh);
+  at("inputs").replaceChildren(...Object.values(inputs).map((input) => input.element));
+  refresh();
+  at("inputs").querySelector("textarea, input")?.focus();
+}
+
+function refresh() {
+  const several = Object.values(inputs);
+  at("ask").disabled = several.length === 0 || several.some((input) => input.isEmpty());
+}
+
+function row() {
+  return Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value()]));
+}
+
+async function submit() {
+  const number = ++asked;
+  const { contract } = model;
+  at("ask").disabled = true;
+  tell("…");
+  try {
+    const outputs = await ask(model, contract.detail, row());
+    const others = contract.signatures.nbest ? await ask(model, "nbest", row()) : null;
+    if (number === asked) show(outputs, others);
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error;
+    if (number === asked) tell(error.message, true);
+  } finally {
+    refresh();
+  }
+}
+
+function show(outputs, others) {
+  const { contract } = model;
+  const answer = outputs[contract.answer];
+  at("answer").hidden = false;
+  at("hypothesis").textContent = contract.answer_kind === "number" ? answer.toFixed(3)
+    : Array.isArray(answer) ? answer.join(" → ") : answer || "(nothing)";
+  at("score").textContent = contract.score === null ? "" : scored(outputs[contract.score]);
+  at("nbest").hidden = others === null;
+  if (others) at("nbest").querySelector("ol").replaceChildren(...listed(others));
+  tell(outputs[contract.cut] ? `The last ${outputs[contract.cut]} pieces were too many and were not read.` : "");
+  drawLooks(outputs);
+}
+
+const scored = (logarithm) => `probability ${percent(Math.exp(logarithm))} · log-probability ${logarithm.toFixed(3)}`;
+
+function listed(others) {
+  return others.hypotheses
+    .map((hypothesis, i) => [hypothesis, others.log_probabilities[i], others.lengths[i]])
+    .filter(([, logarithm]) => logarithm > -1e8)
+    .map(([hypothesis, logarithm, length]) => make("li", {},
+      Array.isArray(hypothesis) ? hypothesis.slice(0, length).join(" → ") : hypothesis,
+      make("span", {}, scored(logarithm))));
+}
+
+function drawLooks(outputs) {
+  const { contract } = model;
+  let drawn = null;
+  if (contract.looks && outputs[contract.looks.weights]?.length) drawn = picture(contract, outputs, inputs);
+  else {
+    const sides = contract.inputs.map((entry) => entry.name).filter((name) => `${name}_weights` in outputs);
+    if (sides.length) drawn = shares(outputs, sides);
+  }
+  at("looks").hidden = drawn === null;
+  at("picture").replaceChildren(...(drawn ? [drawn] : []));
+}
+
+function tell(text, bad = false) {
+  at("message").textContent = text;
+  at("message").classList.toggle("bad", bad);
+}
+
+function link() {
+  const parts = new URLSearchParams({ model: model.name });
+  for (const [name, input] of Object.entries(inputs)) {
+    if (input.link() !== null) parts.set(name, input.link());
+  }
+  return `${location.origin}${location.pathname}#${parts}`;
+}
+
+function dress(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+}
+
+at("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+at("form").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !at("ask").disabled) submit();
+});
+at("model").addEventListener("change", () => choose(known.find((one) => one.name === at("model").value)));
+at("link").addEventListener("click", async () => {
+  history.replaceState(null, "", link());
+  try {
+    await navigator.clipboard.writeText(link());
+    tell("The link is copied.");
+  } catch {
+    tell("The link is in the address bar.");
+  }
+});
+at("theme").addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
+    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  const theme = dark ? "light" : "dark";
+  localStorage.setItem("theme", theme);
+  dress(theme);
+});
+begin();

@@ -1,0 +1,26 @@
+// Elements from names, attributes and children. Text is always text, never markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function make(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+export function draw(name, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value !== null) element.setAttribute(key, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
+
+// A piece as people read it: SentencePiece's sign for a space is a space.
+export const readable = (piece) => piece.replace(/^▁/, "").replace(/▁/g, " ") || "␣";

@@ -33,8 +33,8 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
             another).
 
     Returns:
-        ``failures`` (a list of sentences), ``unsupported_ops`` by server version, and what was
-        measured.
+        ``failures`` (a list of sentences), ``unsupported_ops`` by server version, each with
+        a node that has it, and what was measured.
     """
     model = request["model"]
     ops, saved_model = _sibling("ops"), _sibling("saved_model")
@@ -48,10 +48,11 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "failures": [],
         "unsupported_ops": {
-            server: ops.unsupported(used, core, server) for server in request["servers"]
+            server: {op: used[op] for op in ops.unsupported(used, core, server)}
+            for server in request["servers"]
         },
         "ops": len(used),
-        "text_ops": sorted(used - core),
+        "text_ops": sorted(set(used) - core),
         "versions": {
             "tensorflow": tf.__version__,
             "tensorflow_text": tensorflow_text.__version__,

@@ -140,22 +140,27 @@ def later_core_ops(server: str) -> set[str]:
     return {op for since, ops in _CORE_ADDED.items() if since > minor for op in ops}
 
 
-def used_ops(saved_model: str | Path) -> set[str]:
-    """The operations of a SavedModel, in its graphs and in their function libraries."""
+def used_ops(saved_model: str | Path) -> dict[str, str]:
+    """The operations of a SavedModel, in its graphs and in their function libraries.
+
+    Returns:
+        For each the node that has it, one of several: its name, which begins with the layers that
+        it lies in.
+    """
     from tensorflow.core.protobuf import saved_model_pb2
 
     proto = saved_model_pb2.SavedModel()
     proto.ParseFromString((Path(saved_model) / "saved_model.pb").read_bytes())
-    ops: set[str] = set()
+    ops: dict[str, str] = {}
     functions: set[str] = set()
     for meta_graph in proto.meta_graphs:
         graph = meta_graph.graph_def
-        ops.update(node.op for node in graph.node)
+        ops |= {node.op: node.name for node in graph.node}
         for function in graph.library.function:
             functions.add(function.signature.name)
-            ops.update(node.op for node in function.node_def)
+            ops |= {node.op: node.name for node in function.node_def}
     # A node may call a function of the library by its name, as if it were an operation.
-    return ops - functions
+    return {op: node for op, node in ops.items() if op not in functions}
 
 
 def core_ops(names: Iterable[str]) -> set[str]:

@@ -92,9 +92,10 @@ def _raise_failures(result: dict[str, Any]) -> None:
         raise RuntimeError(f"the exported model failed the serving check:\n  {failures}")
     for server, missing in result["unsupported_ops"].items():
         if missing:
+            told = ", ".join(f"{op} (node {node})" for op, node in missing.items())
             raise UserError(
                 f"TensorFlow Serving {server} cannot run the exported model: it has no operation"
-                f" {', '.join(missing)}",
+                f" {told}",
                 where="serving.tf_serving",
                 remedy=f"Leave {server} out of serving.tf_serving, and serve with a newer one.",
             )

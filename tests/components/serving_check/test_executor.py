@@ -80,7 +80,7 @@ def test_a_model_with_sentencepiece_inside_is_blessed(tokenizing, tmp_path):
         "align",
         "score",
     ]
-    assert result["unsupported_ops"] == {"2.14": [], "2.19": [], "2.20": []}
+    assert result["unsupported_ops"] == {"2.14": {}, "2.19": {}, "2.20": {}}
     assert "SentencepieceTokenizeOp" in result["text_ops"]
     # Registered operations of TensorFlow itself are not taken for TensorFlow Text's.
     assert all("Sentencepiece" in name for name in result["text_ops"])

@@ -529,7 +529,7 @@ def test_nonsense_is_never_answered_with_a_crash(server):
         '"signature_name"',
         '"align"',
     ]
-    for _ in range(1500):
+    for _ in range(5000):
         body = "".join(draw.choices(pieces, k=draw.randint(1, 14))).encode()
         if draw.random() < 0.3:
             body = b'{"instances": [' + body + b"]}"
@@ -539,6 +539,27 @@ def test_nonsense_is_never_answered_with_a_crash(server):
         assert answer.status_code < 500 or answer.status_code == 501, (body, answer.text)
     found = post(server, "reverser:predict", {"instances": ["ok"]}).json()
     assert found["predictions"][0]["translation"] == "KO"
+
+
+def test_nonsense_over_grpc(server):
+    """Bytes that are no message, messages cut short, and tensors that are not what they say."""
+    draw = random.Random(6)
+    call = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    good = request(source=["abc", "de"], outputs=["score"]).SerializeToString()
+    for _ in range(500):
+        message = bytearray(draw.randbytes(draw.randint(0, 60)) if draw.random() < 0.3 else good)
+        for _ in range(draw.randint(0, 4)):
+            if message:
+                message[draw.randrange(len(message))] = draw.randrange(256)
+        if draw.random() < 0.3:
+            message = message[: draw.randint(0, len(message))]
+        answer = call.future(bytes(message), timeout=20)
+        refused = answer.exception()
+        told = (answer.code(), answer.details() or "") if refused else (None, "")
+        assert told[0] is not grpc.StatusCode.DEADLINE_EXCEEDED
+        for hidden in ("Traceback", "/tmp", "site-packages", "its log says why"):
+            assert hidden not in told[1]
+    assert server.predictions.Predict(request(source=["ok"])).outputs["translation"]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,10 @@ if __name__ == "__main__":
         license_files=["LICENSE"],
         packages=find_packages(include=["pipeline*", "components*", "models*", "serving*"]),
         package_data={
-            "": ["*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg", "templates/*", "page/*"]
+            "": [
+                *("*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg"),
+                *("templates/*", "page/*"),
+            ]
         },
         python_requires=">=3.10,<3.14",
         install_requires=REQUIRES,

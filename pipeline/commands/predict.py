@@ -48,10 +48,7 @@ def predict(
             show_default=False,
         ),
     ] = None,
-    registry: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The registry.", show_default="$REGARD_HOME/registry"),
-    ] = None,
+    registry: terminal.RegistryOption = None,
 ) -> None:
     """Answer what is given, or the lines of standard input: one answer a line, in order.
 

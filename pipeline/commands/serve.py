@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from components.errors import UserError
+from pipeline.commands import terminal
 
 _OFF = "0: none."
 
@@ -88,10 +89,7 @@ def serve(
     page: Annotated[
         bool, typer.Option("--page/--no-page", help="A page to ask and to look, beside the API.")
     ] = True,
-    registry: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The registry.", show_default="$REGARD_HOME/registry"),
-    ] = None,
+    registry: terminal.RegistryOption = None,
 ) -> None:
     """Serve models as TensorFlow Serving does: gRPC, REST, new versions without a pause.
 

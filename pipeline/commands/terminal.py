@@ -1,4 +1,4 @@
-"""What all commands share: consoles, JSON output and its option, names with a did-you-mean."""
+"""What commands share: consoles, JSON output, options, names with a did-you-mean."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 import json
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+RegistryOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The registry.", show_default="$REGARD_HOME/registry"),
+]
 
 
 def out(markup: bool = False) -> Console:

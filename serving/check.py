@@ -27,10 +27,10 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
     Args:
         request: ``model`` (a SavedModel's folder), ``servers`` (versions of TensorFlow Serving),
             ``rows`` (each ``row``, its number; ``inputs``, by name, images in base64; ``shown``,
-            the inputs for people; ``answer``, the outputs that were kept, by name) and
-            ``tolerances`` (``absolute`` and ``relative`` of a number, ``array`` of the numbers in
-            an array, ``ties``: the share of rows where an answer of equal score may stand in for
-            another).
+            the inputs for people; ``answer``, the outputs that were kept, by name; ``kept_by``,
+            whose they are, by default the Predictor's) and ``tolerances`` (``absolute`` and
+            ``relative`` of a number, ``array`` of the numbers in an array, ``ties``: the share of
+            rows where an answer of equal score may stand in for another).
 
     Returns:
         ``failures`` (a list of sentences), ``unsupported_ops`` by server version, each with
@@ -119,7 +119,7 @@ def _check_answers(
             failures += [f"{what}, alone: {text}" for text in wrong]
             pairs = [] if wrong else [("in a batch", "alone", alone[0])]
             if question.kept:
-                pairs.append(("now", "of the Predictor", question.kept))
+                pairs.append(("now", question.kept_by, question.kept))
             for here, there, other in pairs:
                 text, tie = comparison.difference(answer, other)
                 if text:

@@ -22,12 +22,14 @@ class Question:
         inputs: by name, as the model takes them.
         shown: the inputs for people.
         kept: the outputs of an earlier answer, by name; none where there was none.
+        kept_by: whose answer that was.
     """
 
     name: str
     inputs: dict[str, Any]
     shown: str
     kept: dict[str, Any] = dataclasses.field(default_factory=dict)
+    kept_by: str = "of the Predictor"
 
 
 def question(row: dict[str, Any], contract: dict[str, Any]) -> Question:
@@ -36,7 +38,8 @@ def question(row: dict[str, Any], contract: dict[str, Any]) -> Question:
     for entry in contract["inputs"]:
         if entry["kind"] == "image":
             inputs[entry["name"]] = base64.b64decode(inputs[entry["name"]])
-    return Question(f"row {row['row']}", inputs, row["shown"], row["answer"])
+    kept_by = row.get("kept_by", Question.kept_by)
+    return Question(f"row {row['row']}", inputs, row["shown"], row["answer"], kept_by)
 
 
 def about(

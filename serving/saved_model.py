@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 CONTRACT = "assets.extra/contract.json"
+# Rows, and what the model answered to them before it was exported.
+IN_MEMORY = "assets.extra/in_memory.json"
 NEEDED = (
     *("task", "inputs", "answer", "answer_kind", "score", "detail", "scored"),
     *("size", "looks", "cut", "signatures"),
@@ -165,19 +167,7 @@ class ServedModel:
             if refused is None:
                 raise
             raise SourceRefused(refused[1]) from None
-        for key, value in out.items():
-            if value.ndim == 0 or value.shape[0] != len(rows):
-                raise SavedModelError(
-                    f"output {key} has shape {value.shape} for a batch of {len(rows)}"
-                )
-        dimensions = self.contract["signatures"][name]["outputs"]
-        return [
-            Answer(
-                {key: _trimmed(out, key, row, axes) for key, axes in dimensions.items()},
-                self.contract,
-            )
-            for row in range(len(rows))
-        ]
+        return answers(self.contract, name, out, len(rows))
 
 
 def load(path: str | os.PathLike[str]) -> ServedModel:
@@ -217,6 +207,30 @@ def read_contract(path: str | os.PathLike[str]) -> dict[str, Any]:
     if unknown:
         raise SavedModelError(f"its {CONTRACT} has inputs of an unknown kind: {sorted(unknown)}")
     return contract
+
+
+def answers(
+    contract: Mapping[str, Any], name: str, outputs: Mapping[str, Any], rows: int
+) -> list[Answer]:
+    """The outputs of a signature row by row, without their padding.
+
+    Args:
+        contract: the model's.
+        name: of the signature.
+        outputs: NumPy arrays by name.
+        rows: how many were asked.
+
+    Raises:
+        SavedModelError: an output's first dimension is not the batch.
+    """
+    for key, value in outputs.items():
+        if value.ndim == 0 or value.shape[0] != rows:
+            raise SavedModelError(f"output {key} has shape {value.shape} for a batch of {rows}")
+    dimensions = contract["signatures"][name]["outputs"]
+    return [
+        Answer({key: _trimmed(outputs, key, row, dimensions[key]) for key in dimensions}, contract)
+        for row in range(rows)
+    ]
 
 
 def arrays(

@@ -15,7 +15,7 @@ from components import events, predictions
 from components.errors import UserError
 from components.files import atomic_write
 from components.serving_check.process import run_check
-from components.serving_check.questions import questions
+from components.serving_check.questions import in_memory, questions
 from serving import ops, warmup
 from serving.questions import question
 
@@ -53,10 +53,11 @@ class ServingCheckExecutor(BaseExecutor):
         servers = json.loads(exec_properties["tf_serving"])
         _check_versions(servers)
         rows = questions(answers, examples, int(exec_properties["rows"]))
+        exported = path_utils.serving_model_path(model.uri)
         request = {
-            "model": path_utils.serving_model_path(model.uri),
+            "model": exported,
             "servers": servers,
-            "rows": rows,
+            "rows": [*rows, *in_memory(Path(exported))],
             "tolerances": _tolerances(answers),
         }
         result = run_check(request, int(exec_properties["timeout_seconds"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tfx.types.artifact import Artifact
 
 from components import predictions
 from components.predictor.rows import read_images, test_split
+from serving.saved_model import IN_MEMORY
 
 _SHOWN_CHARACTERS = 60
 
@@ -34,6 +36,34 @@ def questions(answers: Path, examples: Artifact, count: int) -> list[dict[str, A
     names = [name for name, kind in kinds.items() if kind == "image"]
     images = read_images(test_split(examples), names, chosen) if names else {}
     return [_question(row, contract, kinds, images.get(row["row"], {})) for row in rows]
+
+
+def in_memory(model: Path) -> list[dict[str, Any]]:
+    """The rows that lie beside an exported model, with what it answered before it was exported.
+
+    Args:
+        model: the SavedModel's folder.
+    """
+    file = model / IN_MEMORY
+    if not file.exists():
+        return []
+    return [
+        {
+            "row": f"{number} of the Trainer",
+            "inputs": row["inputs"],
+            "shown": _brief(row["inputs"]),
+            "answer": row["answer"],
+            "kept_by": "in memory",
+        }
+        for number, row in enumerate(json.loads(file.read_text(encoding="utf-8")))
+    ]
+
+
+def _brief(inputs: Mapping[str, Any]) -> str:
+    """Inputs for people, as far as they are short."""
+    return ", ".join(
+        _shown(value, "points" if isinstance(value, list) else "") for value in inputs.values()
+    )
 
 
 def _question(

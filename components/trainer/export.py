@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import tensorflow_text as text
 
 from components.files import replace_dir
 from models.tasks.base import Task
+from models.tasks.served import Served
 from models.trained import TrainedModel
-from serving.saved_model import CONTRACT
+from serving.saved_model import CONTRACT, IN_MEMORY, answers, arrays
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
@@ -35,8 +37,12 @@ def export(
     config: Mapping[str, Any],
     tokenizers: Mapping[str, Any],
     folder: str | Path,
+    rows: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Writes the SavedModel with the task's signatures, and its contract beside it.
+
+    Beside it are also some rows with the answers that the model gives here, in memory, which
+    whoever loads it can hold its own against.
 
     The exported model computes in float32 whatever it was trained in, so that its answers do
     not depend on the machine that serves it.
@@ -47,6 +53,7 @@ def export(
         config: the YAML's sections ``model``, ``training`` and ``search``.
         tokenizers: one a text feature.
         folder: where to; whole or not there at all.
+        rows: inputs of the model, by name.
     """
     pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     served = task.build(config["model"], {**config["training"], "precision": "float32"}, pieces)
@@ -58,4 +65,35 @@ def export(
     contract.parent.mkdir(exist_ok=True)
     text = json.dumps(exported.contract, indent=2, ensure_ascii=False) + "\n"
     contract.write_text(text, encoding="utf-8")
+    kept = json.dumps(_in_memory(exported, rows), ensure_ascii=False) + "\n"
+    (temporary / IN_MEMORY).write_text(kept, encoding="utf-8")
     replace_dir(temporary, Path(folder))
+
+
+def _in_memory(exported: Served, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with the answers of the signature that tells most, as plain data."""
+    if not rows:
+        return []
+    contract = exported.contract
+    name = contract["detail"]
+    given = arrays(contract["signatures"][name]["inputs"], rows)
+    tensors = {
+        key: tf.constant(value, tf.string if value.dtype == object else None)
+        for key, value in given.items()
+    }
+    found = {key: value.numpy() for key, value in exported.signatures[name](**tensors).items()}
+    return [
+        {
+            "inputs": {key: _plain(value, contract) for key, value in row.items()},
+            "answer": {key: _plain(value, contract) for key, value in answer.outputs.items()},
+        }
+        for row, answer in zip(rows, answers(contract, name, found, len(rows)), strict=True)
+    ]
+
+
+def _plain(value: Any, contract: Mapping[str, Any]) -> Any:
+    """A value for JSON: images in base64."""
+    if isinstance(value, bytes):
+        is_image = any(entry["kind"] == "image" for entry in contract["inputs"])
+        return base64.b64encode(value).decode("ascii") if is_image else value.decode("utf-8")
+    return value.tolist() if hasattr(value, "tolist") else value

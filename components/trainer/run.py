@@ -22,6 +22,9 @@ from components.trainer.seeding import seed
 from components.trainer.validation import decoder
 from models import tasks
 
+# Whose answers the serving check compares with those of the exported model.
+_ROWS_IN_MEMORY = 8
+
 
 def run_fn(fn_args: Any) -> None:
     """Trains the model and exports it.
@@ -83,7 +86,9 @@ def run_fn(fn_args: Any) -> None:
     decode = decoder(held_out, task, config, tokenizers, pieces)
     position = fit(model, train, held_out, training, checkpoints, fn_args.model_run_dir, decode)
 
-    export(model, task, config, tokenizers, fn_args.serving_model_dir)
+    some = held_out.rows().filter(task.is_complete).take(_ROWS_IN_MEMORY)
+    asked = [task.asked(row, tokenizers) for row in some]
+    export(model, task, config, tokenizers, fn_args.serving_model_dir, asked)
     model.save(Path(fn_args.model_run_dir) / "model.keras")
     record = {
         "parameters": model.count_params(),

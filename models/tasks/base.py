@@ -61,6 +61,15 @@ class Task(ABC):
     def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """One row to train on → what the model's ``call`` takes, before padding with zeros."""
 
+    def asked(
+        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """One row to train on → raw inputs of the exported model that give it back.
+
+        A text is ``bytes``, an image the bytes of a file, points an array ``[n, 2]``.
+        """
+        raise TypeError(f"the task {self.description.name} does not say how a row is asked")
+
     @abstractmethod
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]

@@ -56,6 +56,12 @@ class TextToText(Task):
         """``source`` and ``target`` as int32 with EOS behind."""
         return {side: targets.with_end(features[f"{side}_ids"]) for side in ("source", "target")}
 
+    def asked(
+        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        ids = tf.cast(features["source_ids"], tf.int32)
+        return {"source": tokenizers["source"].detokenize(ids).numpy()}
+
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:

@@ -130,6 +130,14 @@ def test_another_answer_than_the_predictors_is_named(tmp_path, rows):
     )
 
 
+def test_another_answer_than_in_memory_is_named(tmp_path, rows):
+    one = {**changed(rows[0], score=-9.0), "row": "0 of the Trainer", "kept_by": "in memory"}
+    assert run(tmp_path, [one])["failures"][0] == (
+        "serving_default, row 0 of the Trainer ('abc'): now and in memory: the scores differ:"
+        " -1.500000 and -9.000000"
+    )
+
+
 def test_a_tie_passes_and_many_do_not(tmp_path, rows):
     one = [rows[0], rows[1], changed(rows[2], translation="OTHER"), *(rows[:2] * 4)]
     result = run(tmp_path / "one", [{**row, "row": n} for n, row in enumerate(one)])

@@ -54,6 +54,11 @@ class Captioning(Task):
             "target": targets.with_end(features["caption_ids"]),
         }
 
+    def asked(
+        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {"image": tf.reshape(features["image"], []).numpy()}
+
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:

@@ -64,6 +64,11 @@ class Pointing(Task):
         source = as_read(points, tf.shape(points)[1:2])[0]
         return {"source": source, "target": tf.concat([ids, [EOS]], 0)}
 
+    def asked(
+        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {"points": tf.reshape(features["points"], [-1, 2]).numpy()}
+
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:

@@ -57,6 +57,17 @@ class SentenceSimilarity(Task):
         sides = {side: tf.cast(features[f"{side}_ids"], tf.int32) for side in _SIDES}
         return {**sides, "score": tf.reshape(features["target"], [])}
 
+    def asked(
+        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Without the words that the vocabulary has not, which no tokenizer gives back."""
+        found = {}
+        for side in _SIDES:
+            ids = tf.cast(features[f"{side}_ids"], tf.int32)
+            known = tf.boolean_mask(ids, ids < tokenizers["first"].vocab_size())
+            found[side] = tokenizers["first"].detokenize(known).numpy()
+        return found
+
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Similarity:

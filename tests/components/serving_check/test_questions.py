@@ -9,7 +9,8 @@ from tfx.types import standard_artifacts
 from components import predictions
 from components.predictions import Row
 from components.predictor.decode import decode
-from components.serving_check.questions import questions
+from components.serving_check.questions import in_memory, questions
+from serving import saved_model
 from tests import fake_models, fake_tasks
 
 NONE = standard_artifacts.Examples()  # not looked at where no image is asked for
@@ -39,6 +40,23 @@ def test_rows_are_spread_over_the_lengths(texts, count, lengths):
 
 def test_there_are_no_more_than_there_are(texts):
     assert len(questions(texts, NONE, 99)) == 10
+
+
+def test_rows_of_the_trainer_say_whose_they_are(tmp_path):
+    assert in_memory(tmp_path) == []
+    file = tmp_path / saved_model.IN_MEMORY
+    file.parent.mkdir()
+    row = {"inputs": {"source": "ab" * 50}, "answer": {"score": -1.0}}
+    points = {"inputs": {"points": [[0, 1], [1, 0]]}, "answer": {}}
+    file.write_text(json.dumps([row, points]))
+    first, second = in_memory(tmp_path)
+    assert first == {
+        **row,
+        "row": "0 of the Trainer",
+        "shown": f"'{'ab' * 29}a…'",
+        "kept_by": "in memory",
+    }
+    assert second["shown"] == "2 points"
 
 
 def test_what_was_answered_is_kept_by_the_names_of_the_outputs(texts):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import keras
+import numpy as np
 import pytest
 
 from components.trainer.export import export
 from models.tasks.served import Served
 from serving import saved_model
-from tests import fake_models
+from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser
 
 CONFIG = {"model": {"size": 3}, "training": {"precision": "mixed_bfloat16"}, "search": None}
@@ -45,6 +47,32 @@ def test_the_contract_lies_beside_the_model(tmp_path, trained):
     assert answer.hypothesis == "CBA"
     assert task.config == CONFIG
     assert (task.exported.get_weights()[0] == trained.get_weights()[0]).all()
+
+
+def test_what_it_answers_in_memory_is_kept(tmp_path, trained):
+    rows = [{"source": "é b".encode()}, {"source": b""}]
+    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved", rows)
+    first, second = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    assert first["inputs"] == {"source": "é b"}
+    assert first["answer"]["translation"] == "B É"
+    assert first["answer"]["alignment"] == [[0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
+    assert second["answer"]["target_pieces"] == ["</s>"]
+    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
+    assert json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text()) == []
+
+
+def test_images_are_kept_in_base64_and_points_as_numbers(tmp_path, trained):
+    png = fake_tasks.png(3, 4)
+    export(trained, FakeTask(fake_tasks.Namer()), CONFIG, {}, tmp_path / "saved", [{"image": png}])
+    (row,) = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    assert base64.b64decode(row["inputs"]["image"]) == png
+    assert row["answer"]["caption"] == "3 by 4"
+    points = np.array([[3, 0], [1, 0.5]], "float32")
+    rows = [{"points": points}, {"points": points[:1]}]
+    export(trained, FakeTask(fake_tasks.Sorter()), CONFIG, {}, tmp_path / "saved", rows)
+    first, second = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    assert first["inputs"] == {"points": [[3, 0], [1, 0.5]]}
+    assert (first["answer"]["order"], second["answer"]["order"]) == ([1, 0], [0])
 
 
 def test_a_second_export_takes_the_place_of_the_first(tmp_path, trained):

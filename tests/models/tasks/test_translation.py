@@ -28,6 +28,8 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
         assert found[f"{side}_ids"].to_list() == expected.to_list()
     lengths = [[len(ids)] for ids in found["target_ids"].to_list()]
     assert found["target_lengths"].to_list() == lengths
+    row = {name: value[1] for name, value in found.items()}
+    assert tasks.get("translation").asked(row, tokenizers) == {"source": b"the dog"}
 
 
 def test_an_unknown_task_is_refused():

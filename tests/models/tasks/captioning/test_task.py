@@ -104,6 +104,8 @@ def test_preprocessing_and_inputs(tokenizer):
         assert made["target"].numpy().tolist() == [*tokenizer.tokenize(caption).numpy(), EOS]
         assert int(TASK.length(one)) == len(made["target"])
         assert bool(TASK.is_complete(one))
+        again = read(tf.constant([TASK.asked(one, {})["image"]]), 16, 24)
+        np.testing.assert_array_equal(again[0], made["source"])
     assert not bool(TASK.is_complete({**rows[0], "caption_ids": tf.zeros([0], tf.int64)}))
 
 

@@ -107,6 +107,7 @@ def test_one_row_to_train_on():
     assert made["source"].dtype == tf.float32
     assert made["target"].numpy().tolist() == [4, 6, 5, 3]
     assert made["target"].dtype == tf.int32
+    np.testing.assert_allclose(TASK.asked(row, {})["points"], made["source"][:, :2])
     nothing = {**row, "points": row["points"][:0]}
     assert not bool(TASK.is_complete(nothing))
 

@@ -69,6 +69,10 @@ def test_preprocessing(tokenizer):
     assert inputs["score"].shape == ()
     assert inputs["second"].dtype == tf.int32
     assert not bool(TASK.is_complete({**row, "first_ids": tf.zeros([0], tf.int64)}))
+    asked = TASK.asked(row, {"first": tokenizer})
+    assert asked == {"first": FIRST[1].encode(), "second": SECOND[1].encode()}
+    unknown = {**row, "first_ids": tf.concat([row["first_ids"][:1], [10**6]], 0)}
+    assert TASK.asked(unknown, {"first": tokenizer})["first"] == b"the"
 
 
 @pytest.mark.parametrize("cross", [None, {"units": 4, "attention": {"score": "scaled_dot"}}])

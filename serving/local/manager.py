@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,31 +18,18 @@ from serving.local.metrics import Metrics
 from serving.local.model_config import Batching, ModelConfig
 from serving.local.servable import DEFAULT, Servable
 from serving.local.status import Code, ServingError, invalid
+from serving.local.versions import (
+    AVAILABLE,
+    END,
+    LOADING,
+    START,
+    UNLOADING,
+    Version,
+    versions_in,
+)
 
-START, LOADING, AVAILABLE, UNLOADING, END = "START", "LOADING", "AVAILABLE", "UNLOADING", "END"
 Load = Callable[[str, int, Path], Servable]
 log = logging.getLogger("regard.serve")
-
-
-@dataclass
-class Version:
-    """One version of a model, from the moment it is wanted on.
-
-    Attributes:
-        number: the name of its folder.
-        state: one of ``START``, ``LOADING``, ``AVAILABLE``, ``UNLOADING`` and ``END``.
-        error: why it ended, if it could not be loaded.
-        servable: what answers, while it is available.
-    """
-
-    number: int
-    state: str = START
-    error: ServingError | None = None
-    servable: Servable | None = None
-    failures: int = 0
-    retry_at: float = 0.0
-    users: int = 0
-    batchers: dict[str, Batcher] = field(default_factory=dict)
 
 
 @dataclass
@@ -330,13 +317,3 @@ class Manager:
         version.servable = None
         version.state = END
         log.info("version %s is no longer served", version.number)
-
-
-def versions_in(base_path: Path) -> Mapping[int, Path]:
-    """The folders of versions: those whose names are whole numbers; ``00012`` is 12."""
-    try:
-        names = sorted(entry.name for entry in base_path.iterdir() if entry.is_dir())
-    except OSError as error:
-        log.error("%s: %s", base_path, error.strerror)
-        return {}
-    return {int(name): base_path / name for name in names if name.isascii() and name.isdecimal()}

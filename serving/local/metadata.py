@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from serving.local.manager import Version
+from serving.local.versions import Version
 
 
 def metadata_response(name: str, version: Version) -> Any:

@@ -17,10 +17,11 @@ from starlette.routing import Route
 
 from serving.local import json_in, json_out
 from serving.local.json_text import pretty
-from serving.local.manager import Manager, Version
+from serving.local.manager import Manager
 from serving.local.metadata import metadata_json
 from serving.local.predictions import Wanted, predict
 from serving.local.status import Code, ServingError, invalid
+from serving.local.versions import Version
 
 METRICS = "/monitoring/prometheus/metrics"
 _VERSION = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"

@@ -11,7 +11,8 @@ import httpx
 import pytest
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
-from serving.local.manager import Manager
+from serving.local.manager import Manager, Options
+from serving.local.model_config import ModelConfig, Policy
 from serving.local.server import Listening, Server
 from tests import fake_models, fake_tasks
 
@@ -74,3 +75,17 @@ def saved(tmp_path_factory):
     (root / "reverser" / "not-a-number").mkdir()
     (root / "reverser" / "3.txt").write_text("no folder")
     return root
+
+
+@pytest.fixture(scope="module")
+def server(saved):
+    """One server for a whole file of tests; they only ask it."""
+    models = [
+        ModelConfig("reverser", saved / "reverser", Policy(None, every=True), {"stable": 1}),
+        ModelConfig("sorter", saved / "sorter"),
+        ModelConfig("none", saved / "nowhere"),
+    ]
+    manager = Manager(models, Options(poll_seconds=0))
+    running = Running(manager, Server(manager, Listening(grpc_port=0, rest_port=0)))
+    yield running
+    running.stop()

@@ -8,9 +8,10 @@ import shutil
 import numpy as np
 import pytest
 
-from serving.local.manager import AVAILABLE, END, START, Manager, Options, versions_in
+from serving.local.manager import Manager, Options
 from serving.local.model_config import ModelConfig, Policy
 from serving.local.status import Code, ServingError
+from serving.local.versions import AVAILABLE, END, START, versions_in
 
 ASKED = {"x": np.zeros(1)}
 

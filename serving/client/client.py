@@ -144,7 +144,7 @@ class Client(_Asking):
     Example:
         >>> client = Client("grpc://localhost:8500", model="quickstart")  # doctest: +SKIP
         >>> client.predict(["Friday, 20 November 2026"])  # doctest: +SKIP
-        [{'translation': '2026-11-20', 'score': -0.0004}]
+        [{'translation': '2026-11-20', 'score': -0.0005}]
     """
 
     def __init__(self, target: str, model: str, **options: Any):

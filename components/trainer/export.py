@@ -15,7 +15,7 @@ from components.files import replace_dir
 from models.tasks.base import Task
 from models.tasks.served import Served
 from models.trained import TrainedModel
-from serving.saved_model import CONTRACT, IN_MEMORY, answers, arrays
+from serving.saved_model import CONTRACT, IN_MEMORY, Answer, answers, arrays
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
@@ -74,26 +74,47 @@ def _in_memory(exported: Served, rows: Sequence[Mapping[str, Any]]) -> list[dict
     """Rows with the answers of the signature that tells most, as plain data."""
     if not rows:
         return []
-    contract = exported.contract
-    name = contract["detail"]
-    given = arrays(contract["signatures"][name]["inputs"], rows)
-    tensors = {
-        key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in given.items()
-    }
-    found = {key: value.numpy() for key, value in exported.signatures[name](**tensors).items()}
+    texts = [entry["name"] for entry in exported.contract["inputs"] if entry["kind"] == "text"]
+    rows = [{**row, **{key: _text(row[key]) for key in texts}} for row in rows]
+    try:
+        found = _asked(exported, rows)
+    except tf.errors.InvalidArgumentError:
+        # A model may refuse what is too long or too short; the training does not end with that.
+        rows = [row for row in rows if not _refuses(exported, row)]
+        found = _asked(exported, rows) if rows else []
     return [
         {
-            "inputs": {key: _plain(value, contract) for key, value in row.items()},
-            "answer": {key: _plain(value, contract) for key, value in answer.outputs.items()},
+            "inputs": {key: _plain(value) for key, value in row.items()},
+            "answer": {key: _plain(value) for key, value in answer.outputs.items()},
         }
-        for row, answer in zip(rows, answers(contract, name, found, len(rows)), strict=True)
+        for row, answer in zip(rows, found, strict=True)
     ]
 
 
-def _plain(value: Any, contract: Mapping[str, Any]) -> Any:
+def _asked(exported: Served, rows: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    contract, name = exported.contract, exported.contract["detail"]
+    tensors = {
+        key: tf.constant(value, tf.string if value.dtype == object else None)
+        for key, value in arrays(contract["signatures"][name]["inputs"], rows).items()
+    }
+    found = {key: value.numpy() for key, value in exported.signatures[name](**tensors).items()}
+    return answers(contract, name, found, len(rows))
+
+
+def _refuses(exported: Served, row: Mapping[str, Any]) -> bool:
+    try:
+        _asked(exported, [row])
+    except tf.errors.InvalidArgumentError:
+        return True
+    return False
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", errors="replace")
+
+
+def _plain(value: Any) -> Any:
     """A value for JSON: images in base64."""
     if isinstance(value, bytes):
-        is_image = any(entry["kind"] == "image" for entry in contract["inputs"])
-        return base64.b64encode(value).decode("ascii") if is_image else value.decode("utf-8")
+        return base64.b64encode(value).decode("ascii")
     return value.tolist() if hasattr(value, "tolist") else value

@@ -303,10 +303,11 @@ class AsyncClient(_Asking):
 def _array(value: Any) -> np.ndarray:
     """A value as a tensor; texts as bytes."""
     found = np.asarray(value)
-    if found.dtype.kind not in "US":
+    if found.dtype.kind not in "USO":
         return found
-    made = np.empty(found.shape, dtype=object)
-    for place in np.ndindex(found.shape):
-        one = found[place]
-        made[place] = one.encode() if isinstance(one, str) else bytes(one)
+    # As objects from the start: NumPy's own strings lose the zeros at their end.
+    made = np.array(value, dtype=object)
+    for place in np.ndindex(made.shape):
+        one: Any = made[place]
+        made[place] = one.encode() if isinstance(one, str) else one
     return made

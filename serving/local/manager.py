@@ -277,7 +277,10 @@ class Manager:
             version.servable = await loop.run_in_executor(
                 self._loading, self._loaded, name, version.number, path
             )
-        except ServingError as error:
+        except Exception as error:
+            if not isinstance(error, ServingError):
+                log.exception("version %s of model %s", version.number, name)
+                error = ServingError(Code.INTERNAL, f"Could not load version {version.number}")
             version.failures += 1
             version.error = error
             again = version.failures <= self.options.load_retries

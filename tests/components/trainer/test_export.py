@@ -61,6 +61,24 @@ def test_what_it_answers_in_memory_is_kept(tmp_path, trained):
     assert json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text()) == []
 
 
+def test_rows_that_the_model_refuses_are_left_out(tmp_path, trained):
+    """A training must not end with them, after hours."""
+    rows = [{"source": b"ab"}, {"source": b"x" * 101}]
+    export(trained, FakeTask(Reverser("refuse")), CONFIG, {}, tmp_path / "saved", rows)
+    (row,) = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    assert row["inputs"] == {"source": "ab"}
+    export(trained, FakeTask(Reverser("refuse")), CONFIG, {}, tmp_path / "saved", rows[1:])
+    assert json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text()) == []
+
+
+def test_texts_are_asked_as_they_are_kept(tmp_path, trained):
+    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved", [{"source": b"a\xff"}])
+    (row,) = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    (answer,) = saved_model.load(tmp_path / "saved").ask("align", [row["inputs"]])
+    assert row["inputs"] == {"source": "a\ufffd"}
+    assert row["answer"]["translation"] == answer.hypothesis
+
+
 def test_images_are_kept_in_base64_and_points_as_numbers(tmp_path, trained):
     png = fake_tasks.png(3, 4)
     export(trained, FakeTask(fake_tasks.Namer()), CONFIG, {}, tmp_path / "saved", [{"image": png}])

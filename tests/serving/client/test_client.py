@@ -164,6 +164,9 @@ def test_arrays_as_they_are(connect):
     assert reply.outputs["target_pieces"].shape == (2, 4)
     assert reply.outputs["target_pieces"][1, 0] == "É".encode()
     assert reply.version in (2, None)
+    for text in ("a\0", b"a\0"):
+        kept = connect("reverser").predict_arrays({"source": [text]}, "align").outputs
+        assert kept["source_pieces"].tolist() == [[b"a", b"\0", b"</s>"]]
 
 
 def test_metadata_and_status(connect):

@@ -23,6 +23,8 @@ class Fake:
         self.name, self.version = name, version
         if (path / "broken").exists():
             raise ServingError(Code.INTERNAL, "broken")
+        if (path / "unforeseen").exists():
+            raise KeyError("unforeseen")
 
     def warm_up(self):
         return 0
@@ -104,6 +106,20 @@ def test_a_version_that_cannot_be_loaded_does_not_take_over(folder):
         (folder / "3").mkdir()
         await made.poll()
         assert await version(made) == 3
+        await made.close()
+
+    run(test)
+
+
+def test_what_nobody_foresaw_stops_neither_the_server_nor_other_versions(folder):
+    async def test():
+        (folder / "2").mkdir()
+        (folder / "2" / "unforeseen").touch()
+        made = manager(folder, Policy(None, every=True), load_retries=0)
+        await made.start()
+        assert states(made) == {2: END, 1: AVAILABLE}
+        assert made.states("m", 2)[0].error.message == "Could not load version 2"
+        assert await version(made) == 1
         await made.close()
 
     run(test)

@@ -46,7 +46,7 @@ class Settings:
         grpc_port: None for no gRPC.
         rest_port: None for no REST.
         poll_seconds: between two looks for new versions; 0: never.
-        threads: requests or batches side by side.
+        threads: requests side by side, without batching.
         timeout: seconds that a REST request may take.
         most_bytes: of a request.
         certificate: files with the certificates and the private key; None: no TLS.
@@ -165,11 +165,6 @@ async def _serve(models: Sequence[ModelConfig], settings: Settings, started: flo
     options = Options(
         poll_seconds=settings.poll_seconds, batching=settings.batching, threads=settings.threads
     )
-    if settings.batching is not None:
-        threads = min(settings.batching.num_batch_threads, settings.threads)
-        options = dataclasses.replace(
-            options, batching=dataclasses.replace(settings.batching, num_batch_threads=threads)
-        )
     manager = Manager(models, options)
     listening = Listening(
         settings.host,

@@ -52,12 +52,13 @@ class ServingCheckExecutor(BaseExecutor):
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         servers = json.loads(exec_properties["tf_serving"])
         _check_versions(servers)
+        contract = predictions.read_summary(answers)["contract"]
         rows = questions(answers, examples, int(exec_properties["rows"]))
         exported = path_utils.serving_model_path(model.uri)
         request = {
             "model": exported,
             "servers": servers,
-            "rows": [*rows, *in_memory(Path(exported))],
+            "rows": [*rows, *in_memory(Path(exported), contract)],
             "tolerances": _tolerances(answers),
         }
         result = run_check(request, int(exec_properties["timeout_seconds"]))
@@ -66,7 +67,6 @@ class ServingCheckExecutor(BaseExecutor):
         _raise_failures(result)
         for tie in result["ties"]:
             events.emit("warning", node=NODE, text=f"a near tie was decided by rounding: {tie}")
-        contract = predictions.read_summary(answers)["contract"]
         warm = [question(row, contract) for row in rows]
         warmup.write(Path(blessing.uri) / Path(warmup.FILE).name, contract, warm)
         atomic_write(Path(blessing.uri) / BLESSED_FILE, "")

@@ -38,12 +38,14 @@ def questions(answers: Path, examples: Artifact, count: int) -> list[dict[str, A
     return [_question(row, contract, kinds, images.get(row["row"], {})) for row in rows]
 
 
-def in_memory(model: Path) -> list[dict[str, Any]]:
+def in_memory(model: Path, contract: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows that lie beside an exported model, with what it answered before it was exported.
 
     Args:
         model: the SavedModel's folder.
+        contract: the model's.
     """
+    kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
     file = model / IN_MEMORY
     if not file.exists():
         return []
@@ -51,19 +53,12 @@ def in_memory(model: Path) -> list[dict[str, Any]]:
         {
             "row": f"{number} of the Trainer",
             "inputs": row["inputs"],
-            "shown": _brief(row["inputs"]),
+            "shown": ", ".join(_shown(value, kinds[key]) for key, value in row["inputs"].items()),
             "answer": row["answer"],
             "kept_by": "in memory",
         }
         for number, row in enumerate(json.loads(file.read_text(encoding="utf-8")))
     ]
-
-
-def _brief(inputs: Mapping[str, Any]) -> str:
-    """Inputs for people, as far as they are short."""
-    return ", ".join(
-        _shown(value, "points" if isinstance(value, list) else "") for value in inputs.values()
-    )
 
 
 def _question(

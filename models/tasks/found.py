@@ -104,8 +104,7 @@ def scored(
         probability; the pieces, and the logarithm of each one's own probability, ``[batch,
         pieces]``; their number, and how many more there were, ``[batch]``.
     """
-    told = "a text has more pieces than an answer can have"
-    ids, cut = read_pieces(tokenizer, texts, longest, False, told)
+    ids, cut = read_pieces(tokenizer, texts, longest)
     scores = tf.cast(model.piece_scores(source, ids), tf.float32)
     values = tf.reduce_sum(scores, axis=1), tokenizer.id_to_string(ids), scores, counts(ids), cut
     return dict(zip(scored_as(pieces), values, strict=True))

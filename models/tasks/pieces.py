@@ -10,7 +10,7 @@ from models.vocabulary import EOS, PAD
 
 
 def read_pieces(
-    tokenizer: Any, texts: tf.Tensor, limit: int, refuse: bool, complaint: str
+    tokenizer: Any, texts: tf.Tensor, limit: int, complaint: str | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Texts ``[batch]`` → their ids with EOS behind, and how much was not read.
 
@@ -18,19 +18,18 @@ def read_pieces(
         tokenizer: of these texts (``tensorflow_text``).
         texts: UTF-8.
         limit: the most pieces that are read of one.
-        refuse: whether longer ones are refused, and not cut.
-        complaint: what is said of those.
+        complaint: what is said of longer ones, which are then refused; None: they are cut.
 
     Returns:
         The ids ``[batch, longest]``, int32, padded, and how many pieces were cut off ``[batch]``.
 
     Raises:
-        InvalidArgumentError: a text is longer, where such are refused.
+        InvalidArgumentError: a text is longer, and there is a complaint.
     """
     ids = tf.cast(tokenizer.tokenize(texts), tf.int32)
     lengths = tf.cast(ids.row_lengths(), tf.int32)
     cut = tf.maximum(lengths - limit, 0)
-    if refuse:
+    if complaint is not None:
         message = f"{complaint}; the lengths of all that were sent:"
         check = tf.debugging.Assert(tf.reduce_all(cut == 0), [message, lengths], summarize=20)
         with tf.control_dependencies([check]):

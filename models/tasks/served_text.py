@@ -149,9 +149,10 @@ class ServedText(tf.Module):
     def _source_ids(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The pieces ``[batch, source]``, EOS behind, and how many were cut off, ``[batch]``."""
         limit = self._limits["max_source_length"]
-        refuse = self._limits["long_source"] == "refuse"
-        complaint = f"a source has more than the {limit} pieces of max_source_length"
-        return read_pieces(self.source_tokenizer, source, limit, refuse, complaint)
+        complaint = None
+        if self._limits["long_source"] == "refuse":
+            complaint = f"a source has more than the {limit} pieces of max_source_length"
+        return read_pieces(self.source_tokenizer, source, limit, complaint)
 
     def _find(self, source: tf.Tensor, source_ids: tf.Tensor) -> Hypotheses:
         pieces = tf.cast(counts(source_ids) - 1, tf.float32)

@@ -66,7 +66,7 @@ def serve(
         int | None,
         typer.Option(
             metavar="N",
-            help="Requests or batches that are worked on side by side.",
+            help="Requests that are worked on side by side; with batching its file says it.",
             min=1,
             show_default="one a core",
         ),
@@ -110,6 +110,9 @@ def serve(
     root = registry or Workspace.from_environment().registry
     if (certificate is None) != (key is None):
         raise UserError("TLS needs both files", remedy="Give --tls-certificate and --tls-key.")
+    for file in (certificate, key):
+        if file is not None and not file.is_file():
+            raise UserError("there is no such file", where=str(file))
     if not port and not rest_port:
         raise UserError("there is nothing to listen to", remedy="Give --port or --rest-api-port.")
     served.serve(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -76,14 +75,6 @@ class Writer:
         if count and not (array and self.single_line):
             self._new_line()
         self._parts.append(b"]" if array else b"}")
-
-    def object(self, items: Iterable[tuple[str, Callable[[], None]]]) -> None:
-        """An object of keys, each with what writes its value."""
-        self.start(array=False)
-        for name, write in items:
-            self.key(name)
-            write()
-        self.end()
 
     def plain(self, value: Any) -> None:
         """What Python's ``json`` would write, too."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +50,7 @@ class Options:
         load_retries: how often a version that could not be loaded is tried again.
         retry_seconds: how long to wait before.
         batching: how requests are put together; None: each is answered alone.
-        threads: how many requests or batches are worked on side by side.
+        threads: how many requests are worked on side by side, without batching.
         most_waiting: how many requests may be there at once, without batching.
         warm_up: whether the requests beside a model are answered before it is available.
     """
@@ -89,7 +89,8 @@ class Manager:
         self._models: dict[str, _Model] = {}
         self._set(models)
         self._loading = ThreadPoolExecutor(1, "load")
-        self._running = ThreadPoolExecutor(max(options.threads, 1), "run")
+        threads = options.batching.num_batch_threads if options.batching else options.threads
+        self._running = ThreadPoolExecutor(threads, "run")
         self._tasks: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._waiting = 0
@@ -98,6 +99,10 @@ class Manager:
     def names(self) -> list[str]:
         """The names of the models."""
         return sorted(self._models)
+
+    def serves(self, name: str) -> bool:
+        """Whether there is a model of this name."""
+        return name in self._models
 
     async def start(self) -> None:
         """Loads what there is, then looks again and again."""
@@ -127,10 +132,8 @@ class Manager:
         """Looks at all folders once, and loads and lets go as it finds them."""
         await asyncio.gather(*(self._follow(model) for model in list(self._models.values())))
 
-    @contextlib.asynccontextmanager
-    async def use(
-        self, name: str, version: int | None = None, label: str = ""
-    ) -> AsyncIterator[Version]:
+    @contextlib.contextmanager
+    def use(self, name: str, version: int | None = None, label: str = "") -> Iterator[Version]:
         """A version that stays as long as it is used.
 
         Args:

@@ -17,6 +17,11 @@ def exponential(scale: float, growth: float, count: int) -> tuple[float, ...]:
     return tuple(scale * growth**i for i in range(count))
 
 
+# Microseconds, microseconds in a queue, rows of a request, rows of a batch.
+_TIMES, _WAITS = exponential(10, 1.8, 33), exponential(100, 1.2, 52)
+_ROWS, _SIZES = exponential(1, 2, 15), exponential(1, 2, 14)
+
+
 @dataclass
 class _Histogram:
     edges: Sequence[float]
@@ -52,40 +57,36 @@ class Metrics:
         if status == "OK":
             name = "/tensorflow/serving/request_latency"
             labels = {"model_name": model, "API": api, "entrypoint": entry}
-            self._observe(name, labels, 1e6 * seconds, exponential(10, 1.8, 33))
+            self._observe(name, labels, 1e6 * seconds, _TIMES)
 
     def rows(self, model: str, rows: int) -> None:
         """So many rows were in a request."""
         labels = {"model": model}
-        edges = exponential(1, 2, 15)
-        self._observe("/tensorflow/serving/request_example_counts", labels, rows, edges)
+        self._observe("/tensorflow/serving/request_example_counts", labels, rows, _ROWS)
         self._count("/tensorflow/serving/request_example_count_total", labels, rows)
 
     def ran(self, model: str, seconds: float) -> None:
         """A model computed so long."""
-        labels = {"model_name": model, "API": "Predict", "runtime": "TF2"}
-        edges = exponential(10, 1.8, 33)
-        self._observe("/tensorflow/serving/runtime_latency", labels, 1e6 * seconds, edges)
+        labels = {"model_name": model, "API": "Predict", "runtime": "TF1"}  # as they call it
+        self._observe("/tensorflow/serving/runtime_latency", labels, 1e6 * seconds, _TIMES)
 
     def batch(self, rows: int, filled: int, waited: float) -> None:
         """A batch was put together, and how long its first request waited for that."""
         prefix = "/tensorflow/serving/batching_session"
         pool = {"thread_pool_name": "batch_threads"}
-        edges = exponential(100, 1.2, 52)
-        self._observe(f"{prefix}/queuing_latency", pool, 1e6 * waited, edges)
+        self._observe(f"{prefix}/queuing_latency", pool, 1e6 * waited, _WAITS)
         self._count(f"{prefix}/wrapped_run_count", {})
-        sizes = exponential(1, 2, 14)
         size = {"execution_batch_size": str(rows + filled)}
-        self._observe(f"{prefix}/padding_size", size, filled, sizes)
-        self._observe(f"{prefix}/input_batch_size", {}, rows, sizes)
-        self._observe(f"{prefix}/processed_batch_size", {}, rows + filled, sizes)
+        self._observe(f"{prefix}/padding_size", size, filled, _SIZES)
+        self._observe(f"{prefix}/input_batch_size", {}, rows, _SIZES)
+        self._observe(f"{prefix}/processed_batch_size", {}, rows + filled, _SIZES)
 
     def warmed(self, model: str, requests: int, seconds: float) -> None:
         """A model answered its warm-up requests."""
         labels = {"model_path": model, "status": "OK"}
         prefix = "/tensorflow/serving/model_warmup"
-        self._count(f"{prefix}_records_read", {"model_path": model}, requests)
-        self._observe(f"{prefix}_latency", labels, 1e6 * seconds, exponential(10, 1.8, 33))
+        self._count(f"{prefix}_records_read", labels, requests)
+        self._observe(f"{prefix}_latency", labels, 1e6 * seconds, _TIMES)
 
     def text(self) -> str:
         """All of it, for Prometheus."""

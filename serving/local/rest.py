@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
-import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 from urllib.parse import unquote
 
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -19,8 +15,8 @@ from serving.local import json_in, json_out
 from serving.local.json_text import pretty
 from serving.local.manager import Manager
 from serving.local.metadata import metadata_json
-from serving.local.predictions import Wanted, predict
-from serving.local.status import Code, ServingError, invalid
+from serving.local.predictions import Wanted, counted, not_of_this_kind, predict
+from serving.local.status import Code, ServingError, failure, invalid
 from serving.local.versions import Version
 
 METRICS = "/monitoring/prometheus/metrics"
@@ -35,7 +31,6 @@ _NOT_FOUND = (
     b"<html><head><title>404 Not Found</title></head><body><h1>Not Found</h1></body></html>\n"
 )
 _GREATEST = 2**63 - 1
-log = logging.getLogger("regard.serve")
 
 
 class Rest:
@@ -84,16 +79,12 @@ class Rest:
         try:
             body = await asyncio.wait_for(make(), self._timeout)
             return Response(body, 200, media_type="application/json")
-        except ServingError as error:
-            failed = error
         except asyncio.TimeoutError:
             failed = ServingError(Code.DEADLINE_EXCEEDED, "Timed out while waiting for the model.")
         except ClientDisconnect:
             failed = ServingError(Code.CANCELLED, "The client went away.")
-        except Exception:
-            # What is our own fault is for the log, and not for who happens to ask.
-            log.exception("a request failed")
-            failed = ServingError(Code.INTERNAL, "The server failed; its log says why.")
+        except Exception as error:
+            failed = failure(error)
         return Response(
             json_out.error(failed.message), failed.code.http, media_type="application/json"
         )
@@ -101,10 +92,11 @@ class Rest:
     async def _ask(self, match: re.Match[str], body: bytes) -> bytes:
         name, version, label = _spec(match)
         method = match["method"].lower()
-        started, status = time.monotonic(), "OK"
-        try:
+        with counted(self._manager, name, method, "REST"):
             if method != "predict":
-                raise _not_of_this_kind(method, self._manager, name, version, label, body)
+                signature = _examples_for(method, body)
+                wanted = Wanted(name, version, label, signature)
+                raise not_of_this_kind(self._manager, wanted, method)
 
             def kinds(signature: str) -> json_in.Kinds:
                 found = self._manager.find(name, version, label)
@@ -116,14 +108,6 @@ class Rest:
             answer = await predict(self._manager, wanted, inputs)
             write = json_out.by_rows if by_rows else json_out.by_columns
             return write(answer.outputs)
-        except ServingError as error:
-            status = error.code.name
-            raise
-        finally:
-            # Names that nobody serves are not kept: anybody could make up as many as they like.
-            known = name if name in self._manager.names else ""
-            seconds = time.monotonic() - started
-            self._manager.metrics.request(known, method, "REST", status, seconds)
 
     def _look(self, match: re.Match[str]) -> bytes:
         if not match["model"]:
@@ -143,11 +127,6 @@ class Rest:
                 raise ServingError(Code.RESOURCE_EXHAUSTED, told)
             parts.append(part)
         return b"".join(parts)
-
-
-def application(routes: list[Any]) -> Starlette:
-    """The application of some routes; it never shows its inside."""
-    return Starlette(debug=False, routes=routes)
 
 
 def _spec(match: re.Match[str]) -> tuple[str, int | None, str]:
@@ -175,17 +154,14 @@ def _status(versions: list[Version]) -> bytes:
     return pretty({"model_version_status": told})
 
 
-def _not_of_this_kind(
-    method: str, manager: Manager, name: str, version: int | None, label: str, body: bytes
-) -> ServingError:
-    """Why a model that predicts neither classifies nor regresses."""
+def _examples_for(method: str, body: bytes) -> str:
+    """The signature that a body with examples names.
+
+    Raises:
+        ServingError: it has none.
+    """
     document = json_in.parse(body)
     if "examples" not in document:
         told = f" When method is {method}, key 'examples' is expected and was not found"
-        return invalid("JSON Value: ", json_in.shown(document), told)
-    found = manager.find(name, version, label)
-    assert found.servable is not None
-    signature = found.servable.signature(str(document.get("signature_name", "")))
-    kind = "classification" if method == "classify" else "regression"
-    told = f"Expected {kind} signature method_name to be tensorflow/serving/{method}. Was: "
-    return invalid(told, signature.method_name)
+        raise invalid("JSON Value: ", json_in.shown(document), told)
+    return str(document.get("signature_name", ""))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import math
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,11 +21,10 @@ from tensorflow_serving.apis import (
 from serving.local.manager import Manager
 from serving.local.metadata import metadata_response
 from serving.local.model_config import models_of
-from serving.local.predictions import Wanted, predict
-from serving.local.status import Code, ServingError, invalid
+from serving.local.predictions import Wanted, counted, not_of_this_kind, predict
+from serving.local.status import ServingError, failure, invalid
 
 _MOST_VALUES = 1 << 26  # of a tensor
-log = logging.getLogger("regard.serve")
 
 
 @contextlib.asynccontextmanager
@@ -37,14 +33,8 @@ async def _told(context: Any) -> AsyncIterator[None]:
     try:
         yield
         return
-    except ServingError as error:
-        failed = error
-    except asyncio.CancelledError:
-        raise
-    except Exception:
-        # What is our own fault is for the log, and not for who happens to ask.
-        log.exception("a request failed")
-        failed = ServingError(Code.INTERNAL, "The server failed; its log says why.")
+    except Exception as error:
+        failed = failure(error)
     code = next(one for one in grpc.StatusCode if one.value[0] == failed.code.number)
     await context.abort(code, failed.short)
 
@@ -63,18 +53,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Inputs to outputs; one version of the model gives all of them."""
         async with _told(context):
             wanted = _wanted(request)
-            started, status = time.monotonic(), "OK"
-            try:
+            with counted(self._manager, wanted.model, "Predict", "GRPC"):
                 inputs = {name: _array(name, one) for name, one in request.inputs.items()}
                 return _response(wanted.model, await predict(self._manager, wanted, inputs))
-            except ServingError as error:
-                status = error.code.name
-                raise
-            finally:
-                # Names that nobody serves are not kept: anybody could make up as many.
-                known = wanted.model if wanted.model in self._manager.names else ""
-                seconds = time.monotonic() - started
-                self._manager.metrics.request(known, "Predict", "GRPC", status, seconds)
 
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:
         """The signatures of a model."""
@@ -89,25 +70,21 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def Classify(self, request: Any, context: Any) -> Any:
         """Refused: models that predict do not classify."""
-        return await self._refused(request, context, "classification", "classify")
+        return await self._refused(request, context, "classify")
 
     async def Regress(self, request: Any, context: Any) -> Any:
         """Refused: models that predict are no regressions."""
-        return await self._refused(request, context, "regression", "regress")
+        return await self._refused(request, context, "regress")
 
     async def MultiInference(self, request: Any, context: Any) -> Any:
         """Refused, as its parts would be."""
         async with _told(context):
             raise invalid("MultiInference needs signatures that classify or regress.")
 
-    async def _refused(self, request: Any, context: Any, kind: str, method: str) -> Any:
+    async def _refused(self, request: Any, context: Any, method: str) -> Any:
         async with _told(context):
-            name, version, label = _spec(request)
-            found = self._manager.find(name, version, label)
-            assert found.servable is not None
-            signature = found.servable.signature(request.model_spec.signature_name)
-            told = f"Expected {kind} signature method_name to be tensorflow/serving/{method}. Was: "
-            raise invalid(told, signature.method_name)
+            wanted = Wanted(*_spec(request), request.model_spec.signature_name)
+            raise not_of_this_kind(self._manager, wanted, method)
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):

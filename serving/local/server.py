@@ -13,11 +13,12 @@ from typing import Any
 import grpc
 import uvicorn
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from serving.local.manager import Manager
-from serving.local.rest import Rest, application
+from serving.local.rest import Rest
 from serving.local.rpc import ModelService, PredictionService
 
 SERVICES = ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService")
@@ -144,7 +145,7 @@ class Server:
             chain, key = listening.certificate
             tls = {"ssl_certfile": str(chain), "ssl_keyfile": str(key)}
         config = uvicorn.Config(
-            application([*self._routes, *rest.routes()]),
+            Starlette(debug=False, routes=[*self._routes, *rest.routes()]),
             lifespan="off",
             log_level="warning",
             access_log=False,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import logging
 
 _LONGEST = 1024  # characters of a message over gRPC
 _CUT = "...TRUNCATED"
+log = logging.getLogger("regard.serve")
 
 
 class Code(enum.Enum):
@@ -61,6 +63,14 @@ class ServingError(Exception):
         if len(self.message) <= _LONGEST:
             return self.message
         return self.message[: _LONGEST - len(_CUT)] + _CUT
+
+
+def failure(error: Exception) -> ServingError:
+    """What a client is told of an error; what is our own fault is for the log alone."""
+    if isinstance(error, ServingError):
+        return error
+    log.error("a request failed", exc_info=error)
+    return ServingError(Code.INTERNAL, "The server failed; its log says why.")
 
 
 def invalid(*parts: object) -> ServingError:

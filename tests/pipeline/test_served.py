@@ -123,6 +123,14 @@ def test_a_server_from_its_start_to_its_end(registry):
     )
 
 
+def test_a_certificate_that_is_not_there_is_told_before_anything_is_loaded(registry):
+    files = ("--tls-certificate", "none.pem", "--tls-key", "none.pem")
+    process = start(registry, "reverser", *files)
+    out, log = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert log == "error: none.pem: there is no such file\n"
+
+
 def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):
     broken = tmp_path / "broken" / "1"
     broken.mkdir(parents=True)

@@ -43,20 +43,22 @@ def test_there_are_no_more_than_there_are(texts):
 
 
 def test_rows_of_the_trainer_say_whose_they_are(tmp_path):
-    assert in_memory(tmp_path) == []
+    contract = {"inputs": [{"name": "source", "kind": "text"}]}
+    assert in_memory(tmp_path, contract) == []
     file = tmp_path / saved_model.IN_MEMORY
     file.parent.mkdir()
     row = {"inputs": {"source": "ab" * 50}, "answer": {"score": -1.0}}
-    points = {"inputs": {"points": [[0, 1], [1, 0]]}, "answer": {}}
-    file.write_text(json.dumps([row, points]))
-    first, second = in_memory(tmp_path)
+    file.write_text(json.dumps([row]))
+    (first,) = in_memory(tmp_path, contract)
     assert first == {
         **row,
         "row": "0 of the Trainer",
         "shown": f"'{'ab' * 29}a…'",
         "kept_by": "in memory",
     }
-    assert second["shown"] == "2 points"
+    file.write_text(json.dumps([{"inputs": {"points": [[0, 1], [1, 0]]}, "answer": {}}]))
+    contract = fake_tasks.Sorter().contract()
+    assert [one["shown"] for one in in_memory(tmp_path, contract)] == ["2 points"]
 
 
 def test_what_was_answered_is_kept_by_the_names_of_the_outputs(texts):

@@ -57,7 +57,7 @@ async def settled(made):
 
 
 async def version(made, number=None):
-    async with made.use("m", number) as used:
+    with made.use("m", number) as used:
         return int((await made.ask(used, "", ASKED))["version"][0])
 
 
@@ -70,7 +70,7 @@ def test_a_new_version_takes_over_and_the_old_one_answers_what_it_was_asked(fold
         made = manager(folder)
         await made.start()
         assert await version(made) == 1
-        async with made.use("m") as old:
+        with made.use("m") as old:
             (folder / "2").mkdir()
             await made.poll()
             assert states(made) == {2: AVAILABLE, 1: "UNLOADING"}
@@ -199,11 +199,11 @@ def test_labels(folder):
         made = manager(folder, every)
         await made.start()
         await made.reload([ModelConfig("m", folder, every, {"stable": 1, "canary": 2})])
-        async with made.use("m", label="stable") as used:
+        with made.use("m", label="stable") as used:
             assert used.number == 1
         with pytest.raises(ServingError, match="label to version 5"):
             await made.reload([ModelConfig("m", folder, every, {"stable": 5})])
-        async with made.use("m", label="stable") as used:
+        with made.use("m", label="stable") as used:
             assert used.number == 1
         await made.close()
 
@@ -214,7 +214,7 @@ def test_too_many_requests_are_refused_at_once(folder):
     async def test():
         made = manager(folder, most_waiting=2)
         await made.start()
-        async with made.use("m") as used:
+        with made.use("m") as used:
             asked = [asyncio.ensure_future(made.ask(used, "", ASKED)) for _ in range(3)]
             found = await asyncio.gather(*asked, return_exceptions=True)
         assert [getattr(one, "code", None) for one in found] == [None, None, Code.UNAVAILABLE]

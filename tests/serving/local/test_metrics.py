@@ -43,5 +43,16 @@ def test_a_value_on_an_edge_is_below_it():
     assert ':tensorflow:serving:request_example_count_total{model="m"} 2' in text
 
 
+def test_how_long_a_model_computed_and_warmed_up():
+    metrics = Metrics()
+    metrics.ran("m", 1e-3)
+    metrics.warmed("m", 6, 1.0)
+    text = metrics.text()
+    labels = 'model_name="m",API="Predict",runtime="TF1"'
+    assert f":tensorflow:serving:runtime_latency_sum{{{labels}}} 1000" in text
+    name = ":tensorflow:serving:model_warmup_records_read"
+    assert f'{name}{{model_path="m",status="OK"}} 6' in text
+
+
 def test_edges():
     assert exponential(1, 2, 4) == (1, 2, 4, 8)

@@ -213,8 +213,8 @@ def test_any_text_is_answered(server, text):
     )
 
 
-def test_bytes_that_are_no_text_are_answered_or_refused(server):
+def test_bytes_that_are_no_text_are_answered(server):
     raw = {"instances": [{"b64": base64.b64encode(b"\xff\xfe").decode()}]}
-    assert post(server, "reverser:predict", raw).status_code in (200, 400)
+    assert post(server, "reverser:predict", raw).status_code == 200
     call = server.predictions.Predict.future(request(source=[b"\xff\xfe"]))
-    assert call.code() in (grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT)
+    assert call.code() is grpc.StatusCode.OK

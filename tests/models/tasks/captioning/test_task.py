@@ -157,14 +157,6 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
         np.testing.assert_allclose(sums[:length], 0.0 if name == "no attention" else 1.0, atol=1e-4)
         np.testing.assert_array_equal(sums[length:], 0.0)
     assert align(image=tf.constant([], tf.string))["caption"].shape == (0,)
-    scored = loaded.signatures["score"](image=tf.constant(PNGS), caption=together["caption"])
-    for row in range(3):
-        length = int(together["length"][row])
-        if (
-            scored["pieces"][row, :length].numpy().tolist()
-            == together["pieces"][row, :length].numpy().tolist()
-        ):
-            np.testing.assert_allclose(scored["score"][row], together["score"][row], atol=1e-4)
     given = loaded.signatures["score"](image=tf.constant(PNGS), caption=["a red", "", "blue " * 90])
     ids = [[*tokenizer.tokenize(text).numpy(), EOS] for text in ("a red", "")]
     for row, one in enumerate(ids):

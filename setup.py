@@ -51,8 +51,10 @@ EXTRAS = {
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend
     "dev": [
+        "hypothesis>=6.100",
         "jax>=0.6,<0.11",
         "kfp-pipeline-spec>=2.14,<3",
+        "kubernetes-validate>=1.31",
         "mypy>=1.15",
         "pytest>=8.3",
         "pytest-xdist>=3.8",
@@ -77,7 +79,7 @@ if __name__ == "__main__":
         package_data={
             "": [
                 *("*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg"),
-                *("templates/*", "page/*"),
+                *("templates/*", "page/*", "tf_serving/*", "kubernetes/*"),
             ]
         },
         python_requires=">=3.10,<3.14",

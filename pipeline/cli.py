@@ -12,6 +12,7 @@ from pipeline.commands import (
     compare,
     config,
     data,
+    deploy,
     doctor,
     init,
     predict,
@@ -64,6 +65,7 @@ app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
+app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)

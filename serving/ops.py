@@ -166,7 +166,7 @@ def used_ops(saved_model: str | Path) -> dict[str, str]:
 def core_ops(names: Iterable[str]) -> set[str]:
     """Those of the names that are registered in this process.
 
-    Called before ``tensorflow_text`` is imported, these are TensorFlow's own operations.
+    These are TensorFlow's own operations, and those of the libraries that were imported.
     """
     from tensorflow.python.framework import op_def_registry
 
@@ -178,10 +178,12 @@ def unsupported(ops: Iterable[str], core: Iterable[str], server: str) -> list[st
 
     Args:
         ops: those that a model uses.
-        core: those of TensorFlow itself, as far as it is installed here.
+        core: those of TensorFlow itself, as far as it is installed here; operations of TensorFlow
+            Text among them, which it has once that is imported, do not count.
         server: the version.
     """
-    return sorted(set(ops) - (set(core) - later_core_ops(server)) - text_ops(server))
+    own = set(core) - later_core_ops(server) - _TEXT_SINCE[0][1]
+    return sorted(set(ops) - own - text_ops(server))
 
 
 def _minor(server: str) -> int:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = str(Path(__file__).parent / "runners" / "fake_worker.py")
@@ -53,6 +54,24 @@ def _regard(home: Path, *arguments: str, fake: str | None = None) -> tuple[int, 
     process = _command(home, *arguments, fake=fake)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
+
+
+def test_every_command_has_its_help():
+    from pipeline.cli import app
+
+    def walk(typer_app, path=()):
+        for command in typer_app.registered_commands:
+            yield (*path, command.name or command.callback.__name__)
+        for group in typer_app.registered_groups:
+            yield from walk(group.typer_instance, (*path, group.name))
+
+    commands = list(walk(app))
+    assert ("deploy", "render") in commands
+    assert ("run",) in commands
+    for command in commands:
+        done = CliRunner().invoke(app, [*command, "--help"])
+        assert done.exit_code == 0, (command, done.exception)
+        assert "Usage: " in done.stdout
 
 
 def test_help_imports_nothing_heavy(home):

@@ -1,0 +1,101 @@
+"""Rendering for models of a registry: which, for which server, and into which folder."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from components.errors import UserError
+from pipeline import deploying
+from tests import fake_models
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    root = tmp_path_factory.mktemp("registry")
+    for version in ("1", "2"):
+        fake_models.save(fake_models.Reverser(), root / "reverser" / version)
+    return root
+
+
+def test_the_newest_or_a_version_of_its_own(registry):
+    newest = deploying.render("reverser", registry, "compose").files["models.config"]
+    pinned = deploying.render("reverser@1", registry, "compose").files["models.config"]
+    assert "latest { num_versions: 1 }" in newest
+    assert "specific { versions: 1 }" in pinned
+    assert "latest" not in pinned
+
+
+def test_the_registry_is_where_it_is(registry):
+    compose = deploying.render("reverser", registry, "compose")
+    assert json.dumps(str(registry)) in compose.files["compose.yaml"]
+    assert not compose.notes
+    kubernetes = deploying.render("reverser", registry, "kubernetes", namespace="nlp")
+    assert kubernetes.notes == [
+        "needs  the claim 'regard-registry' in the namespace 'nlp', with the versions under"
+        " reverser/",
+        "needs  a metrics server, for the autoscaler",
+    ]
+    inside = deploying.render("reverser", registry, "kserve", storage="pvc://claim/a/b/")
+    assert inside.notes[0].endswith("under a/b/reverser/")
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        ("revrser", "there is no model 'revrser'"),
+        ("reverser@7", "model 'reverser' has no version '7'"),
+        ("..", "'..' is no model of the registry"),
+        ("", "'' is no model of the registry"),
+    ],
+)
+def test_only_models_of_the_registry(registry, model, complaint):
+    with pytest.raises(UserError) as error:
+        deploying.render(model, registry, "compose")
+    assert error.value.message == complaint
+    assert error.value.remedy
+
+
+def test_a_folder_is_no_model_of_the_registry(registry):
+    with pytest.raises(UserError, match="is no model of the registry") as error:
+        deploying.render(str(registry / "reverser"), registry, "compose")
+    assert error.value.where == str(registry)
+
+
+def test_a_server_that_lacks_an_operation(registry):
+    with pytest.raises(UserError) as error:
+        deploying.render("reverser", registry, "compose", image="tensorflow/serving:2.6.2")
+    assert "TensorFlow Serving 2.6.2 cannot run the model: it has no operation" in str(error.value)
+    assert error.value.remedy == "Take an image of a newer version."
+
+
+def test_a_server_that_nobody_knows(registry):
+    with pytest.raises(UserError, match=r"Serving '2.99' are not known") as error:
+        deploying.render("reverser", registry, "compose", image="tensorflow/serving:2.99")
+    assert error.value.where == "image"
+
+
+def test_what_the_push_has_checked_is_not_checked_again(registry, monkeypatch, tmp_path):
+    fake_models.save(fake_models.Reverser(), tmp_path / "checked" / "1")
+    record = {"config": {"serving": {"tf_serving": ["2.19"]}}}
+    (tmp_path / "checked" / "1" / "regard.json").write_text(json.dumps(record))
+    monkeypatch.setattr(deploying.ops, "used_ops", lambda path: {"NoSuchOperation": "node"})
+    assert deploying.render("checked", tmp_path, "compose").files
+    with pytest.raises(UserError, match="NoSuchOperation"):
+        deploying.render("checked", tmp_path, "compose", image="tensorflow/serving:2.20.0")
+
+
+def test_what_was_changed_by_hand_stays(tmp_path):
+    files = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
+    deploying.write(files, tmp_path / "new")
+    deploying.write(files, tmp_path / "new")
+    (tmp_path / "new" / "b.yaml").write_text("b: 2\n")
+    (tmp_path / "new" / "mine.yaml").write_text("c: 3\n")
+    with pytest.raises(UserError, match="says something else") as error:
+        deploying.write({**files, "a.yaml": "a: 9\n", "b.yaml": "b: 9\n"}, tmp_path / "new")
+    assert "--force" in error.value.remedy
+    assert (tmp_path / "new" / "a.yaml").read_text() == "a: 1\n"
+    deploying.write(files, tmp_path / "new", force=True)
+    assert (tmp_path / "new" / "b.yaml").read_text() == "b: 1\n"
+    assert (tmp_path / "new" / "mine.yaml").read_text() == "c: 3\n"

@@ -1,0 +1,256 @@
+"""Rendered files: Kubernetes' own schemas, the server's flags, and what refuses to be rendered."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import warnings
+
+import pytest
+import yaml
+from google.protobuf import text_format
+from tensorflow_serving.config import model_server_config_pb2
+
+from components.errors import UserError
+from serving.deployment import TARGETS, Deployment, render
+from serving.local.model_config import Policy, read_batching, read_models
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kubernetes_validate
+
+CLAIM = "pvc://models/registry/de"
+
+
+def deployment(**settings):
+    return Deployment(**{"name": "en-de", "storage": CLAIM, **settings})
+
+
+def documents(files):
+    return {
+        document["kind"] + "/" + document["metadata"]["name"]: document
+        for name, text in files.items()
+        if name.endswith(".yaml") and name != "kustomization.yaml"
+        for document in yaml.safe_load_all(text)
+    }
+
+
+@pytest.fixture(scope="module")
+def kubernetes():
+    return render(deployment(cpu="1500m"), "kubernetes")
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.34"])
+def test_kubernetes_takes_all_of_them(kubernetes, version):
+    found = documents(kubernetes)
+    assert sorted(found) == [
+        "Deployment/en-de",
+        "HorizontalPodAutoscaler/en-de",
+        "PodDisruptionBudget/en-de",
+        "Service/en-de",
+        "Service/en-de-pods",
+        "ServiceAccount/en-de",
+    ]
+    for document in found.values():
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_the_schemas_refuse_what_is_wrong(kubernetes):
+    document = documents(kubernetes)["Deployment/en-de"]
+    document["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="readynessProbe"):
+        kubernetes_validate.validate(document, "1.30", strict=True)
+
+
+def test_kustomize_finds_its_files(kubernetes):
+    kustomization = yaml.safe_load(kubernetes["kustomization.yaml"])
+    (generator,) = kustomization["configMapGenerator"]
+    named = [*kustomization["resources"], *generator["files"], "kustomization.yaml"]
+    assert sorted(named) == sorted(kubernetes)
+    volumes = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "config", "configMap": {"name": generator["name"]}} in volumes
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl here")
+def test_kustomize_builds_it(kubernetes, tmp_path):
+    for name, text in kubernetes.items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(["kubectl", "kustomize", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(list(yaml.safe_load_all(done.stdout))) == 7
+
+
+def test_a_pod_may_do_little_and_is_told_when_to_end(kubernetes):
+    pod = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert 0 < pause < pod["terminationGracePeriodSeconds"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/v1/models/en-de", "port": "http"}
+
+
+def test_selectors_find_the_pods(kubernetes):
+    found = documents(kubernetes)
+    spec = found["Deployment/en-de"]["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"] == labels
+    assert found["PodDisruptionBudget/en-de"]["spec"]["selector"]["matchLabels"] == labels
+    for service in ("Service/en-de", "Service/en-de-pods"):
+        assert found[service]["spec"]["selector"] == labels
+    ports = {port["name"] for port in spec["template"]["spec"]["containers"][0]["ports"]}
+    assert {p["targetPort"] for p in found["Service/en-de"]["spec"]["ports"]} == ports
+
+
+def test_the_registry_is_read_from_the_claim(kubernetes):
+    pod = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"]
+    mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+    assert mounts["registry"] == {
+        "name": "registry",
+        "mountPath": "/models",
+        "subPath": "registry/de",
+        "readOnly": True,
+    }
+    claim = {"claimName": "models", "readOnly": True}
+    assert {"name": "registry", "persistentVolumeClaim": claim} in pod["volumes"]
+    whole = documents(render(deployment(storage="pvc://models"), "kubernetes"))
+    (container,) = whole["Deployment/en-de"]["spec"]["template"]["spec"]["containers"]
+    assert "subPath" not in container["volumeMounts"][0]
+
+
+def test_the_server_counts_the_processors_it_was_given(kubernetes, tmp_path):
+    (container,) = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert "--tensorflow_intra_op_parallelism=2" in container["args"]
+    assert container["resources"]["requests"]["cpu"] == "1500m"
+    (tmp_path / "batching.config").write_text(kubernetes["batching.config"])
+    batching = read_batching(tmp_path / "batching.config")
+    assert (batching.num_batch_threads, batching.max_batch_size) == (2, 64)
+    assert batching.pad_variable_length_inputs
+
+
+@pytest.mark.parametrize(
+    ("version", "policy"), [(None, Policy()), (3, Policy(None, specific=(3,)))]
+)
+def test_the_servers_configuration_is_read_here_too(tmp_path, version, policy):
+    path = tmp_path / "models.config"
+    path.write_text(render(deployment(version=version), "kubernetes")["models.config"])
+    (model,) = read_models(path)
+    assert (model.name, str(model.base_path), model.policy) == ("en-de", "/models/en-de", policy)
+
+
+def test_what_the_comments_propose_is_understood(kubernetes):
+    lines = kubernetes["models.config"].splitlines()
+    proposed = [line.strip().removeprefix("#") for line in lines if line.strip().startswith("#   ")]
+    assert len(proposed) == 3
+    config = model_server_config_pb2.ModelConfig()
+    text_format.Parse("\n".join(proposed), config)
+    assert dict(config.version_labels) == {"stable": 3, "canary": 4}
+
+
+def test_compose_mounts_the_registry_and_its_own_folder():
+    files = render(deployment(storage="/srv/a registry", memory="512Mi"), "compose")
+    (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
+    assert service["image"] == "tensorflow/serving:2.19.1"
+    mounts = {mount["target"]: mount for mount in service["volumes"]}
+    assert mounts["/models"]["source"] == "/srv/a registry"
+    assert all(mount["read_only"] for mount in mounts.values())
+    named = [flag.rpartition("/config/")[2] for flag in service["command"] if "/config/" in flag]
+    assert sorted([*named, "compose.yaml"]) == sorted(files)
+    assert service["deploy"]["resources"]["limits"] == {"cpus": "2", "memory": "512m"}
+    assert all(address.startswith("127.0.0.1:") for address in service["ports"])
+
+
+def test_kserve_takes_the_inference_service():
+    """KServe's CRD: what its component and its model have beside a pod and a container."""
+    files = render(deployment(storage="gs://bucket/registry"), "kserve")
+    service = yaml.safe_load(files["inference_service.yaml"])
+    assert (service["apiVersion"], service["kind"]) == (
+        "serving.kserve.io/v1beta1",
+        "InferenceService",
+    )
+    assert set(service["spec"]) == {"predictor"}
+    predictor = service["spec"]["predictor"]
+    model = predictor.pop("model")
+    component = {"minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "timeout"}
+    own = {"modelFormat", "protocolVersion", "runtimeVersion", "storageUri"}
+    assert own < set(model)
+    assert component == set(predictor)
+    container = {key: value for key, value in model.items() if key not in own}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": service["metadata"],
+        "spec": {"containers": [{"name": "kserve-container", "image": "x", **container}]},
+    }
+    kubernetes_validate.validate(pod, "1.30", strict=True)
+    assert model["storageUri"] == "gs://bucket/registry/en-de"
+    assert model["runtimeVersion"] == "2.19.1"
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("tensorflow/serving:2.19.1", "2.19.1"),
+        ("registry.example:5000/tensorflow/serving:2.20.0-gpu", "2.20.0"),
+        ("tensorflow/serving:2.19@sha256:0123", "2.19"),
+    ],
+)
+def test_an_image_says_its_version(image, version):
+    assert deployment(image=image).image_version == version
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"name": "en-de-"}, "model: 'en-de-' is no name on Kubernetes"),
+        ({"name": "../etc"}, "model: '../etc' is no name"),
+        ({"namespace": "a b"}, "namespace: 'a b' is no name"),
+        ({"cpu": "two"}, "cpu: 'two' is no number of processors"),
+        ({"cpu": "0"}, "cpu: '0' is no number"),
+        ({"memory": "2GB"}, "memory: '2GB' is no amount"),
+        ({"replicas": 3, "most_replicas": 2}, "replicas: 3 to 2 replicas cannot be"),
+        ({"image": "tensorflow/serving:latest"}, "image: 'tensorflow/serving:latest' does not say"),
+        ({"image": "host:5000/serving"}, "image: 'host:5000/serving' does not say"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings, complaint):
+    with pytest.raises(UserError) as error:
+        deployment(**settings)
+    assert f"{error.value.where}: {error.value.message}".startswith(complaint)
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "complaint"),
+    [
+        ("kubernetes", {"storage": "gs://bucket"}, "'gs://bucket' is no volume of Kubernetes"),
+        ("kserve", {"storage": "/srv/registry"}, "'/srv/registry' is no URI"),
+        ("kserve", {"version": 3}, "KServe serves the newest version of a folder"),
+    ],
+)
+def test_what_a_target_has_no_place_for(target, settings, complaint):
+    with pytest.raises(UserError, match=re.escape(complaint)):
+        render(deployment(**settings), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_strings_stay_strings(target):
+    """Nothing that a user names becomes structure: odd characters change no key."""
+    odd = {"compose": '/srv/x": [1]\n# ', "kubernetes": 'pvc://m/x": [1]', "kserve": 'gs://x":[1]'}
+
+    def keys(storage):
+        files = render(deployment(storage=storage), target)
+        loaded = (yaml.safe_load_all(text) for name, text in files.items() if ".yaml" in name)
+        return [sorted(document) for documents in loaded for document in documents]
+
+    plain = {"compose": "/srv/x", "kubernetes": "pvc://m/x", "kserve": "gs://x"}
+    assert keys(odd[target]) == keys(plain[target])

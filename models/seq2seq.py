@@ -105,6 +105,28 @@ class Seq2Seq(TrainedModel):
         memory = self.remember(source, training=training)
         return self.decoder.unroll(shift(target), memory, training=training)
 
+    def heads(self, source: Any, target: Any) -> dict[str, Any]:
+        """Where each head of each layer looks; nothing for a model without a Transformer.
+
+        Args:
+            source: ``[batch, source]``.
+            target: ``[batch, target]``, as in ``call``.
+
+        Returns:
+            What there is of ``source`` ``[batch, layers, heads, source, source]``, where the
+            encoder looked at the source, and the decoder's ``cross`` and ``target`` (see
+            ``Decoder.heads``).
+        """
+        found = {}
+        if "source" in self.with_heads:
+            _, found["source"] = self.encoder.look(source)
+        return {**found, **self.decoder.heads(shift(target), self.remember(source))}
+
+    @property
+    def with_heads(self) -> tuple[str, ...]:
+        """The names of what ``heads`` gives."""
+        return (*getattr(self.encoder, "with_heads", ()), *self.decoder.with_heads)
+
     def compute_loss(
         self,
         x: Any = None,

@@ -58,6 +58,7 @@ class Reverser(tf.Module):
             "scored": "score",
             "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
             "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
+            "heads": None,
             "cut": "source_cut",
             "signatures": {
                 "serving_default": {"inputs": [source], "outputs": answer},

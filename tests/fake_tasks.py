@@ -39,6 +39,7 @@ class Matcher(tf.Module):
             "scored": None,
             "size": None,
             "looks": None,
+            "heads": None,
             "cut": None,
             "signatures": {"serving_default": {"inputs": inputs, "outputs": {"similarity": []}}},
         }
@@ -81,6 +82,7 @@ class Sorter(tf.Module):
             "scored": None,
             "size": {"input": "points", "unit": "points"},
             "looks": {"rows": "order", "columns": "points", "weights": "pointing"},
+            "heads": None,
             "cut": None,
             "signatures": {
                 "serving_default": {"inputs": inputs, "outputs": answer},
@@ -147,6 +149,7 @@ class Namer(tf.Module):
             "scored": None,
             "size": None,
             "looks": {"rows": "target_pieces", "columns": "image", "weights": "alignment"},
+            "heads": None,
             "cut": None,
             "signatures": {
                 "serving_default": {"inputs": inputs, "outputs": {"caption": [], "score": []}},

@@ -25,6 +25,8 @@ class Decoder(keras.layers.Layer):
 
     embedding: TokenEmbedding
     tied: bool = False
+    # The names of what ``heads`` gives.
+    with_heads: tuple[str, ...] = ()
 
     @property
     def stochastic(self) -> bool:
@@ -116,6 +118,20 @@ class Decoder(keras.layers.Layer):
         are what ``step`` gives when it is fed the same tokens one by one.
         """
         raise TypeError(f"{type(self).__name__} does not say how it is unrolled.")
+
+    def heads(self, tokens: Any, memory: dict[str, Any]) -> dict[str, Any]:
+        """Where each head of each layer looks, with teacher forcing; nothing, if there are none.
+
+        Args:
+            tokens: as in ``unroll``.
+            memory: what the encoder gave.
+
+        Returns:
+            Of a Transformer ``cross`` ``[batch, layers, heads, target, source]``, and ``target``
+            ``[batch, layers, heads, target, target]``, whose columns are the tokens that were
+            read.
+        """
+        return {}
 
     def unroll_with_distribution(
         self, tokens: Any, memory: dict[str, Any], training: bool = False

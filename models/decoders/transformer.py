@@ -10,7 +10,7 @@ from keras import ops
 from models.decoders.base import Decoder
 from models.layers.embeddings import TokenEmbedding
 from models.layers.positions import POSITIONS
-from models.layers.transformer import EPSILON, DecoderBlock
+from models.layers.transformer import EPSILON, DecoderBlock, Looks
 from models.serialization import by_name, register
 
 
@@ -47,6 +47,8 @@ class TransformerDecoder(Decoder):
     Raises:
         ValueError: a choice that there is not, or ``heads`` does not divide ``embedding``.
     """
+
+    with_heads = ("cross", "target")
 
     def __init__(
         self,
@@ -159,7 +161,8 @@ class TransformerDecoder(Decoder):
         for block, memory, cache in zip(
             self.blocks, state["memory"]["blocks"], state["caches"], strict=True
         ):
-            hidden, (weights, _), cache = block(hidden, memory, angles, cache, position)
+            hidden, looks, cache = block(hidden, memory, angles, cache, position)
+            weights = looks.memory
             caches.append(cache)
         alignment = ops.mean(weights, axis=1)  # [batch, hypotheses, source]
         alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
@@ -170,7 +173,14 @@ class TransformerDecoder(Decoder):
         self, tokens: Any, memory: dict[str, Any], training: bool = False
     ) -> tuple[Any, Any]:
         logits, looks = self._unroll(tokens, memory, training)
-        return logits, ops.mean(looks[-1][0], axis=1)
+        return logits, ops.mean(looks[-1].memory, axis=1)
+
+    def heads(self, tokens: Any, memory: dict[str, Any]) -> dict[str, Any]:
+        _, looks = self._unroll(tokens, memory, False)
+        return {
+            "cross": ops.stack([look.memory for look in looks], axis=1),
+            "target": ops.stack([look.own for look in looks], axis=1),
+        }
 
     def unroll_with_distribution(
         self, tokens: Any, memory: dict[str, Any], training: bool = False
@@ -183,13 +193,13 @@ class TransformerDecoder(Decoder):
         if not self.stochastic:
             return super().unroll_with_distribution(tokens, memory, training=training)
         logits, looks = self._unroll(tokens, memory, training)
-        drawn, distribution = (_side_by_side(list(x)) for x in zip(*looks, strict=True))
-        return logits, drawn, distribution
+        drawn = _side_by_side([look.memory for look in looks])
+        return logits, drawn, _side_by_side([look.distribution for look in looks])
 
     def _unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool
-    ) -> tuple[Any, list[tuple[Any, Any]]]:
-        """The logits, and what every block's attention to the memory looked at."""
+    ) -> tuple[Any, list[Looks]]:
+        """The logits, and where every block looked."""
         position = ops.arange(ops.shape(tokens)[1])[None]
         hidden, angles = self._embed(tokens, position, training)
         looks = []

@@ -45,6 +45,8 @@ class TransformerEncoder(keras.layers.Layer):
 
     final_depth = 0  # no state of the whole sentence, as a recurrent encoder has
 
+    with_heads = ("source",)
+
     def __init__(
         self,
         vocabulary: int | None,
@@ -126,16 +128,26 @@ class TransformerEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
+        return self.look(ids, training)[0]
+
+    def look(self, ids: Any, training: bool = False) -> tuple[dict[str, Any], Any]:
+        """The memory, and the weights of all heads, ``[batch, layers, heads, source, source]``.
+
+        Rows are what looked, columns what was looked at; where a row is padding they mean nothing.
+        """
         mask = self.embedding.mask(ids)
         position = ops.arange(ops.shape(ids)[1])[None]
         angles = self.positions.angles(position, self.depth // self.settings["heads"])
         values = self.positions(self.embedding(ids, training=training), position)
         values = self.dropout(values, training=training)
+        weights = []
         for block in self.blocks:
-            values = block(values, mask=mask, angles=angles, training=training)
+            values, found = block.look(values, mask=mask, angles=angles, training=training)
+            weights.append(found)
         if self.norm is not None:
             values = self.norm(values)
-        return {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}
+        memory = {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}
+        return memory, ops.stack(weights, axis=1)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

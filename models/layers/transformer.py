@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -117,11 +117,32 @@ class EncoderBlock(Block):
     def call(
         self, inputs: Any, mask: Any = None, angles: Any = None, training: bool = False
     ) -> Any:
-        def attention(x: Any) -> tuple[Any, Any]:
-            return self.attention(x, mask=mask, angles=angles, training=training)
+        return self.look(inputs, mask, angles, training)[0]
 
-        outputs, _ = self._around(attention, self.attention_norm, inputs, training)
-        return self._feed(outputs, training)
+    def look(
+        self, inputs: Any, mask: Any = None, angles: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        """As ``call``, with the weights of its heads, ``[batch, heads, length, length]``."""
+
+        def attention(x: Any) -> tuple[Any, Any]:
+            return self.attention(x, mask=mask, angles=angles, per_head=True, training=training)
+
+        outputs, weights = self._around(attention, self.attention_norm, inputs, training)
+        return self._feed(outputs, training), weights
+
+
+class Looks(NamedTuple):
+    """Where the heads of a ``DecoderBlock`` looked.
+
+    Attributes:
+        memory: their weights on the memory, ``[batch, heads, target or hypotheses, source]``.
+        distribution: what those were drawn from; the same, unless the alignment is stochastic.
+        own: the weights of self-attention, ``[batch, heads, target, target]``; None with a cache.
+    """
+
+    memory: Any
+    distribution: Any
+    own: Any
 
 
 @register
@@ -180,7 +201,7 @@ class DecoderBlock(Block):
         cache: dict[str, Any] | None = None,
         position: Any = None,
         training: bool = False,
-    ) -> tuple[Any, tuple[Any, Any], Any]:
+    ) -> tuple[Any, Looks, Any]:
         """All positions at once, or with a ``cache`` one more position.
 
         Args:
@@ -192,26 +213,26 @@ class DecoderBlock(Block):
             training: whether to drop, and whether alignments that sample do so.
 
         Returns:
-            Outputs of the inputs' shape; the heads' weights on the memory and the distribution
-            they were drawn from, as ``MultiHeadAttention.look`` gives them for ``[batch, target
-            or hypotheses]``; and the new cache or None.
+            Outputs of the inputs' shape; where the heads looked; and the new cache or None.
         """
 
         def attention(x: Any) -> tuple[Any, Any]:
             if cache is None:
-                found = self.attention(x, causal=True, angles=angles, training=training)
-                return found[0], None
+                return self.attention(
+                    x, causal=True, angles=angles, per_head=True, training=training
+                )
             return self.attention.step(x, cache, position, angles)
 
-        outputs, cache_after = self._around(attention, self.attention_norm, inputs, training)
+        outputs, found = self._around(attention, self.attention_norm, inputs, training)
+        own, cache_after = (found, None) if cache is None else (None, found)
         batch = ops.shape(memory["mask"])[0]
         at = None if cache is None else ops.reshape(position, (batch, -1))
 
         def cross(x: Any) -> tuple[Any, Any]:
             # The hypotheses of a row stand side by side as queries to the row's one memory.
             query = ops.reshape(x, (batch, -1, self.settings["width"]))
-            seen, *looks = self.cross.look(query, memory, at, training)
-            return ops.reshape(seen, ops.shape(x)), tuple(looks)
+            seen, weights, distribution = self.cross.look(query, memory, at, training)
+            return ops.reshape(seen, ops.shape(x)), Looks(weights, distribution, own)
 
         outputs, looks = self._around(cross, self.cross_norm, outputs, training)
         return self._feed(outputs, training), looks, cache_after

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
+from models.tasks import heads
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
 from models.tasks.pieces import counts, read_pieces
 from models.tasks.served import Served
@@ -16,6 +17,17 @@ from models.vocabulary import PAD
 
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
 _PAIRS = [*_TEXTS, tf.TensorSpec([None], tf.string, name="target")]
+# What the heads look at: see ``ServedText.heads``.
+_LOOKS = {
+    "cross": {"rows": "target_pieces", "columns": "source_pieces", "weights": "cross_heads"},
+    "source": {"rows": "source_pieces", "columns": "source_pieces", "weights": "source_heads"},
+    "target": {"rows": "target_pieces", "columns": heads.READ, "weights": "target_heads"},
+}
+_LENGTHS = {
+    "source_pieces": "source_length",
+    "target_pieces": "target_length",
+    heads.READ: "target_length",
+}
 
 
 class ServedText(tf.Module):
@@ -47,6 +59,10 @@ class ServedText(tf.Module):
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._search, self._limits = search_of(search)
+        # The most pieces of an answer.
+        self._longest = self._limits["max_length_offset"] + int(
+            self._limits["max_source_length"] * self._limits["max_length_factor"]
+        )
         self._answer = answer
 
     def served(self, task: str) -> Served:
@@ -68,6 +84,7 @@ class ServedText(tf.Module):
             "align": {"inputs": [source], "outputs": detail},
             "score": {"inputs": [source, given], "outputs": scored_as("target_pieces")},
             "nbest": {"inputs": [source], "outputs": dict(N_BEST)},
+            "heads": {"inputs": [source, given], "outputs": self._heads_as()},
         }
         signatures = self.signatures()
         contract = {
@@ -81,17 +98,23 @@ class ServedText(tf.Module):
             # The end of sentence is no part of a text's length.
             "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
             "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
+            "heads": heads.told([_LOOKS[name] for name in self._model.with_heads]),
             "cut": "source_cut",
             "signatures": {name: meaning[name] for name in signatures},
         }
         return Served(self, signatures, contract)
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
-        """What the exported model can be asked; ``nbest`` only where there is more than one."""
+        """What the exported model can be asked.
+
+        ``nbest`` only where there is more than one, ``heads`` only of a Transformer.
+        """
         found = {"serving_default": self.answer, "align": self.align, "score": self.score}
+        # Made here: a method with a signature would be exported wherever the module is.
         if self._search.hypotheses > 1:
-            # Made here: a method with a signature would be exported wherever the module is.
             found["nbest"] = tf.function(self.n_best, input_signature=_TEXTS)
+        if self._model.with_heads:
+            found["heads"] = tf.function(self.heads, input_signature=_PAIRS)
         return found
 
     @tf.function(input_signature=_TEXTS)
@@ -135,16 +158,51 @@ class ServedText(tf.Module):
         the tokenizer cuts the answer into other pieces than those it was written in.
         """
         source_ids, _ = self._source_ids(source)
-        longest = self._limits["max_source_length"] * self._limits["max_length_factor"]
-        longest = int(longest) + self._limits["max_length_offset"]
         return scored(
-            self._model, self.target_tokenizer, source_ids, target, longest, "target_pieces"
+            self._model, self.target_tokenizer, source_ids, target, self._longest, "target_pieces"
         )
 
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts ``[batch]`` → all that the search found, each ``[batch, n]`` (see ``n_best``)."""
         source_ids, _ = self._source_ids(source)
         return n_best(self.target_tokenizer, self._find(source, source_ids))
+
+    def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Texts and answers to them, ``[batch]`` each → where every head of every layer looks.
+
+        ``source_heads`` ``[batch, layers, heads, source, source]`` is where the encoder looks,
+        ``cross_heads`` ``[batch, layers, heads, target, source]`` where the decoder looks at the
+        source, and ``target_heads`` ``[batch, layers, heads, target, target]`` where it looks at
+        what it has read, ``read_pieces`` ``[batch, target]``. The rows look, at the columns.
+        """
+        source_ids, _ = self._source_ids(source)
+        target_ids, _ = read_pieces(self.target_tokenizer, target, self._longest)
+        real = {
+            "source": source_ids != PAD,
+            "cross": target_ids != PAD,
+            "target": target_ids != PAD,
+        }
+        outputs = {
+            "source_pieces": self.source_tokenizer.id_to_string(source_ids),
+            "source_length": counts(source_ids),
+            "target_pieces": self.target_tokenizer.id_to_string(target_ids),
+            "target_length": counts(target_ids),
+            heads.READ: self.target_tokenizer.id_to_string(heads.read_ids(target_ids)),
+            **heads.weights(self._model, source_ids, target_ids, real),
+        }
+        return {name: outputs[name] for name in self._heads_as()}
+
+    def _heads_as(self) -> dict[str, list[str | None]]:
+        """The outputs of ``heads``: those that some weights have for rows or columns, and these."""
+        found: dict[str, list[str | None]] = {}
+        for name in self._model.with_heads:
+            look = _LOOKS[name]
+            sides = [look["rows"], look["columns"]]
+            lengths = [_LENGTHS[side] for side in sides]
+            found |= {length: [] for length in lengths}
+            found |= {side: [length] for side, length in zip(sides, lengths, strict=True)}
+            found[look["weights"]] = [None, None, *lengths]
+        return found
 
     def _source_ids(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The pieces ``[batch, source]``, EOS behind, and how many were cut off, ``[batch]``."""

@@ -9,13 +9,27 @@ import tensorflow as tf
 
 from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
+from models.tasks import heads
 from models.tasks.captioning.images import read
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
+from models.tasks.pieces import counts, read_pieces
 from models.tasks.served import Served
 from models.vocabulary import PAD
 
 _IMAGES = [tf.TensorSpec([None], tf.string, name="image")]
 _PAIRS = [*_IMAGES, tf.TensorSpec([None], tf.string, name="caption")]
+# What the heads look at: see ``ServedCaptioner.heads``.
+_LOOKS = [
+    {"rows": "pieces", "columns": "image", "weights": "cross_heads"},
+    {"rows": "pieces", "columns": heads.READ, "weights": "target_heads"},
+]
+_HEADS: dict[str, list[str | None]] = {
+    "pieces": ["length"],
+    "length": [],
+    heads.READ: ["length"],
+    "cross_heads": [None, None, "length", None, None],
+    "target_heads": [None, None, "length", "length"],
+}
 
 
 class ServedCaptioner(tf.Module):
@@ -56,15 +70,18 @@ class ServedCaptioner(tf.Module):
             "align": {"inputs": [image], "outputs": detail},
             "score": {"inputs": [image, given], "outputs": scored_as("pieces")},
             "nbest": {"inputs": [image], "outputs": dict(N_BEST)},
+            "heads": {"inputs": [image, given], "outputs": _HEADS},
         }
         signatures: dict[str, Callable[..., Any]] = {
             "serving_default": self.describe,
             "align": self.align,
             "score": self.score,
         }
+        # Made here: a method with a signature would be exported wherever the module is.
         if self._search.hypotheses > 1:
-            # Made here: a method with a signature would be exported wherever the module is.
             signatures["nbest"] = tf.function(self.n_best, input_signature=_IMAGES)
+        if self._model.with_heads:
+            signatures["heads"] = tf.function(self.heads, input_signature=_PAIRS)
         contract = {
             "task": task,
             "inputs": [image],
@@ -75,6 +92,7 @@ class ServedCaptioner(tf.Module):
             "scored": "score",
             "size": None,
             "looks": {"rows": "pieces", "columns": "image", "weights": "alignment"},
+            "heads": heads.told(_LOOKS if self._model.with_heads else []),
             "cut": None,
             "signatures": {name: meaning[name] for name in signatures},
         }
@@ -125,6 +143,27 @@ class ServedCaptioner(tf.Module):
         See ``n_best`` of ``models.tasks.found``.
         """
         return n_best(self.tokenizer, self._find(self._read(image)))
+
+    def heads(self, image: tf.Tensor, caption: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Encoded images and captions, ``[batch]`` each → where every head of every layer looks.
+
+        ``cross_heads`` ``[batch, layers, heads, pieces, rows, columns]`` is over the grid of the
+        image, ``target_heads`` ``[batch, layers, heads, pieces, pieces]`` over what the decoder
+        has read, ``read_pieces`` ``[batch, pieces]``.
+        """
+        ids, _ = read_pieces(self.tokenizer, caption, self._longest)
+        written = ids != PAD
+        real = {"cross": written, "target": written}
+        found = heads.weights(self._model, self._read(image), ids, real)
+        flat = found["cross_heads"]
+        grid = self._model.encoder.grid
+        return {
+            **found,
+            "pieces": self.tokenizer.id_to_string(ids),
+            "length": counts(ids),
+            heads.READ: self.tokenizer.id_to_string(heads.read_ids(ids)),
+            "cross_heads": tf.reshape(flat, tf.concat([tf.shape(flat)[:-1], grid], axis=0)),
+        }
 
     def _read(self, image: tf.Tensor) -> tf.Tensor:
         return read(image, self._image["height"], self._image["width"])

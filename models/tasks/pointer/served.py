@@ -83,6 +83,7 @@ class ServedPointer(tf.Module):
             "scored": "score",
             "size": {"input": "points", "minus": 0, "unit": "points"},
             "looks": {"rows": "positions", "columns": "points", "weights": "alignment"},
+            "heads": None,
             "cut": None,
             "signatures": {name: meaning[name] for name in signatures},
         }

@@ -70,6 +70,7 @@ class ServedSimilarity(tf.Module):
             "scored": None,
             "size": {"output": "first_length", "minus": 0, "unit": "pieces of the first sentence"},
             "looks": looks,
+            "heads": None,
             "cut": "cut",
             "signatures": {name: meaning[name] for name in signatures},
         }

@@ -49,6 +49,22 @@ def test_steps_equal_unroll(settings):
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
+def test_the_heads_of_all_layers(settings):
+    decoder, seen = made(layers=3, **settings), memory()
+    found = {name: np.asarray(x) for name, x in decoder.heads(TOKENS, seen).items()}
+    assert tuple(found) == decoder.with_heads
+    assert found["cross"].shape == (2, 3, 2, 4, 3)
+    assert found["target"].shape == (2, 3, 2, 4, 4)
+    # What is drawn of the whole model is the mean of the last layer.
+    _, alignment = decoder.unroll(TOKENS, seen)
+    np.testing.assert_allclose(found["cross"][:, -1].mean(1), alignment, atol=1e-6)
+    np.testing.assert_allclose(found["target"].sum(-1), 1.0, atol=1e-5)
+    later = np.triu(np.ones((4, 4), bool), 1)
+    assert (found["target"][..., later] == 0).all()
+    assert (found["cross"][1, ..., 2] == 0).all()  # padding
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
 def test_a_later_token_changes_nothing_before_it(settings):
     decoder, seen = made(**settings), memory()
     changed = TOKENS.copy()

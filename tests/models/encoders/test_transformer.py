@@ -34,6 +34,19 @@ def test_a_padded_row_gives_what_it_gives_alone(settings):
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
+def test_the_heads_of_all_layers(settings):
+    encoder = made(layers=3, **settings)
+    memory, weights = encoder.look(IDS)
+    np.testing.assert_array_equal(memory["values"], encoder(IDS)["values"])
+    weights = np.asarray(weights)
+    assert weights.shape == (2, 3, 2, 4, 4)
+    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
+    assert (weights[1, ..., 2:] == 0).all()
+    _, alone = encoder.look(IDS[1:, :2])
+    np.testing.assert_allclose(weights[1:, ..., :2, :2], alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
 def test_the_order_matters(settings):
     encoder = made(**settings)
     there, back = encoder(IDS[:1]), encoder(IDS[:1, ::-1])

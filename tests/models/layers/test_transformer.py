@@ -21,6 +21,7 @@ class Reference:
 
     def __init__(self, block):
         self.weights = {w.path.split("/", 1)[1]: np.asarray(w, "float64") for w in block.weights}
+        self.looked = {}
         self.heads, self.pre = block.settings["heads"], block.settings["norm"] == "pre"
 
     def dense(self, x, name):
@@ -37,11 +38,14 @@ class Reference:
         return self.norm(x + part(x), name)
 
     def attend(self, q, k, v, mask, name):
-        contexts = []
+        contexts, looked = [], []
         for part in np.split(np.arange(q.shape[-1]), self.heads):
             scores = np.einsum("btd,bsd->bts", q[..., part], k[..., part]) / len(part) ** 0.5
             weights = np.exp(scores) * mask
-            contexts.append(weights / weights.sum(-1, keepdims=True) @ v[..., part])
+            weights = weights / weights.sum(-1, keepdims=True)
+            contexts.append(weights @ v[..., part])
+            looked.append(weights)
+        self.looked[name] = np.stack(looked, 1)
         return self.dense(np.concatenate(contexts, -1), f"{name}/output")
 
     def itself(self, x, mask):
@@ -75,6 +79,8 @@ def test_an_encoder_block_equals_the_paper(norm):
     reference = Reference(block)
     expected = reference.network(reference.itself(inputs, MASK[:, None, :]))
     np.testing.assert_allclose(block(inputs, mask=MASK), expected, atol=2e-5)
+    _, weights = block.look(inputs, mask=MASK)
+    np.testing.assert_allclose(weights, reference.looked["attention"], atol=2e-5)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -85,10 +91,11 @@ def test_a_decoder_block_equals_the_paper(norm):
     reference = Reference(block)
     hidden = reference.itself(inputs, np.tril(np.ones((4, 4), bool)))
     expected = reference.network(reference.memory(hidden, values, MASK[:, None, :]))
-    outputs, (weights, drawn_from), cache = block(inputs, block.prepare(values, MASK))
+    outputs, looks, cache = block(inputs, block.prepare(values, MASK))
     np.testing.assert_allclose(outputs, expected, atol=2e-5)
-    assert weights.shape == (2, 2, 4, 3)
-    np.testing.assert_array_equal(weights, drawn_from)
+    np.testing.assert_allclose(looks.memory, reference.looked["cross"], atol=2e-5)
+    np.testing.assert_allclose(looks.own, reference.looked["attention"], atol=2e-5)
+    np.testing.assert_array_equal(looks.memory, looks.distribution)
     assert cache is None
 
 

@@ -166,6 +166,17 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
         np.testing.assert_allclose(given["score"][row], expected[0], atol=1e-4)
     pieces = int(tokenizer.tokenize("blue " * 90).shape[0])
     assert given["cut"].numpy().tolist() == [0, 0, pieces - SEARCH["max_length_offset"]]
+    assert ("heads" in loaded.signatures) == (name == "transformer")
+    if name == "transformer":
+        captions = together["caption"]
+        found = loaded.signatures["heads"](image=tf.constant(PNGS), caption=captions)
+        assert set(found) == set(served.contract["signatures"]["heads"]["outputs"])
+        looks = served.contract["heads"]["looks"]
+        assert [look["weights"] for look in looks] == ["cross_heads", "target_heads"]
+        assert found["cross_heads"].shape[4:] == captioner.encoder.grid
+        for row, length in enumerate(found["length"].numpy()):
+            sums = found["cross_heads"][row, :, :, :length].numpy().sum(axis=(-2, -1))
+            np.testing.assert_allclose(sums, 1.0, atol=1e-4)
 
 
 def test_answers_while_training(tokenizer):

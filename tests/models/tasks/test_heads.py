@@ -1,0 +1,152 @@
+"""The signature ``heads``: every head of every layer, of any text, saved and loaded."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.trainer.export import export, read_tokenizers
+from models import tasks
+from models.tasks import heads
+from serving.ops import core_ops, unsupported, used_ops
+from tests.models.tasks.tokenizers import write_tokenizers
+
+SOURCES = ["a cat sat", "the dog ran far away", "", "a"]
+TARGETS = ["the dog", "", "a cat sat on", "unseen ☃"]
+TRANSFORMER = {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 8}
+TRAINING = {"precision": "float32", "label_smoothing": 0.0, "reinforce": {}, "penalties": {}}
+SEARCH = {"type": "greedy", "max_source_length": 20}
+
+
+def config(encoder=TRANSFORMER, decoder=TRANSFORMER):
+    score = "scaled_dot" if decoder["type"] == "transformer" else "general"
+    model = {
+        "embedding": 8,
+        "dropout": 0.1,
+        "tie_embeddings": "none",
+        "pretrained": None,
+        "encoder": encoder,
+        "decoder": decoder,
+        "attention": {"score": score, "alignment": "soft"},
+    }
+    return {"model": model, "training": TRAINING, "search": SEARCH}
+
+
+def made(folder, **sides):
+    keras.utils.set_random_seed(3)  # before the tokenizers, which would be lost
+    task, settings = tasks.get("translation"), config(**sides)
+    tokenizers = read_tokenizers(folder, task.description.text_features)
+    pieces = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    model = task.build(settings["model"], settings["training"], pieces)
+    for weight in model.weights:
+        weight.assign(weight * 2.0)
+    export(model, task, settings, tokenizers, folder / "saved")
+    return task.served(model, tokenizers, settings)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    write_tokenizers(folder)
+    served = made(folder)
+    return tf.saved_model.load(str(folder / "saved")), served, folder / "saved"
+
+
+@pytest.fixture(scope="module")
+def found(loaded):
+    function = loaded[0].signatures["heads"]
+    return function(source=tf.constant(SOURCES), target=tf.constant(TARGETS))
+
+
+def test_exported_equals_in_memory(loaded, found):
+    _, served, _ = loaded
+    expected = served.signatures["heads"](tf.constant(SOURCES), tf.constant(TARGETS))
+    promised = served.contract["signatures"]["heads"]["outputs"]
+    assert set(found) == set(expected) == set(promised)
+    for name, value in expected.items():
+        if value.dtype == tf.string:
+            assert found[name].numpy().tolist() == value.numpy().tolist()
+        else:
+            np.testing.assert_allclose(found[name], value, atol=1e-5)
+
+
+def test_the_contract_says_what_can_be_drawn(loaded, found):
+    contract = loaded[1].contract
+    assert contract["heads"]["signature"] == "heads"
+    assert [look["weights"] for look in contract["heads"]["looks"]] == [
+        "source_heads",
+        "cross_heads",
+        "target_heads",
+    ]
+    for look in contract["heads"]["looks"]:
+        weights = found[look["weights"]]
+        assert weights.dtype == tf.float32
+        assert weights.shape[1:3] == (2, 2)
+        assert weights.shape[3:] == (found[look["rows"]].shape[1], found[look["columns"]].shape[1])
+
+
+def test_rows_are_distributions_over_what_is_real(loaded, found):
+    outputs = loaded[1].contract["signatures"]["heads"]["outputs"]
+    for name in ("source_heads", "cross_heads", "target_heads"):
+        rows, columns = (found[length].numpy() for length in outputs[name][2:])
+        for weights, row, column in zip(found[name].numpy(), rows, columns, strict=True):
+            np.testing.assert_allclose(weights[..., :row, :column].sum(-1), 1.0, atol=1e-4)
+            assert (weights[..., row:, :] == 0).all()
+            assert (weights[..., column:] == 0).all()
+
+
+def test_batched_is_one_by_one(loaded, found):
+    function, contract = loaded[0].signatures["heads"], loaded[1].contract
+    for row, sides in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        source, target = (tf.constant([text]) for text in sides)
+        alone = function(source=source, target=target)
+        for look in contract["heads"]["looks"]:
+            one = alone[look["weights"]][0].numpy()
+            rows, columns = one.shape[2:]
+            together = found[look["weights"]][row, :, :, :rows, :columns]
+            np.testing.assert_allclose(one, together, atol=1e-5)
+
+
+def test_the_mean_of_the_last_layer_is_what_align_gives(loaded):
+    signatures = loaded[0].signatures
+    aligned = signatures["align"](source=tf.constant(SOURCES))
+    found = signatures["heads"](source=tf.constant(SOURCES), target=aligned["translation"])
+    same = 0
+    for row in range(len(SOURCES)):
+        length = int(found["target_length"][row])
+        pieces = found["target_pieces"][row, :length].numpy().tolist()
+        if pieces == aligned["target_pieces"][row].numpy().tolist()[:length]:
+            same += 1
+            mean = found["cross_heads"][row, -1].numpy().mean(0)
+            np.testing.assert_allclose(
+                mean[:length], aligned["alignment"][row, :length], atol=1e-5
+            )
+    assert same >= 2
+
+
+def test_what_was_read_is_one_behind_what_is_written(found):
+    for row, length in enumerate(found["target_length"].numpy()):
+        written = found["target_pieces"][row, :length].numpy().tolist()
+        read = found[heads.READ][row, :length].numpy().tolist()
+        assert read == [b"<s>", *written[:-1]]
+
+
+def test_servers_have_all_operations(loaded):
+    ops = used_ops(loaded[2])
+    assert not unsupported(ops, core_ops(ops), "2.14")
+
+
+def test_only_what_is_a_transformer_has_heads(tmp_path):
+    write_tokenizers(tmp_path)
+    recurrent = {"type": "recurrent", "units": 4}
+    luong = {"type": "luong", "units": 8}
+    served = made(tmp_path, decoder=luong)
+    outputs = set(served.contract["signatures"]["heads"]["outputs"])
+    assert outputs == {"source_pieces", "source_length", "source_heads"}
+    assert set(served.signatures["heads"](tf.constant(SOURCES), tf.constant(TARGETS))) == outputs
+    served = made(tmp_path, encoder=recurrent)
+    looks = served.contract["heads"]["looks"]
+    assert [look["weights"] for look in looks] == ["cross_heads", "target_heads"]
+    served = made(tmp_path, encoder=recurrent, decoder=luong)
+    assert served.contract["heads"] is None
+    assert "heads" not in served.signatures

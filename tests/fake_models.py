@@ -132,6 +132,37 @@ class Reverser(tf.Module):
         return self.answer(source)
 
 
+class ManyHeaded(Reverser):
+    """A reverser with two layers of three heads: of a layer the first looks as it should, the
+    others look back to front and evenly."""
+
+    def contract(self) -> dict[str, Any]:
+        found = super().contract()
+        given = found["signatures"]["score"]["inputs"]
+        detail = found["signatures"]["align"]["outputs"]
+        names = ("source_pieces", "source_length", "target_pieces", "target_length")
+        weights = {"cross_heads": [None, None, "target_length", "source_length"]}
+        outputs = {**{name: detail[name] for name in names}, **weights}
+        look = {"rows": "target_pieces", "columns": "source_pieces", "weights": "cross_heads"}
+        found["signatures"]["heads"] = {"inputs": given, "outputs": outputs}
+        return {**found, "heads": {"signature": "heads", "looks": [look]}}
+
+    def signatures(self) -> dict[str, Any]:
+        return {**super().signatures(), "heads": self.heads}
+
+    @tf.function(input_signature=[*_TEXTS, tf.TensorSpec([None], tf.string, name="target")])
+    def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
+        # The answer is known: what is given only says that it was asked for.
+        found = self.answer(source)
+        right = found["alignment"]
+        even = tf.ones_like(right) / tf.cast(tf.shape(right)[2], tf.float32)
+        layer = tf.stack([right, right[:, ::-1], even], axis=1)
+        with tf.control_dependencies([tf.debugging.assert_equal(target, found["translation"])]):
+            both = tf.stack([layer, layer], axis=1)
+        names = ("source_pieces", "source_length", "target_pieces", "target_length")
+        return {**{name: found[name] for name in names}, "cross_heads": both}
+
+
 class TokenizingReverser(Reverser):
     """Takes its texts through a tokenizer of TensorFlow Text and back before it reverses them."""
 

@@ -33,9 +33,9 @@ class Served:
               counts it, what is to be subtracted (``minus``), and its ``unit``; or None;
             - ``looks``: what can be drawn: the outputs with the ``weights``, and with the names
               of their ``rows`` and ``columns``; or None;
-            - ``heads``: the ``signature`` that shows where each head of each layer looks, of a given
-              answer, and its ``looks``, each as above, with weights ``[layers, heads, ...]``; or
-              None;
+            - ``heads``: the ``signature`` that shows where each head of each layer looks while it
+              writes a given answer, and its ``looks``, each as above, with weights ``[layers,
+              heads, ...]``; or None;
             - ``cut``: the output that counts what was not read of an input, or None;
             - ``signatures``: for each its ``inputs``, as above, where one that is none of the
               model's says what it is ``like``: one of those, or the answer; and its ``outputs``:

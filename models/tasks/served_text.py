@@ -98,7 +98,7 @@ class ServedText(tf.Module):
             # The end of sentence is no part of a text's length.
             "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
             "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
-            "heads": heads.told([_LOOKS[name] for name in self._model.with_heads]),
+            "heads": heads.told(self._looks()),
             "cut": "source_cut",
             "signatures": {name: meaning[name] for name in signatures},
         }
@@ -192,11 +192,14 @@ class ServedText(tf.Module):
         }
         return {name: outputs[name] for name in self._heads_as()}
 
+    def _looks(self) -> list[dict[str, str]]:
+        """Those that this model has heads for."""
+        return [look for name, look in _LOOKS.items() if name in self._model.with_heads]
+
     def _heads_as(self) -> dict[str, list[str | None]]:
         """The outputs of ``heads``: those that some weights have for rows or columns, and these."""
         found: dict[str, list[str | None]] = {}
-        for name in self._model.with_heads:
-            look = _LOOKS[name]
+        for look in self._looks():
             sides = [look["rows"], look["columns"]]
             lengths = [_LENGTHS[side] for side in sides]
             found |= {length: [] for length in lengths}

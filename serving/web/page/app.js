@@ -2,6 +2,7 @@
 
 import { ask, models, ServerError } from "./api.js";
 import { make, percent } from "./dom.js";
+import { allHeads, question } from "./heads.js";
 import { inputFor } from "./inputs.js";
 import { picture, shares } from "./looks.js";
 
@@ -10,6 +11,7 @@ let known = [];
 let model = null;
 let inputs = {};
 let asked = 0; // so that a late answer does not overwrite a newer one
+let shown = null; // the row and the outputs of the answer that is to be seen
 
 async function begin() {
   dress(localStorage.getItem("theme"));
@@ -56,12 +58,13 @@ function row() {
 async function submit() {
   const number = ++asked;
   const { contract } = model;
+  const given = row();
   at("ask").disabled = true;
   tell("…");
   try {
-    const outputs = await ask(model, contract.detail, row());
-    const others = contract.signatures.nbest ? await ask(model, "nbest", row()) : null;
-    if (number === asked) show(outputs, others);
+    const outputs = await ask(model, contract.detail, given);
+    const others = contract.signatures.nbest ? await ask(model, "nbest", given) : null;
+    if (number === asked) show(given, outputs, others);
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
     if (number === asked) tell(error.message, true);
@@ -70,8 +73,9 @@ async function submit() {
   }
 }
 
-function show(outputs, others) {
+function show(given, outputs, others) {
   const { contract } = model;
+  shown = { given, outputs };
   const answer = outputs[contract.answer];
   at("answer").hidden = false;
   at("hypothesis").textContent = contract.answer_kind === "number" ? answer.toFixed(3)
@@ -102,8 +106,23 @@ function drawLooks(outputs) {
     const sides = contract.inputs.map((entry) => entry.name).filter((name) => `${name}_weights` in outputs);
     if (sides.length) drawn = shares(outputs, sides);
   }
-  at("looks").hidden = drawn === null;
+  at("looks").hidden = drawn === null && !contract.heads;
   at("picture").replaceChildren(...(drawn ? [drawn] : []));
+  at("heads").hidden = !contract.heads;
+  at("all-heads").replaceChildren();
+  if (contract.heads && at("heads").open) lookInside();
+}
+
+// All heads of all layers, which are asked for when somebody wants to see them.
+async function lookInside() {
+  const [number, { contract }, { given, outputs }] = [asked, model, shown];
+  try {
+    const found = await ask(model, contract.heads.signature, question(contract, given, outputs));
+    if (number === asked) at("all-heads").replaceChildren(allHeads(contract, found, inputs));
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error;
+    if (number === asked) tell(error.message, true);
+  }
 }
 
 function tell(text, bad = false) {
@@ -126,6 +145,9 @@ function dress(theme) {
 at("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
 at("form").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !at("ask").disabled) submit();
+});
+at("heads").addEventListener("toggle", () => {
+  if (at("heads").open && !at("heads").hidden && !at("all-heads").hasChildNodes()) lookInside();
 });
 at("model").addEventListener("change", () => choose(known.find((one) => one.name === at("model").value)));
 at("link").addEventListener("click", async () => {

@@ -4,15 +4,14 @@ import { draw, make, percent, readable } from "./dom.js";
 
 const CELL = 22;
 
-export function picture(contract, outputs, inputs) {
-  const { rows, columns, weights } = contract.looks;
+export function picture(contract, outputs, inputs, looks = outputs[contract.looks.weights], names = null) {
+  const { rows, columns } = contract.looks;
   const kinds = Object.fromEntries(contract.inputs.map((entry) => [entry.name, entry.kind]));
-  const looks = outputs[weights];
   if (kinds[columns] === "image") return overImage(outputs[rows], looks, inputs[columns].image());
   if (kinds[columns] === "points") return amongPoints(inputs[columns].value(), outputs[rows], looks);
   const between = contract.answer_kind === "number"; // two sentences look at each other
   const sides = between ? ["the first", "the second"] : ["what was written", "what was read"];
-  return besideWords(outputs[columns], outputs[rows], looks, sides);
+  return besideWords(outputs[columns], outputs[rows], looks, names ?? sides);
 }
 
 // What each sentence's vector rests on, where there is no look from one to the other.
@@ -47,7 +46,7 @@ function besideWords(source, target, weights, [written, read]) {
     class: "piece", title: `looked at ${covered[s].toFixed(2)} times in all`,
   }, readable(piece), bar(covered[s] / most)));
   const told = make("p", { class: "caption", "aria-live": "polite" });
-  const map = heatMap(source, target, weights);
+  const map = heatMap(source, target, weights, [written, read]);
   const choose = (t) => {
     targets.forEach((button, i) => button.setAttribute("aria-pressed", String(i === t)));
     weights[t].forEach((share, s) => lit(sources[s], share));
@@ -96,12 +95,12 @@ function walk(buttons) {
   }));
 }
 
-function heatMap(source, target, weights) {
+function heatMap(source, target, weights, [written, read]) {
   const left = 12 + 7.5 * Math.max(...target.map((piece) => readable(piece).length), 1);
   const top = 12 + 7.5 * Math.max(...source.map((piece) => readable(piece).length), 1);
   const [width, height] = [left + CELL * source.length + 4, top + CELL * target.length + 4];
   const mark = draw("rect", { class: "row-mark", x: left, y: top, width: CELL * source.length, height: CELL, visibility: "hidden" });
-  const element = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The weights as a map: rows are what was written, columns what was read" },
+  const element = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `The weights as a map: rows are ${written}, columns ${read}` },
     ...source.map((piece, s) => draw("text", { transform: `translate(${left + CELL * (s + 0.5) + 4} ${top - 6}) rotate(-90)` }, readable(piece))),
     ...target.map((piece, t) => draw("text", { x: left - 6, y: top + CELL * (t + 0.5) + 4, "text-anchor": "end" }, readable(piece))),
     ...weights.flatMap((row, t) => row.map((share, s) => draw("rect", {

@@ -13,7 +13,7 @@ def number(name, q, k, s, weights):
         return q @ k / math.sqrt(len(q))
     if name == "general":
         (kernel,) = weights
-        return q @ kernel.T @ k
+        return q @ (kernel.T / math.sqrt(len(q))) @ k
     if name == "additive":
         query_kernel, key_kernel, bias, vector = weights
         return vector[:, 0] @ np.tanh(query_kernel.T @ q + key_kernel.T @ k + bias)

@@ -19,6 +19,7 @@ from tests.serving.local.conftest import Running
 
 NAMES = {
     "reverser": fake_models.Reverser,
+    "heads": fake_models.ManyHeaded,
     "sorter": fake_tasks.Sorter,
     "namer": fake_tasks.Namer,
     "matcher": fake_tasks.Matcher,
@@ -94,6 +95,37 @@ def test_a_text_is_asked_and_its_looks_are_drawn(page):
         "[...document.querySelectorAll('span.piece')].map((p) => p.style.backgroundColor)"
     )
     assert ["70.0%" in colour for colour in lit] == [False, True, False, False]
+
+
+def test_layers_and_heads_are_asked_for_when_they_are_wanted(page):
+    shown = page("heads", source="abc")
+    assert answered(shown) == "CBA"
+    assert shown.run("document.querySelectorAll('.thumbnail').length") == 0
+    shown.run("document.querySelector('#heads summary').click()")
+    shown.wait("document.querySelectorAll('.thumbnail').length > 0")
+    names = shown.run(
+        "[...document.querySelectorAll('.thumbnail')].map((b) => b.getAttribute('aria-label'))"
+    )
+    each = ["head 1", "head 2", "head 3", "mean of its heads"]
+    assert names == [f"layer {layer}, {head}" for layer in (1, 2) for head in each]
+    inside = "document.querySelector('.chosen').innerText"
+    assert "What was written looks at what was read: layer 1, head 1" in shown.run(inside)
+    assert "“C” looked at c 100%" in shown.run(inside)
+    shown.run("document.querySelectorAll('.thumbnail')[5].click()")
+    assert "layer 2, head 2" in shown.run(inside)
+    assert "“C” looked at </s> 100%" in shown.run(inside)
+    spread = shown.run(
+        "[...document.querySelectorAll('.thumbnail')].slice(0, 3).map((b) => b.title)"
+    )
+    assert [title.split("entropy ")[1][:4] for title in spread] == ["0.0%", "0.0%", "100%"]
+    # Another answer: what is open is asked for again.
+    shown.run("document.querySelector('textarea').value = 'xy'")
+    shown.run("document.getElementById('ask').click()")
+    shown.wait("document.getElementById('hypothesis').innerText === 'YX'")
+    shown.wait(f"document.querySelector('.chosen') && {inside}.includes('“Y” looked at y 100%')")
+    shown = page("reverser", source="ab")
+    answered(shown)
+    assert shown.run("document.getElementById('heads').hidden") is True
 
 
 def test_a_link_asks_at_once(page):
@@ -196,7 +228,14 @@ def test_everything_is_named_for_those_who_do_not_see(page):
 
 def test_the_files_come_with_a_strict_policy(server):
     base = f"http://127.0.0.1:{server.server.rest_port}"
-    for path in ("/", "/page/app.js", "/page/style.css", "/page/icon.svg", "/page/models.json"):
+    for path in (
+        "/",
+        "/page/app.js",
+        "/page/heads.js",
+        "/page/style.css",
+        "/page/icon.svg",
+        "/page/models.json",
+    ):
         found = httpx.get(base + path)
         assert found.status_code == 200
         policy = found.headers["content-security-policy"]

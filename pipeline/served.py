@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,10 +42,12 @@ class Settings:
 
     Attributes:
         batching: how requests are put together; None: each is answered alone.
+        per_model: whether a file beside each version says that instead.
         host: the address to listen at.
         grpc_port: None for no gRPC.
         rest_port: None for no REST.
         poll_seconds: between two looks for new versions; 0: never.
+        config_poll_seconds: between two looks at which models there are; 0: never.
         threads: requests side by side, without batching.
         timeout: seconds that a REST request may take.
         most_bytes: of a request.
@@ -54,10 +56,12 @@ class Settings:
     """
 
     batching: Batching | None
+    per_model: bool
     host: str
     grpc_port: int | None
     rest_port: int | None
     poll_seconds: float
+    config_poll_seconds: float
     threads: int
     timeout: float
     most_bytes: int
@@ -136,13 +140,17 @@ def batching(wanted: bool, file: Path | None) -> Batching | None:
         ) from None
 
 
-def serve(models: Sequence[ModelConfig], settings: Settings) -> None:
+def serve(models: Callable[[], list[ModelConfig]], settings: Settings) -> None:
     """Serves until the process is told to end, then answers what it has taken.
+
+    Args:
+        models: what is to be served, as it is now.
+        settings: how.
 
     Raises:
         UserError: no model can be loaded, or a port cannot be had.
     """
-    started = time.monotonic()
+    started, first = time.monotonic(), models()
     with quiet():  # TensorFlow has much to say of itself
         import tensorflow
         import tensorflow_text  # noqa: F401
@@ -154,18 +162,26 @@ def serve(models: Sequence[ModelConfig], settings: Settings) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     logging.getLogger("regard.serve").addHandler(handler)
     logging.getLogger("regard.serve").setLevel(logging.INFO)
-    asyncio.run(_serve(models, settings, started))
+    asyncio.run(_serve(first, models, settings, started))
 
 
-async def _serve(models: Sequence[ModelConfig], settings: Settings, started: float) -> None:
+async def _serve(
+    first: list[ModelConfig],
+    models: Callable[[], list[ModelConfig]],
+    settings: Settings,
+    started: float,
+) -> None:
     from serving.local.manager import Manager, Options
     from serving.local.server import Listening, Server
     from serving.web import routes
 
     options = Options(
-        poll_seconds=settings.poll_seconds, batching=settings.batching, threads=settings.threads
+        poll_seconds=settings.poll_seconds,
+        batching=settings.batching,
+        per_model=settings.per_model,
+        threads=settings.threads,
     )
-    manager = Manager(models, options)
+    manager = Manager(first, options)
     listening = Listening(
         settings.host,
         settings.grpc_port,
@@ -190,12 +206,33 @@ async def _serve(models: Sequence[ModelConfig], settings: Settings, started: flo
         await server.stop(0)
         raise UserError("no model could be loaded", remedy="The lines above say why.")
     _tell(available, server, settings, time.monotonic() - started)
+    following = loop.create_task(_follow(manager, first, models, settings.config_poll_seconds))
     await ended.wait()
+    following.cancel()
     terminal.err().print("Stopping: what was asked is still answered …")
     # Whoever does not want to wait asks twice.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.remove_signal_handler(number)
     await server.stop(GRACE_SECONDS)
+
+
+async def _follow(
+    manager: Manager,
+    served: list[ModelConfig],
+    models: Callable[[], list[ModelConfig]],
+    seconds: float,
+) -> None:
+    """Serves other models as soon as others are to be served; what is wrong changes nothing."""
+    log = logging.getLogger("regard.serve")
+    while seconds:
+        await asyncio.sleep(seconds)
+        try:
+            wanted = await asyncio.to_thread(models)
+            if wanted != served:
+                await manager.reload(wanted)
+                served = wanted
+        except (UserError, ServingError) as error:
+            log.error("the models stay as they are: %s", error)
 
 
 def _available(manager: Manager) -> list[str]:

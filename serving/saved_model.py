@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 CONTRACT = "assets.extra/contract.json"
+IDENTIFIER = "assets.extra/mlmd_uuid"  # of the run that pushed it
 # Rows, and what the model answered to them before it was exported.
 IN_MEMORY = "assets.extra/in_memory.json"
 NEEDED = (

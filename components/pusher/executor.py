@@ -17,8 +17,9 @@ from tfx.utils import path_utils
 from components import events
 from components.errors import UserError
 from components.files import atomic_write
-from components.pusher.push import IDENTIFIER, push
+from components.pusher.push import push
 from serving import warmup
+from serving.saved_model import IDENTIFIER
 
 NODE = "Pusher"
 RESULT = "pushed.json"

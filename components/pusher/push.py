@@ -22,11 +22,10 @@ from typing import Any
 from components.files import sha256_file
 from components.registry import RECORD, Registry, numbered, read_record
 from serving import warmup
-from serving.saved_model import IN_MEMORY
+from serving.saved_model import IDENTIFIER, IN_MEMORY
 
 PREFIX = ".pushing-"
 # Where TensorFlow Serving looks for the identifier of a model in ML Metadata.
-IDENTIFIER = "assets.extra/mlmd_uuid"
 # TensorFlow writes a random identifier into the first, so that no two exports are ever the same;
 # the others say nothing of what it answers.
 _EXTRA = (IDENTIFIER, IN_MEMORY, warmup.FILE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,14 @@ def serve(
             show_default="64 rows, 2 ms",
         ),
     ] = None,
+    per_model: Annotated[
+        bool,
+        typer.Option(
+            "--per-model-batching/--common-batching",
+            help="Each version's own batching_params.pbtxt says how; those without one answer "
+            "each request alone.",
+        ),
+    ] = False,
     host: Annotated[
         str,
         typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0: to other machines too."),
@@ -62,6 +71,15 @@ def serve(
             metavar="SECONDS", help="How often to look for new versions. 0: never.", min=0
         ),
     ] = 1.0,
+    config_poll: Annotated[
+        float,
+        typer.Option(
+            "--model-config-file-poll",
+            metavar="SECONDS",
+            help="How often to read that file again. 0: never.",
+            min=0,
+        ),
+    ] = 0.0,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -115,14 +133,21 @@ def serve(
             raise UserError("there is no such file", where=str(file))
     if not port and not rest_port:
         raise UserError("there is nothing to listen to", remedy="Give --port or --rest-api-port.")
+    if per_model and not batching:
+        raise UserError(
+            "--per-model-batching says how to batch, and --no-batching not to",
+            remedy="Leave one of them out.",
+        )
     served.serve(
-        served.configs(models or [], model_config, root),
+        partial(served.configs, models or [], model_config, root),
         served.Settings(
             batching=served.batching(batching, batching_parameters),
+            per_model=per_model,
             host=host,
             grpc_port=port or None,
             rest_port=rest_port or None,
             poll_seconds=poll,
+            config_poll_seconds=config_poll,
             threads=threads or os.cpu_count() or 1,
             timeout=timeout,
             most_bytes=most_megabytes << 20,

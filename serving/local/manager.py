@@ -15,8 +15,8 @@ import numpy as np
 
 from serving.local.batching import Batcher, Tensors
 from serving.local.metrics import Metrics
-from serving.local.model_config import Batching, ModelConfig
-from serving.local.servable import DEFAULT, Servable
+from serving.local.model_config import Batching, ModelConfig, read_batching
+from serving.local.servable import DEFAULT, Servable, public
 from serving.local.status import Code, ServingError, invalid
 from serving.local.versions import (
     AVAILABLE,
@@ -27,9 +27,11 @@ from serving.local.versions import (
     Version,
     versions_in,
 )
+from serving.saved_model import IDENTIFIER
 
 Load = Callable[[str, int, Path], Servable]
 log = logging.getLogger("regard.serve")
+PER_MODEL = "batching_params.pbtxt"
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Options:
         load_retries: how often a version that could not be loaded is tried again.
         retry_seconds: how long to wait before.
         batching: how requests are put together; None: each is answered alone.
+        per_model: whether a version says that itself, in a file called ``PER_MODEL`` beside its
+            model; without the file each of its requests is answered alone.
         threads: how many requests are worked on side by side, without batching.
         most_waiting: how many requests may be there at once, without batching.
         warm_up: whether the requests beside a model are answered before it is available.
@@ -59,6 +63,7 @@ class Options:
     load_retries: int = 5
     retry_seconds: float = 60.0
     batching: Batching | None = None
+    per_model: bool = False
     threads: int = 2
     most_waiting: int = 256
     warm_up: bool = True
@@ -196,7 +201,7 @@ class Manager:
         """
         servable = used.servable
         assert servable is not None
-        if self.options.batching is None:
+        if used.batching is None:
             if self._waiting >= self.options.most_waiting:
                 told = f"{self._waiting} requests are waiting, and no more may"
                 raise ServingError(Code.UNAVAILABLE, told)
@@ -211,7 +216,7 @@ class Manager:
             async def run(merged: Tensors) -> dict[str, np.ndarray]:
                 return await self._run(servable, key, merged)
 
-            used.batchers[key] = Batcher(self.options.batching, run, self.metrics.batch)
+            used.batchers[key] = Batcher(used.batching, run, self.metrics.batch)
         return await used.batchers[key].submit(inputs)
 
     async def close(self) -> None:
@@ -276,6 +281,7 @@ class Manager:
         """Loads a version, and warms it up."""
         version.state = LOADING
         try:
+            version.batching = self._batching(path)
             loop = asyncio.get_running_loop()
             version.servable = await loop.run_in_executor(
                 self._loading, self._loaded, name, version.number, path
@@ -292,7 +298,19 @@ class Manager:
             log.error("version %s of model %s: %s", version.number, name, error)
             return
         version.state, version.error = AVAILABLE, None
+        if (path / IDENTIFIER).is_file():
+            self.metrics.identified(name, version.number)
         log.info("serving version %s of model %s", version.number, name)
+
+    def _batching(self, path: Path) -> Batching | None:
+        """How requests to the version in this folder are put together."""
+        if self.options.batching is None or not self.options.per_model:
+            return self.options.batching
+        file = path / PER_MODEL
+        try:
+            return read_batching(file) if file.is_file() else None
+        except ServingError as error:
+            raise ServingError(error.code, public(error.message, path)) from None
 
     def _loaded(self, name: str, number: int, path: Path) -> Servable:
         servable = self._load(name, number, path)

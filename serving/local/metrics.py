@@ -40,6 +40,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[Labels, int]] = defaultdict(lambda: defaultdict(int))
+        self._gauges: dict[str, dict[Labels, int]] = defaultdict(dict)
         self._histograms: dict[str, dict[Labels, _Histogram]] = defaultdict(dict)
 
     def request(self, model: str, api: str, entry: str, status: str, seconds: float) -> None:
@@ -88,13 +89,22 @@ class Metrics:
         self._count(f"{prefix}_records_read", labels, requests)
         self._observe(f"{prefix}_latency", labels, 1e6 * seconds, _TIMES)
 
+    def identified(self, model: str, version: int) -> None:
+        """A version that says which run made it is served.
+
+        Prometheus knows no texts: as in TensorFlow Serving only the labels tell, the value is 0.
+        """
+        labels = {"model_name": model, "version": str(version)}
+        self._gauges["/tensorflow/serving/mlmd_map"][tuple(labels.items())] = 0
+
     def text(self) -> str:
         """All of it, for Prometheus."""
         lines: list[str] = []
-        for name, counts in sorted(self._counters.items()):
-            public = _public(name)
-            lines.append(f"# TYPE {public} counter")
-            lines += [f"{public}{_braces(labels)} {n}" for labels, n in sorted(counts.items())]
+        for kind, numbers in (("counter", self._counters), ("gauge", self._gauges)):
+            for name, values in sorted(numbers.items()):
+                public = _public(name)
+                lines.append(f"# TYPE {public} {kind}")
+                lines += [f"{public}{_braces(labels)} {n}" for labels, n in sorted(values.items())]
         for name, histograms in sorted(self._histograms.items()):
             public = _public(name)
             lines.append(f"# TYPE {public} histogram")

@@ -43,7 +43,7 @@ class Servable:
             self.signatures = _signatures(path)
         except (OSError, ValueError, tf.errors.OpError) as error:
             reason = (str(error).splitlines() or ["no reason given"])[0]
-            told = f"Could not load version {version} of model {name}: {_public(reason, path)}"
+            told = f"Could not load version {version} of model {name}: {public(reason, path)}"
             raise ServingError(Code.INTERNAL, told) from None
 
     def signature(self, name: str) -> Any:
@@ -134,9 +134,9 @@ class Servable:
         except tf.errors.OpError as error:
             code = {one.number: one for one in Code}.get(error.error_code, Code.INTERNAL)
             text = _GRAPH.sub("", _TRACE.sub("", error.message)).strip()
-            raise ServingError(code, _public(text, self.path)) from None
+            raise ServingError(code, public(text, self.path)) from None
         except (TypeError, ValueError) as error:
-            raise invalid(_public(str(error), self.path)) from None
+            raise invalid(public(str(error), self.path)) from None
 
     def warm_up(self) -> int:
         """Answers the requests that lie beside the model, and says how many they are.
@@ -153,7 +153,7 @@ class Servable:
             requests = warmup.read(path)
         except (ValueError, tf.errors.OpError) as error:
             told = (
-                f"Failed to read warmup data: {_public(str(error), self.path)}. Please verify your"
+                f"Failed to read warmup data: {public(str(error), self.path)}. Please verify your"
             )
             raise ServingError(
                 Code.DATA_LOSS, f"{told} warmup data is in TFRecord format."
@@ -203,6 +203,6 @@ def _shape(sizes: Sequence[int]) -> str:
     return "[" + ",".join("?" if size < 0 else str(size) for size in sizes) + "]"
 
 
-def _public(text: str, path: Path) -> str:
-    """An error's text without the places of this machine."""
+def public(text: str, path: Path) -> str:
+    """An error's text without the places of this machine: below ``path``, and ``path`` itself."""
     return text.replace(f"{path}{os.sep}", "").replace(os.fspath(path), path.name)

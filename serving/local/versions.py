@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from serving.local.batching import Batcher
+from serving.local.model_config import Batching
 from serving.local.servable import Servable
 from serving.local.status import ServingError
 
@@ -24,12 +25,14 @@ class Version:
         state: one of ``START``, ``LOADING``, ``AVAILABLE``, ``UNLOADING`` and ``END``.
         error: why it ended, if it could not be loaded.
         servable: what answers, while it is available.
+        batching: how requests to it are put together; None: each is answered alone.
     """
 
     number: int
     state: str = START
     error: ServingError | None = None
     servable: Servable | None = None
+    batching: Batching | None = None
     failures: int = 0
     retry_at: float = 0.0
     users: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -14,7 +15,8 @@ import pytest
 
 from components.errors import UserError
 from pipeline import served
-from serving.local.model_config import Batching, Policy
+from serving.local.model_config import Batching, ModelConfig, Policy
+from serving.local.status import Code, ServingError
 from tests import fake_models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,6 +89,43 @@ def test_batching(tmp_path):
         served.batching(True, file)
 
 
+def test_other_models_are_served_when_the_file_says_so(caplog):
+    """A file that is wrong, or that the manager refuses, changes nothing."""
+    one, two = ModelConfig("a", Path("/a")), ModelConfig("b", Path("/b"))
+    refused = ModelConfig("refused", Path("/c"))
+    seen = iter([[one], UserError("not read"), [one, two], [refused], [one, two], [two]])
+    reloaded, ended = [], asyncio.Event()
+
+    class Manager:
+        async def reload(self, models):
+            if models == [refused]:
+                raise ServingError(Code.FAILED_PRECONDITION, "a label")
+            reloaded.append(models)
+
+    def read():
+        found = next(seen, None)
+        if found is None:
+            loop.call_soon_threadsafe(ended.set)
+            return reloaded[-1]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def follow():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(served._follow(Manager(), [one], read, 0.001))
+        await asyncio.wait_for(ended.wait(), 20)
+        task.cancel()
+
+    loop = None
+    with caplog.at_level("ERROR", "regard.serve"):
+        asyncio.run(follow())
+    assert reloaded == [[one, two], [two]]
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.split(": ", 1)[0] for text in told] == ["the models stay as they are"] * 2
+
+
 def start(registry, *arguments):
     command = [sys.executable, "-u", "-m", "pipeline.cli", "serve", *arguments]
     return subprocess.Popen(
@@ -121,6 +160,13 @@ def test_a_server_from_its_start_to_its_end(registry):
         r"\d\d:\d\d:\d\d  version 2 is no longer served\n",
         log,
     )
+
+
+def test_batching_by_model_needs_batching(registry):
+    process = start(registry, "reverser", "--per-model-batching", "--no-batching")
+    out, log = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert log.startswith("error: --per-model-batching says how to batch, and --no-batching not to")
 
 
 def test_a_certificate_that_is_not_there_is_told_before_anything_is_loaded(registry):

@@ -8,10 +8,11 @@ import shutil
 import numpy as np
 import pytest
 
-from serving.local.manager import Manager, Options
-from serving.local.model_config import ModelConfig, Policy
+from serving.local.manager import PER_MODEL, Manager, Options
+from serving.local.model_config import Batching, ModelConfig, Policy
 from serving.local.status import Code, ServingError
 from serving.local.versions import AVAILABLE, END, START, versions_in
+from serving.saved_model import IDENTIFIER
 
 ASKED = {"x": np.zeros(1)}
 
@@ -238,3 +239,56 @@ def test_it_looks_again_by_itself(folder):
         await made.close()
 
     run(test)
+
+
+def test_a_version_says_itself_how_it_is_batched(folder):
+    (folder / "2").mkdir()
+    (folder / "2" / PER_MODEL).write_text("max_batch_size { value: 3 }")
+
+    def batching(**options):
+        async def ask():
+            made = manager(folder, Policy(None, every=True), **options)
+            await made.start()
+            found = {}
+            for number in (1, 2):
+                with made.use("m", number) as used:
+                    await made.ask(used, "", ASKED)
+                    found[number] = used.batching, len(used.batchers)
+            await made.close()
+            return found
+
+        return asyncio.run(ask())
+
+    common = Batching(max_batch_size=7)
+    own = Batching(max_batch_size=3)
+    assert batching(batching=common, per_model=True) == {1: (None, 0), 2: (own, 1)}
+    assert batching(batching=common) == {1: (common, 1), 2: (common, 1)}
+    assert batching(per_model=True) == {1: (None, 0), 2: (None, 0)}
+
+
+def test_a_wrong_file_of_batches_ends_its_version(folder):
+    (folder / "1" / PER_MODEL).write_text("max_batch_size: 3")
+
+    async def load():
+        made = manager(folder, batching=Batching(), per_model=True, load_retries=0)
+        await made.start()
+        (found,) = made.states("m")
+        await made.close()
+        return found
+
+    found = asyncio.run(load())
+    assert (found.state, found.error.code) == (END, Code.INVALID_ARGUMENT)
+    assert found.error.message.startswith(f"{PER_MODEL}:1:")
+
+
+def test_a_version_that_names_its_run_is_counted(folder):
+    (folder / "1" / IDENTIFIER).parent.mkdir()
+    (folder / "1" / IDENTIFIER).write_text("0123")
+
+    async def load():
+        made = manager(folder)
+        await made.start()
+        await made.close()
+        return made.metrics.text()
+
+    assert 'mlmd_map{model_name="m",version="1"} 0' in asyncio.run(load())

@@ -54,5 +54,12 @@ def test_how_long_a_model_computed_and_warmed_up():
     assert f'{name}{{model_path="m",status="OK"}} 6' in text
 
 
+def test_which_run_made_a_version():
+    metrics = Metrics()
+    metrics.identified("m", 3)
+    name = ":tensorflow:serving:mlmd_map"
+    assert metrics.text() == f'# TYPE {name} gauge\n{name}{{model_name="m",version="3"}} 0\n'
+
+
 def test_edges():
     assert exponential(1, 2, 4) == (1, 2, 4, 8)

@@ -10,12 +10,17 @@ from typing import Any
 import grpc
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
     get_model_status_pb2,
+    inference_pb2,
     model_management_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
+    regression_pb2,
 )
 
 from serving.local.manager import Manager
@@ -24,6 +29,36 @@ from serving.local.model_config import models_of
 from serving.local.predictions import Wanted, counted, not_of_this_kind, predict
 from serving.local.status import ServingError, failure, invalid
 
+PREDICTION, MODEL = "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"
+# What each method takes and gives.
+_MESSAGES: dict[str, dict[str, tuple[Any, Any]]] = {
+    PREDICTION: {
+        "Predict": (predict_pb2.PredictRequest, predict_pb2.PredictResponse),
+        "GetModelMetadata": (
+            get_model_metadata_pb2.GetModelMetadataRequest,
+            get_model_metadata_pb2.GetModelMetadataResponse,
+        ),
+        "Classify": (
+            classification_pb2.ClassificationRequest,
+            classification_pb2.ClassificationResponse,
+        ),
+        "Regress": (regression_pb2.RegressionRequest, regression_pb2.RegressionResponse),
+        "MultiInference": (
+            inference_pb2.MultiInferenceRequest,
+            inference_pb2.MultiInferenceResponse,
+        ),
+    },
+    MODEL: {
+        "GetModelStatus": (
+            get_model_status_pb2.GetModelStatusRequest,
+            get_model_status_pb2.GetModelStatusResponse,
+        ),
+        "HandleReloadConfigRequest": (
+            model_management_pb2.ReloadConfigRequest,
+            model_management_pb2.ReloadConfigResponse,
+        ),
+    },
+}
 _MOST_VALUES = 1 << 26  # of a tensor
 
 
@@ -37,6 +72,39 @@ async def _told(context: Any) -> AsyncIterator[None]:
         failed = failure(error)
     code = next(one for one in grpc.StatusCode if one.value[0] == failed.code.number)
     await context.abort(code, failed.short)
+
+
+def services(manager: Manager) -> list[grpc.GenericRpcHandler]:
+    """Both services; bytes that are no message are refused as other nonsense is."""
+    servicers = {PREDICTION: PredictionService(manager), MODEL: ModelService(manager)}
+    return [
+        grpc.method_handlers_generic_handler(
+            service,
+            {
+                method: _handler(getattr(servicer, method), *kinds)
+                for method, kinds in _MESSAGES[service].items()
+            },
+        )
+        for service, servicer in servicers.items()
+    ]
+
+
+def _handler(answer: Any, request_kind: Any, response_kind: Any) -> grpc.RpcMethodHandler:
+    def read(content: bytes) -> Any:
+        try:
+            return request_kind.FromString(content)
+        except DecodeError:
+            return None
+
+    async def answered(request: Any, context: Any) -> Any:
+        if request is None:
+            async with _told(context):
+                raise invalid(f"The bytes are no {request_kind.__name__}")
+        return await answer(request, context)
+
+    return grpc.unary_unary_rpc_method_handler(
+        answered, request_deserializer=read, response_serializer=response_kind.SerializeToString
+    )
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):

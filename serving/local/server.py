@@ -15,13 +15,11 @@ import uvicorn
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from serving.local.manager import Manager
 from serving.local.rest import Rest
-from serving.local.rpc import ModelService, PredictionService
+from serving.local.rpc import MODEL, PREDICTION, services
 
-SERVICES = ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService")
 log = logging.getLogger("regard.serve")
 
 
@@ -91,7 +89,7 @@ class Server:
         await self._manager.start()
         if self._grpc is not None:
             await self._grpc.start()
-            for service in ("", *SERVICES):
+            for service in ("", PREDICTION, MODEL):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         if socket is not None:
             await self._start_rest(socket)
@@ -118,12 +116,7 @@ class Server:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-            PredictionService(self._manager), self._grpc
-        )
-        model_service_pb2_grpc.add_ModelServiceServicer_to_server(
-            ModelService(self._manager), self._grpc
-        )
+        self._grpc.add_generic_rpc_handlers(tuple(services(self._manager)))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         address = f"{_bracketed(listening.host)}:{port}"

@@ -138,3 +138,12 @@ def test_health(server):
     for service in ("", "tensorflow.serving.PredictionService"):
         found = stub.Check(health_pb2.HealthCheckRequest(service=service))
         assert found.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_bytes_that_are_no_message(server):
+    for service, method in (("Prediction", "Predict"), ("Model", "GetModelStatus")):
+        call = server.channel.unary_unary(f"/tensorflow.serving.{service}Service/{method}")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"\xff\xff")
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert caught.value.details() == f"The bytes are no {method}Request"

@@ -12,10 +12,10 @@ from typing import Any
 
 from models.metrics import numbers, overlap, points
 from models.metrics.base import Kind, Metric, Rows
-from models.metrics.exact import exact_match
+from models.metrics.exact import exact_match, exact_match_summed
 from models.metrics.overlap import tokenizers, unusable
-from models.metrics.pointing import pointing
-from models.metrics.rouge import rouge
+from models.metrics.pointing import pointing, pointing_summed
+from models.metrics.rouge import rouge, rouge_summed
 
 __all__ = [
     "METRICS",
@@ -30,53 +30,50 @@ __all__ = [
     "unusable",
 ]
 
+_NUMBER: dict[str, Any] = {"answers": "number", "scale": 1.0}
+_POINTS: dict[str, Any] = {"answers": "positions", "scale": 1.0}
+_LOW: dict[str, Any] = {"higher_is_better": False, "high": None}  # the lower, the better
+
+
+def _of_points(name: str, label: str, **more: Any) -> Kind:
+    more = {"high": 1.0, **_POINTS, **more}
+    return Kind(label, getattr(points, name), points.SUMMED[name], **more)
+
+
 METRICS: Mapping[str, Kind] = MappingProxyType(
     {
-        "bleu": Kind("BLEU", overlap.bleu),
-        "chrf": Kind("chrF", overlap.chrf),
-        "exact_match": Kind("exact match", exact_match, answers="any", high=1.0, scale=1.0),
-        "bleu_lc": Kind("BLEU (lc)", overlap.bleu_lc),
+        "bleu": Kind("BLEU", overlap.bleu, overlap.bleu_summed()),
+        "chrf": Kind("chrF", overlap.chrf, overlap.chrf_summed),
+        "exact_match": Kind(
+            "exact match", exact_match, exact_match_summed, answers="any", high=1.0, scale=1.0
+        ),
+        "bleu_lc": Kind("BLEU (lc)", overlap.bleu_lc, overlap.bleu_summed(lowercase=True)),
         **{
-            f"bleu_{order}": Kind(f"BLEU-{order}", overlap.bleu_up_to(order))
+            f"bleu_{order}": Kind(
+                f"BLEU-{order}", overlap.bleu_up_to(order), overlap.bleu_summed(order)
+            )
             for order in range(1, 5)
         },
-        "ter": Kind("TER", overlap.ter, higher_is_better=False, high=None),
-        "rouge_1": Kind("ROUGE-1", rouge("rouge1")),
-        "rouge_2": Kind("ROUGE-2", rouge("rouge2")),
-        "rouge_l": Kind("ROUGE-L", rouge("rougeL")),
+        "ter": Kind("TER", overlap.ter, overlap.ter_summed, **_LOW),
+        **{
+            f"rouge_{short}": Kind(label, rouge(kind), rouge_summed(kind))
+            for short, label, kind in (
+                ("1", "ROUGE-1", "rouge1"),
+                ("2", "ROUGE-2", "rouge2"),
+                ("l", "ROUGE-L", "rougeL"),
+            )
+        },
         "pearson": Kind(
-            "Pearson", numbers.pearson, answers="number", low=-1.0, high=1.0, scale=1.0
+            "Pearson", numbers.pearson, numbers.pearson_summed, low=-1.0, high=1.0, **_NUMBER
         ),
-        "spearman": Kind(
-            "Spearman", numbers.spearman, answers="number", low=-1.0, high=1.0, scale=1.0
-        ),
-        "mse": Kind(
-            "MSE", numbers.mse, answers="number", higher_is_better=False, high=None, scale=1.0
-        ),
-        "pointing": Kind("pointing", pointing, high=1.0, scale=1.0, looks=True),
-        "hull_accuracy": Kind(
-            "hull accuracy", points.hull_accuracy, answers="positions", high=1.0, scale=1.0
-        ),
-        "hull_area": Kind("hull area", points.hull_area, answers="positions", high=1.0, scale=1.0),
-        "tour_length": Kind(
-            "tour length",
-            points.tour_length,
-            answers="positions",
-            higher_is_better=False,
-            high=None,
-            scale=1.0,
-        ),
-        "tour_ratio": Kind(
-            "tour ratio",
-            points.tour_ratio,
-            answers="positions",
-            higher_is_better=False,
-            high=None,
-            scale=1.0,
-        ),
-        "valid_tours": Kind(
-            "valid tours", points.valid_tours, answers="positions", high=1.0, scale=1.0
-        ),
+        "spearman": Kind("Spearman", numbers.spearman, low=-1.0, high=1.0, **_NUMBER),
+        "mse": Kind("MSE", numbers.mse, numbers.mse_summed, **_NUMBER, **_LOW),
+        "pointing": Kind("pointing", pointing, pointing_summed, high=1.0, scale=1.0, looks=True),
+        "hull_accuracy": _of_points("hull_accuracy", "hull accuracy"),
+        "hull_area": _of_points("hull_area", "hull area"),
+        "tour_length": _of_points("tour_length", "tour length", **_LOW),
+        "tour_ratio": _of_points("tour_ratio", "tour ratio", **_LOW),
+        "valid_tours": _of_points("valid_tours", "valid tours"),
     }
 )
 

@@ -6,7 +6,10 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Answers = Literal["text", "number", "positions"]
 
@@ -84,12 +87,38 @@ Function = Callable[[Rows, Mapping[str, Any]], tuple[float, str]]
 
 
 @dataclasses.dataclass(frozen=True)
+class Statistics:
+    """What a metric needs of each row, so that it can be told of any sample of the rows.
+
+    Attributes:
+        rows: ``[rows, n]``, float64.
+        value: the metric of the sum of some rows, ``[n]``; not a number where it is undefined.
+    """
+
+    rows: np.ndarray
+    value: Callable[[np.ndarray], float]
+
+
+# Rows and options → the statistics; their sum over all rows gives the value of the function.
+Summed = Callable[[Rows, Mapping[str, Any]], Statistics]
+
+
+def mean_of(values: Sequence[float]) -> Statistics:
+    """The statistics of a metric that is a mean of one number a row."""
+    import numpy as np
+
+    pairs = np.stack([np.asarray(values, "float64"), np.ones(len(values))], axis=1)
+    return Statistics(pairs, lambda total: float(total[0] / total[1]))
+
+
+@dataclasses.dataclass(frozen=True)
 class Kind:
     """What a metric is, apart from any corpus.
 
     Attributes:
         label: how people write it.
         function: gives its value and signature.
+        statistics: what its value is made of, row by row; None where it is no function of a sum.
         answers: the kind of answers that it can judge.
         higher_is_better: whether a larger value means a better model.
         low: the least value it can have; None where there is none.
@@ -100,6 +129,7 @@ class Kind:
 
     label: str
     function: Function
+    statistics: Summed | None = None
     answers: Answers | Literal["any"] = "text"
     higher_is_better: bool = True
     low: float | None = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from models.metrics.base import Rows
+from models.metrics.base import Rows, Statistics, mean_of
 
 
 def exact_match(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
@@ -13,8 +13,19 @@ def exact_match(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
 
     Texts may differ in the space at their ends.
     """
-    lowercase = bool(options.get("lowercase", False))
-    is_text = rows.answers == "text"
+    signature = f"nrefs:{rows.reference_count()}"
+    if rows.answers == "text":
+        signature += f"|case:{'lc' if _lowercase(options) else 'mixed'}|norm:strip"
+    return sum(_same(rows, options)) / len(rows.hypotheses), signature
+
+
+def exact_match_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+    """One or zero a row."""
+    return mean_of(_same(rows, options))
+
+
+def _same(rows: Rows, options: Mapping[str, Any]) -> list[bool]:
+    lowercase, is_text = _lowercase(options), rows.answers == "text"
 
     def normal(answer: Any) -> Any:
         if is_text:
@@ -22,8 +33,8 @@ def exact_match(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
         return answer if rows.answers == "number" else [int(position) for position in answer]
 
     pairs = zip(rows.hypotheses, rows.references, strict=True)
-    same = sum(normal(got) in [normal(one) for one in wanted] for got, wanted in pairs)
-    signature = f"nrefs:{rows.reference_count()}"
-    if is_text:
-        signature += f"|case:{'lc' if lowercase else 'mixed'}|norm:strip"
-    return same / len(rows.hypotheses), signature
+    return [normal(got) in [normal(one) for one in wanted] for got, wanted in pairs]
+
+
+def _lowercase(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("lowercase", False))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from models.metrics.base import Rows
+from models.metrics.base import Rows, Statistics, mean_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # Numbers that are closer than this share of their size are one number: float32 has seven digits.
 _NOISE = 1e-6
@@ -28,8 +31,32 @@ def mse(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     hypotheses, references, signature = _numbers(rows)
     if reason := _not_finite(hypotheses, references):
         return math.nan, f"{signature}|undefined:{reason}"
-    pairs = zip(hypotheses, references, strict=True)
-    return statistics.fmean((got - wanted) ** 2 for got, wanted in pairs), signature
+    return statistics.fmean(_squares(hypotheses, references)), signature
+
+
+def mse_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+    """One squared difference a row."""
+    hypotheses, references, _ = _numbers(rows)
+    return mean_of(_squares(hypotheses, references))
+
+
+def pearson_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+    """The moments of both sides, which are centred first so that the sums lose nothing."""
+    import numpy as np
+
+    hypotheses, references, _ = _numbers(rows)
+    x, y = (np.asarray(side) - np.mean(side) for side in (hypotheses, references))
+
+    def value(total: np.ndarray) -> float:
+        count, sx, sy, sxx, syy, sxy = total
+        spread = (count * sxx - sx * sx) * (count * syy - sy * sy)
+        return float((count * sxy - sx * sy) / math.sqrt(spread)) if spread > 0 else math.nan
+
+    return Statistics(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1), value)
+
+
+def _squares(hypotheses: Sequence[float], references: Sequence[float]) -> list[float]:
+    return [(got - wanted) ** 2 for got, wanted in zip(hypotheses, references, strict=True)]
 
 
 def _correlation(name: str, rows: Rows) -> tuple[float, str]:

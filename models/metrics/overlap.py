@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from models.metrics.base import Function, Rows
+from models.metrics.base import Function, Rows, Statistics, Summed
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def tokenizers() -> list[str]:
@@ -34,6 +37,10 @@ def unusable(tokenizer: str) -> str:
 
 def bleu(rows: Rows, options: Mapping[str, Any], order: int = 4) -> tuple[float, str]:
     """BLEU (Papineni et al. 2002) over n-grams up to ``order``, 0 to 100."""
+    return _score(_bleu(options, order), rows)
+
+
+def _bleu(options: Mapping[str, Any], order: int = 4) -> Any:
     # sacreBLEU takes a moment to import, and the names alone are wanted more often.
     from sacrebleu.metrics import BLEU
 
@@ -42,13 +49,12 @@ def bleu(rows: Rows, options: Mapping[str, Any], order: int = 4) -> tuple[float,
         raise ValueError(f"unknown tokenizer {tokenize!r} (choices: {', '.join(tokenizers())})")
     try:
         # force: it only silences the guess that the text might be tokenized already.
-        metric = BLEU(
+        return BLEU(
             tokenize=tokenize, lowercase=_lowercase(options), max_ngram_order=order, force=True
         )
     except (RuntimeError, ImportError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"the tokenizer {tokenize!r} cannot be used: {reason}") from error
-    return _score(metric, rows)
 
 
 def bleu_lc(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
@@ -76,9 +82,13 @@ def bleu_up_to(order: int) -> Function:
 
 def chrf(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     """chrF2 (Popović 2015) over character 6-grams, 0 to 100; it needs no tokenizer."""
+    return _score(_chrf(options), rows)
+
+
+def _chrf(options: Mapping[str, Any]) -> Any:
     from sacrebleu.metrics import CHRF
 
-    return _score(CHRF(lowercase=_lowercase(options)), rows)
+    return CHRF(lowercase=_lowercase(options))
 
 
 def ter(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
@@ -86,20 +96,52 @@ def ter(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
 
     The nearest reference counts. Lower is better, and more than 100 is possible.
     """
+    return _score(_ter(options), rows)
+
+
+def _ter(options: Mapping[str, Any]) -> Any:
     from sacrebleu.metrics import TER
 
-    return _score(TER(case_sensitive=not _lowercase(options)), rows)
+    return TER(case_sensitive=not _lowercase(options))
+
+
+def summed(make: Callable[[Mapping[str, Any]], Any]) -> Summed:
+    """The statistics of one of sacreBLEU's metrics, made of options."""
+
+    def function(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+        import numpy as np
+
+        metric = make(options)
+        # What sacreBLEU's own tests of significance use; it has no other name for it.
+        found = metric._extract_corpus_statistics(list(rows.hypotheses), _streams(rows))
+
+        def value(total: np.ndarray) -> float:
+            return float(metric._compute_score_from_stats(list(total)).score)
+
+        return Statistics(np.asarray(found, "float64"), value)
+
+    return function
+
+
+def bleu_summed(order: int = 4, **fixed: Any) -> Summed:
+    """The statistics of BLEU up to an order, with some options fixed."""
+    return summed(lambda options: _bleu({**options, **fixed}, order))
+
+
+chrf_summed, ter_summed = summed(_chrf), summed(_ter)
 
 
 def _score(metric: Any, rows: Rows) -> tuple[float, str]:
-    most = max(map(len, rows.references))
-    # One stream for the first references, one for the second ones…: None where a row has fewer.
-    streams = [
-        [row[number] if number < len(row) else None for row in rows.references]
-        for number in range(most)
-    ]
-    score = metric.corpus_score(list(rows.hypotheses), streams)
+    score = metric.corpus_score(list(rows.hypotheses), _streams(rows))
     return float(score.score), str(metric.get_signature())
+
+
+def _streams(rows: Rows) -> list[list[str | None]]:
+    """One stream for the first references, one for the second ones…; None where a row has fewer."""
+    return [
+        [row[number] if number < len(row) else None for row in rows.references]
+        for number in range(max(map(len, rows.references)))
+    ]
 
 
 def _lowercase(options: Mapping[str, Any]) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from models.metrics.base import Rows
+from models.metrics.base import Rows, Statistics
+
+if TYPE_CHECKING:
+    pass
 
 # SentencePiece's sign for the space before a word.
 _MARK = "\u2581"
@@ -25,22 +29,39 @@ def pointing(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     Raises:
         ValueError: a column is missing.
     """
+    shares = _shares(rows)
+    asked = sum(len(row) for row in shares)
+    named = [share for row in shares for share in row if share is not None]
+    signature = f"phrases:{asked}|named:{len(named)}"
+    if not named:
+        return float("nan"), f"{signature}|undefined:no phrase of the boxes is in a caption"
+    return sum(named) / len(named), signature
+
+
+def pointing_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+    """Of each row the sum of its shares, and how many there are."""
+    import numpy as np
+
+    named = [[share for share in row if share is not None] for row in _shares(rows)]
+    pairs = np.array([[sum(row), len(row)] for row in named], "float64")
+    return Statistics(pairs, lambda total: float(total[0] / total[1]) if total[1] else math.nan)
+
+
+def _shares(rows: Rows) -> list[list[float | None]]:
+    """Of each row's phrases the share inside the box; None of one that the caption has not."""
     missing = [name for name in ("pieces", "alignment", "boxes") if name not in rows.columns]
     if missing:
         raise ValueError(f"pointing needs the column {missing[0]!r}, and there is none")
-    shares: list[float] = []
-    asked = 0
+    found = []
     columns = zip(*(rows.columns[name] for name in ("pieces", "alignment", "boxes")), strict=True)
     for pieces, alignment, boxes in columns:
+        row: list[float | None] = []
         for entry in json.loads(boxes) if boxes else []:
-            asked += 1
             place = _find(pieces, entry["phrase"])
-            if place is not None:
-                shares.append(_inside([alignment[i] for i in place], entry["box"]))
-    signature = f"phrases:{asked}|named:{len(shares)}"
-    if not shares:
-        return float("nan"), f"{signature}|undefined:no phrase of the boxes is in a caption"
-    return sum(shares) / len(shares), signature
+            inside = None if place is None else [alignment[i] for i in place]
+            row.append(None if inside is None else _inside(inside, entry["box"]))
+        found.append(row)
+    return found
 
 
 def _find(pieces: Sequence[str], phrase: str) -> range | None:

@@ -6,9 +6,10 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from models.metrics.base import Rows
+from models.metrics.base import Rows, Summed, mean_of
 
 # The column with the points of each row, which a table of predictions has from the data.
 POINTS = "points"
@@ -22,9 +23,7 @@ def hull_accuracy(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     Vinyals et al. 2015, "Pointer Networks", §4.2: where a polygon starts, and in which direction
     it is walked, makes no other polygon of it.
     """
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    same = sum(_cycle(got) in map(_cycle, wanted) for got, wanted in pairs)
-    return same / len(rows.hypotheses), f"nrefs:{rows.reference_count()}"
+    return sum(_same_cycle(rows)) / len(rows.hypotheses), f"nrefs:{rows.reference_count()}"
 
 
 def hull_area(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
@@ -34,6 +33,18 @@ def hull_area(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     not left out. The signature tells how many cross or touch themselves and how many have fewer
     than three corners.
     """
+    shares, crossed, short = _areas(rows)
+    signature = f"nrefs:{rows.reference_count()}|crossed:{crossed}|short:{short}"
+    return statistics.fmean(shares), signature
+
+
+def _same_cycle(rows: Rows) -> list[bool]:
+    pairs = zip(rows.hypotheses, rows.references, strict=True)
+    return [_cycle(got) in map(_cycle, wanted) for got, wanted in pairs]
+
+
+def _areas(rows: Rows) -> tuple[list[float], int, int]:
+    """Of each row the share of the area; how many cross themselves, and how many are short."""
     shares, crossed, short = [], 0, 0
     for points, got, wanted in _rows(rows):
         corners = set(got)
@@ -44,32 +55,50 @@ def hull_area(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
         crossed += not fewer and not simple
         true = _area([points[i] for i in wanted[0]])
         shares.append(_area([points[i] for i in got]) / true if simple and true else 0.0)
-    signature = f"nrefs:{rows.reference_count()}|crossed:{crossed}|short:{short}"
-    return statistics.fmean(shares), signature
+    return shares, crossed, short
 
 
 def tour_length(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     """The mean length of the answered tours, closed, in the points' own unit; lower is better."""
     if reason := _invalid(rows):
         return math.nan, reason
-    return statistics.fmean(_length(points, got) for points, got, _ in _rows(rows)), "closed"
+    return statistics.fmean(_lengths(rows)), "closed"
 
 
 def tour_ratio(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     """The length of each tour by that of its shortest reference, a mean; lower is better."""
     if reason := _invalid(rows):
         return math.nan, reason
+    return statistics.fmean(_ratios(rows)), f"nrefs:{rows.reference_count()}|closed"
+
+
+def valid_tours(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+    """The share of answers that name every point exactly once, 0 to 1."""
+    return sum(_valid(rows)) / len(rows.hypotheses), "visits:all"
+
+
+SUMMED: Mapping[str, Summed] = MappingProxyType(
+    {
+        "hull_accuracy": lambda rows, options: mean_of(_same_cycle(rows)),
+        "hull_area": lambda rows, options: mean_of(_areas(rows)[0]),
+        "tour_length": lambda rows, options: mean_of(_lengths(rows)),
+        "tour_ratio": lambda rows, options: mean_of(_ratios(rows)),
+        "valid_tours": lambda rows, options: mean_of(_valid(rows)),
+    }
+)
+
+
+def _lengths(rows: Rows) -> list[float]:
+    return [_length(points, got) for points, got, _ in _rows(rows)]
+
+
+def _ratios(rows: Rows) -> list[float]:
     ratios = []
     for points, got, wanted in _rows(rows):
         ours, theirs = _length(points, got), min(_length(points, one) for one in wanted)
         # Where all points lie in one place, every tour is as short as the shortest.
         ratios.append(ours / theirs if theirs else 1.0)
-    return statistics.fmean(ratios), f"nrefs:{rows.reference_count()}|closed"
-
-
-def valid_tours(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
-    """The share of answers that name every point exactly once, 0 to 1."""
-    return _valid(rows) / len(rows.hypotheses), "visits:all"
+    return ratios
 
 
 def _rows(rows: Rows) -> Iterator[tuple[list[Point], list[int], Sequence[Sequence[int]]]]:
@@ -139,13 +168,13 @@ def _turn(a: Point, b: Point, c: Point) -> int:
     return (area > 0) - (area < 0)
 
 
-def _valid(rows: Rows) -> int:
-    return sum(sorted(got) == list(range(len(points))) for points, got, _ in _rows(rows))
+def _valid(rows: Rows) -> list[bool]:
+    return [sorted(got) == list(range(len(points))) for points, got, _ in _rows(rows)]
 
 
 def _invalid(rows: Rows) -> str:
     """Why lengths say nothing: a tour that leaves cities out is shorter; or the empty string."""
-    invalid = len(rows.hypotheses) - _valid(rows)
+    invalid = len(rows.hypotheses) - sum(_valid(rows))
     if not invalid:
         return ""
     return f"closed|undefined:{invalid} of {len(rows.hypotheses)} tours are not valid"

@@ -7,7 +7,7 @@ import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
-from models.metrics.base import Function, Rows
+from models.metrics.base import Function, Rows, Summed, mean_of
 
 # Letters, marks and digits make words. Scripts that write no spaces count a sign as a word.
 _ALONE = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -21,16 +21,24 @@ def rouge(kind: str) -> Function:
     """
 
     def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
-        from rouge_score.rouge_scorer import RougeScorer
-
-        scorer = RougeScorer([kind], tokenizer=_Words())
-        pairs = zip(rows.references, rows.hypotheses, strict=True)
-        total = sum(scorer.score_multi(list(wanted), got)[kind].fmeasure for wanted, got in pairs)
         version = importlib.metadata.version("rouge-score")
         signature = f"nrefs:{rows.reference_count()}|case:lc|tok:words|stem:no|version:{version}"
-        return 100.0 * float(total) / len(rows.hypotheses), signature
+        return sum(_scores(kind, rows)) / len(rows.hypotheses), signature
 
     return function
+
+
+def rouge_summed(kind: str) -> Summed:
+    """One F1 a row."""
+    return lambda rows, options: mean_of(_scores(kind, rows))
+
+
+def _scores(kind: str, rows: Rows) -> list[float]:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer([kind], tokenizer=_Words())
+    pairs = zip(rows.references, rows.hypotheses, strict=True)
+    return [100.0 * scorer.score_multi(list(wanted), got)[kind].fmeasure for wanted, got in pairs]
 
 
 class _Words:

@@ -1,0 +1,121 @@
+"""Statistics that sum up to the metric, and samples that are sacreBLEU's."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
+
+from models.metrics import METRICS, Rows, sampling
+
+WORDS = ["a", "man", "rides", "red", "bike", "zwei", "Hunde", "laufen", "the", "end", "of", "it"]
+DRAW = np.random.default_rng(4)
+
+
+def sentence(length):
+    return " ".join(DRAW.choice(WORDS, length))
+
+
+def noisy(text, share):
+    return " ".join(word if DRAW.random() > share else "x" for word in text.split())
+
+
+REFERENCES = [sentence(DRAW.integers(4, 12)) for _ in range(60)]
+TEXTS = Rows([noisy(text, 0.2) for text in REFERENCES], [[text] for text in REFERENCES])
+WORSE = Rows([noisy(text, 0.4) for text in REFERENCES], [[text] for text in REFERENCES])
+NUMBERS = [float(x) for x in DRAW.normal(size=40)]
+RATED = Rows([x + float(DRAW.normal()) for x in NUMBERS], [[x] for x in NUMBERS])
+POINTS = [[[0.0, 0.0], [1.0, 0.1], [1.1, 1.0], [0.0, 0.9], [0.5, 0.5]]] * 8
+TOURS = Rows([[0, 1, 2, 4, 3], [0, 2, 1, 3, 4]] * 4, [[[0, 1, 2, 4, 3]]] * 8, {"points": POINTS})
+HULLS = Rows([[0, 1, 2, 3], [0, 2, 1, 3]] * 4, [[[0, 1, 2, 3]]] * 8, {"points": POINTS})
+CAPTIONS = Rows(
+    ["a red circle", "a blue square"] * 3,
+    [["a red circle"]] * 6,
+    {
+        "pieces": [["▁red", "▁circle", "</s>"]] * 6,
+        "alignment": [DRAW.random((3, 4, 4)).tolist() for _ in range(6)],
+        "boxes": [
+            json.dumps([{"phrase": phrase, "box": [0.1, 0.2, 0.6, 0.7]}])
+            for phrase in ("red circle", "blue", "circle") * 2
+        ],
+    },
+)
+
+
+def rows_for(name):
+    if name == "pointing":
+        return CAPTIONS
+    if METRICS[name].answers == "positions":
+        return HULLS if name.startswith("hull") else TOURS
+    return RATED if METRICS[name].answers == "number" else TEXTS
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("name", METRICS)
+def test_the_sum_of_the_statistics_gives_the_metric(name, lowercase):
+    kind, rows, options = METRICS[name], rows_for(name), {"lowercase": lowercase}
+    if kind.statistics is None:
+        assert name == "spearman"
+        return
+    value, _ = kind.function(rows, options)
+    found = kind.statistics(rows, options)
+    assert len(found.rows) == len(rows.hypotheses)
+    assert found.value(found.rows.sum(axis=0)) == pytest.approx(value)
+    # And of any sample: rows may be drawn twice.
+    chosen = [0, 3, 3, 5, 4, 1]
+    expected, _ = kind.function(rows.take(chosen), options)
+    assert found.value(found.rows[chosen].sum(axis=0)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_value_lies_in_its_interval(name):
+    kind, rows = METRICS[name], rows_for(name)
+    value, _ = kind.function(rows, {})
+    found = sampling.interval(kind, rows, {}, samples=200)
+    assert found.low <= value <= found.high
+    assert found.low < found.high or value in (kind.low, kind.high)
+    assert found == sampling.interval(kind, rows, {}, samples=200)
+
+
+@pytest.mark.parametrize(("name", "metric"), [("bleu", BLEU()), ("chrf", CHRF())])
+def test_intervals_are_sacrebleus(name, metric):
+    score = metric.corpus_score(TEXTS.hypotheses, [REFERENCES], n_bootstrap=500)
+    found = sampling.interval(METRICS[name], TEXTS, {}, samples=500)
+    assert (found.high - found.low) / 2 == pytest.approx(score._ci, abs=1e-3)
+
+
+@pytest.mark.parametrize(("test", "short"), [("bootstrap", "bs"), ("randomization", "ar")])
+@pytest.mark.parametrize("other", [WORSE, TEXTS.take([*range(1, 60), 0])], ids=["worse", "wrong"])
+def test_p_values_are_sacrebleus(test, short, other):
+    systems = [("one", TEXTS.hypotheses), ("other", other.hypotheses)]
+    metrics = {"BLEU": BLEU(), "chrF2": CHRF()}
+    _, scores = PairedTest(systems, metrics, [REFERENCES], short, n_samples=300)()
+    other = Rows(other.hypotheses, TEXTS.references)
+    for name, label in (("bleu", "BLEU"), ("chrf", "chrF2")):
+        found = sampling.p_value(METRICS[name], TEXTS, other, {}, test, 300)
+        assert found == pytest.approx(scores[label][1].p_value, abs=0.02)
+
+
+def test_the_same_answers_are_no_difference():
+    for test in sampling.TESTS:
+        assert sampling.p_value(METRICS["bleu"], TEXTS, TEXTS, {}, test, 100) == 1.0
+
+
+def test_a_metric_without_sums_is_tested_by_its_rows():
+    shuffled = Rows(RATED.hypotheses[::-1], RATED.references)
+    for test in sampling.TESTS:
+        assert sampling.p_value(METRICS["spearman"], RATED, shuffled, {}, test, 200) < 0.05
+        assert sampling.p_value(METRICS["pearson"], RATED, shuffled, {}, test, 200) < 0.05
+
+
+def test_of_what_is_undefined_nothing_is_said():
+    flat = Rows([1.0] * 40, RATED.references)
+    assert sampling.p_value(METRICS["pearson"], RATED, flat, {}) is None
+    assert sampling.interval(METRICS["pearson"], flat, {}, 50) is None
+    crossing = Rows([[0, 0, 0, 0, 0]] * 8, TOURS.references, TOURS.columns)
+    assert math.isnan(METRICS["tour_length"].function(crossing, {})[0])
+    assert sampling.p_value(METRICS["tour_length"], TOURS, crossing, {}) is None

@@ -203,6 +203,8 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         digits = 2 if score.get("scale", 100.0) >= 10 else 4
         label = score.get("label", score["name"])
         value = "undefined" if score["value"] is None else f"{score['value']:.{digits}f}"
+        if sure := score.get("interval"):
+            value += f" [{sure['low']:.{digits}f}, {sure['high']:.{digits}f}]"
         if beside := score.get("baseline"):
             value += f" ({beside['label']}: {beside['value']:.{digits}f})"
         text = f"{label} {value}  {score.get('signature', '')}".rstrip()

@@ -71,9 +71,23 @@ def floors(candidate: Mapping[str, Metric], limits: Mapping[str, float]) -> list
 
 
 def not_worse(
-    candidate: Metric, production: Metric, tolerance: float, version: str
+    candidate: Metric,
+    production: Metric,
+    tolerance: float,
+    version: str,
+    p_value: float | None = None,
+    significance: float = 0.05,
 ) -> list[Verdict]:
-    """The candidate is not worse than the model in production by more than ``tolerance``."""
+    """The candidate is not worse than the model in production.
+
+    Args:
+        candidate: its metric.
+        production: that of the model in production.
+        tolerance: by how much it may be worse all the same.
+        version: of the model in production.
+        p_value: how probable so large a difference is by chance; None: no chance is granted.
+        significance: the least of that by which a loss is taken for chance.
+    """
     if not production.defined:
         reason = f"{candidate.label} of {_version(version)} is undefined, so there is no comparison"
         return [Verdict("production", True, reason)]
@@ -84,9 +98,13 @@ def not_worse(
     ours, theirs = tell_apart(candidate.value, production.value, digits)
     subject = f"{candidate.label} {ours} is"
     other = f"{_version(version)} ({theirs})"
-    if not passed:
+    chance = p_value is not None and p_value >= significance and candidate.defined
+    told = "" if p_value is None else f", p = {p_value:.3f}"
+    if not passed and chance:
+        passed, reason = True, f"{subject} not significantly worse than {other}{told}"
+    elif not passed:
         allowed = f" by more than the tolerance of {tolerance:g}" if tolerance else ""
-        reason = f"{subject} worse than {other}{allowed}"
+        reason = f"{subject} worse than {other}{allowed}{told}"
     elif sign * (candidate.value - production.value) >= 0:
         reason = f"{subject} not worse than {other}"
     else:

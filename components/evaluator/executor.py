@@ -59,7 +59,11 @@ class EvaluatorExecutor(BaseExecutor):
             models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
 
         scores = {model: scoring.score(names, rows, config) for model, rows in models.items()}
-        _write_json(evaluation / METRICS, _metrics(summary, scores, config))
+        sure = {model: scoring.intervals(names, rows, config) for model, rows in models.items()}
+        against = None
+        if config.get("production") and "production" in models:
+            against = scoring.comparison(candidate, models["production"], config)
+        _write_json(evaluation / METRICS, _metrics(summary, scores, sure, against, config))
         if contract["size"]:
             lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
             buckets = scoring.by_length(names, lengths, models, config)
@@ -68,35 +72,50 @@ class EvaluatorExecutor(BaseExecutor):
         for name, lines in text_files(candidate).items():
             atomic_write(evaluation / name, "".join(f"{line}\n" for line in lines))
 
-        decision = _decide(summary, scores, config)
+        decision = _decide(summary, scores, against, config)
         _write_json(Path(blessing.uri) / BLESSING, decision.to_dict())
         _mark(blessing, decision.blessed)
         events.emit("note", node=NODE, text=decision.sentence)
 
 
 def _decide(
-    summary: dict[str, Any], scores: dict[str, dict[str, Metric]], config: dict[str, Any]
+    summary: dict[str, Any],
+    scores: dict[str, dict[str, Metric]],
+    against: dict[str, Any] | None,
+    config: dict[str, Any],
 ) -> rules.Blessing:
     candidate = scores["candidate"]
     version = summary.get("production_version") or ""
     verdicts = rules.undefined(candidate)
     verdicts += rules.floors(candidate, config.get("floors", {}))
     comparison = config.get("production")
-    if comparison and "production" in scores:
+    if comparison and against:
         name = comparison["metric"]
-        tolerance = comparison.get("tolerance", 0.0)
-        production = scores["production"][name]
-        verdicts += rules.not_worse(candidate[name], production, tolerance, version)
+        verdicts += rules.not_worse(
+            candidate[name],
+            scores["production"][name],
+            comparison.get("tolerance", 0.0),
+            version,
+            against["p_value"],
+            comparison.get("significance", 0.05),
+        )
     elif comparison and summary.get("production_error"):
         verdicts += rules.no_comparison(version, summary["production_error"])
     return rules.bless(verdicts)
 
 
 def _metrics(
-    summary: dict[str, Any], scores: dict[str, dict[str, Metric]], config: dict[str, Any]
+    summary: dict[str, Any],
+    scores: dict[str, dict[str, Metric]],
+    sure: dict[str, dict[str, Any]],
+    against: dict[str, Any] | None,
+    config: dict[str, Any],
 ) -> dict[str, Any]:
     def plain(model: str) -> dict[str, Any]:
-        return {name: metric.to_dict() for name, metric in scores[model].items()}
+        return {
+            name: {**metric.to_dict(), "interval": sure[model][name]}
+            for name, metric in scores[model].items()
+        }
 
     production = None
     if "production" in scores:
@@ -104,6 +123,7 @@ def _metrics(
             "version": summary.get("production_version"),
             "path": summary["production"],
             "metrics": plain("production"),
+            "comparison": against,
         }
     beside = None
     if "baseline" in scores:

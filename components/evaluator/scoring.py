@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.errors import UserError
 from models import metrics
-from models.metrics import Metric, Rows
+from models.metrics import Metric, Rows, sampling
 
 
 def wanted_metrics(config: Mapping[str, Any]) -> list[str]:
@@ -29,17 +30,56 @@ def score(names: Sequence[str], rows: Rows, config: Mapping[str, Any]) -> dict[s
         UserError: for a metric that there is not, or that cannot judge such answers, for a
             tokenizer that there is not, or no rows.
     """
-    options = {name: config[name] for name in ("tokenize", "lowercase") if name in config}
     try:
         for name in names:
             metrics.find(name, rows.answers if rows.hypotheses else None)
     except ValueError as error:
         raise UserError(str(error), where="evaluation.metrics") from error
     try:
-        found = metrics.compute(names, rows, options)
+        found = metrics.compute(names, rows, _options(config))
     except ValueError as error:
         raise UserError(str(error), where="evaluation") from error
     return {metric.name: metric for metric in found}
+
+
+def intervals(
+    names: Sequence[str], rows: Rows, config: Mapping[str, Any]
+) -> dict[str, dict[str, float | int] | None]:
+    """For each metric the interval with 95% of the samples; None where it has none.
+
+    Args:
+        names: the metrics.
+        rows: what the model answered and what it should have.
+        config: the ``evaluation`` section; without ``samples`` there is no interval.
+    """
+    count = config.get("samples", 0)
+    if not count:
+        return dict.fromkeys(names)
+    found = {
+        name: sampling.interval(metrics.METRICS[name], rows, _options(config), count)
+        for name in names
+    }
+    return {name: None if one is None else dataclasses.asdict(one) for name, one in found.items()}
+
+
+def comparison(candidate: Rows, production: Rows, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The test of the candidate against the model in production, with all that decides about it.
+
+    Args:
+        candidate: its answers.
+        production: those of the model in production, to the same rows.
+        config: the ``evaluation`` section with its ``production``.
+
+    Returns:
+        The ``metric``, ``p_value``, ``test`` and ``samples``; no p-value where there is no test.
+    """
+    wanted = config["production"]
+    name, test, count = wanted["metric"], wanted.get("test"), config.get("samples", 0)
+    p_value = None
+    if test and count:
+        kind = metrics.METRICS[name]
+        p_value = sampling.p_value(kind, candidate, production, _options(config), test, count)
+    return {"metric": name, "p_value": p_value, "test": test, "samples": count}
 
 
 def by_length(
@@ -73,3 +113,7 @@ def by_length(
             buckets.append(bucket)
         lower = upper + 1 if upper is not None else lower
     return buckets
+
+
+def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: config[name] for name in ("tokenize", "lowercase") if name in config}

@@ -19,6 +19,16 @@ class Production(Section):
     tolerance: Annotated[float, Field(ge=0.0)] = Field(
         default=0.0, description="By how much the candidate may be worse, in the metric's own unit."
     )
+    test: Literal["bootstrap", "randomization"] | None = Field(
+        default="bootstrap",
+        description="How a loss is told from chance: bootstrap draws rows with replacement (Koehn "
+        "2004), randomization lets the two models change places (Riezler and Maxwell 2005); null: "
+        "every loss counts.",
+    )
+    significance: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.05,
+        description="A loss that chance would give at least so often is taken for chance.",
+    )
 
 
 class Evaluation(Section):
@@ -53,6 +63,11 @@ class Evaluation(Section):
         default=Production(),
         description="A model must be as good as the one in production, where there is one; "
         "null: no comparison. Its metric is the first of metrics where it is not given.",
+    )
+    samples: Annotated[int, Field(ge=0)] = Field(
+        default=1000,
+        description="Samples of the test split, for the intervals with 95% of them that stand "
+        "beside the metrics, and for the test against the model in production. 0: neither.",
     )
     batch_size: Positive = Field(default=64, description="Rows that are answered at once.")
 

@@ -68,6 +68,27 @@ def test_production(ours, theirs, tolerance, passed, words):
     assert words in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("p_value", "passed", "reason"),
+    [
+        (0.21, True, "BLEU 31.0 is not significantly worse than version 3 (32.8), p = 0.210"),
+        (0.05, True, "BLEU 31.0 is not significantly worse than version 3 (32.8), p = 0.050"),
+        (0.001, False, "BLEU 31.0 is worse than version 3 (32.8), p = 0.001"),
+        (None, False, "BLEU 31.0 is worse than version 3 (32.8)"),
+    ],
+)
+def test_a_loss_may_be_chance(p_value, passed, reason):
+    (verdict,) = blessing.not_worse(bleu(31.0), bleu(32.8), 0.0, "3", p_value, 0.05)
+    assert (verdict.passed, verdict.reason) == (passed, reason)
+
+
+def test_a_gain_needs_no_chance_and_what_is_undefined_has_none():
+    (verdict,) = blessing.not_worse(bleu(33.0), bleu(32.8), 0.0, "3", 0.4)
+    assert verdict.reason == "BLEU 33.0 is not worse than version 3 (32.8)"
+    (verdict,) = blessing.not_worse(bleu(float("nan")), bleu(32.8), 0.0, "3", 0.4)
+    assert not verdict.passed
+
+
 def test_lower_can_be_better():
     (verdict,) = blessing.floors({"ter": ter(55.0)}, {"ter": 50.0})
     assert not verdict.passed

@@ -115,6 +115,43 @@ def test_a_good_model_is_blessed(folder, tmp_path, monkeypatch):
     assert notes[0]["text"] == decision["sentence"]
 
 
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_how_sure_it_is(folder, tmp_path, test):
+    texts = [f"this is sentence number {n} of all" for n in range(40)]
+    worse = [text if n % 4 else "what is this" for n, text in enumerate(texts)]
+    hardly = [text if n else "what is this" for n, text in enumerate(texts)]
+    production = {"metric": "chrf", "test": test, "significance": 0.05}
+    config = {**CONFIG, "floors": {}, "samples": 200, "production": production}
+    for hypotheses, blessed in ((worse, False), (hardly, True)):
+        table(folder, predictions.CANDIDATE, hypotheses, texts)
+        table(folder, predictions.PRODUCTION, texts, texts)
+        summary(folder, 40, production="/registry/x/3", production_version="3")
+        evaluation, blessing = run(tmp_path, config)
+        metrics = read(evaluation / "metrics.json")
+        for name in CONFIG["metrics"]:
+            found = metrics["metrics"][name]
+            assert found["interval"]["low"] <= found["value"] <= found["interval"]["high"]
+            assert found["interval"]["samples"] == 200
+        against = metrics["production"]["comparison"]
+        assert (against["metric"], against["test"], against["samples"]) == ("chrf", test, 200)
+        decision = read(Path(blessing.uri) / "blessing.json")
+        assert decision["blessed"] is blessed
+        assert (against["p_value"] >= 0.05) is blessed
+        assert f"p = {against['p_value']:.3f}" in decision["sentence"]
+
+
+def test_without_samples_there_is_neither_interval_nor_test(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, BAD)
+    table(folder, predictions.PRODUCTION, GOOD)
+    summary(folder, 4, production="/registry/x/3", production_version="3")
+    production = {"metric": "chrf", "test": "bootstrap"}
+    evaluation, blessing = run(tmp_path, {**CONFIG, "samples": 0, "production": production})
+    metrics = read(evaluation / "metrics.json")
+    assert metrics["metrics"]["bleu"]["interval"] is None
+    assert metrics["production"]["comparison"]["p_value"] is None
+    assert not model_utils.is_model_blessed(blessing)
+
+
 def test_a_bad_model_is_not_blessed_and_is_no_error(folder, tmp_path):
     table(folder, predictions.CANDIDATE, BAD)
     table(folder, predictions.PRODUCTION, GOOD)

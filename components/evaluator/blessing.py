@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from models.metrics import Metric
 
@@ -110,6 +111,27 @@ def not_worse(
     else:
         reason = f"{subject} within the tolerance of {tolerance:g} of {other}"
     return [Verdict("production", passed, reason)]
+
+
+def degeneration(found: Mapping[str, Mapping[str, Any]]) -> list[Verdict]:
+    """No more degenerate answers than a check allows, where its action is to fail."""
+    return [
+        Verdict("checks", not over(entry), tell_share(entry))
+        for entry in found.values()
+        if entry["action"] == "fail"
+    ]
+
+
+def over(entry: Mapping[str, Any]) -> bool:
+    """Whether a check has found more than its limit."""
+    return bool(entry["share"] > entry["limit"])
+
+
+def tell_share(entry: Mapping[str, Any]) -> str:
+    """What a check has found, in words."""
+    share, limit = (f"{100 * entry[name]:.2g}%" for name in ("share", "limit"))
+    relation = "over" if over(entry) else "within"
+    return f"{share} of the answers are {entry['label']}, {relation} the limit of {limit}"
 
 
 def no_comparison(version: str, error: str) -> list[Verdict]:

@@ -14,21 +14,26 @@ from tfx.types.artifact import Artifact
 from components import events, predictions
 from components.errors import UserError
 from components.evaluator import blessing as rules
-from components.evaluator import scoring
+from components.evaluator import degeneration, scoring
 from components.evaluator.answers import answered, baseline, text_files
 from components.files import atomic_write
 from models import metrics
-from models.metrics import Metric
+from models.metrics import Metric, Rows
 from models.metrics.baselines import BASELINES
 
 NODE = "Evaluator"
 METRICS = "metrics.json"
 BY_LENGTH = "by_length.json"
+CHECKS = "checks.json"
 BLESSING = "blessing.json"
 
 
 class EvaluatorExecutor(BaseExecutor):
-    """Writes the evaluation, and the blessing in TFX's own form with its reasons."""
+    """Writes the evaluation, and the blessing in TFX's own form with its reasons.
+
+    The evaluation is ``metrics.json`` with intervals and the comparison, ``by_length.json``, of
+    texts ``checks.json``, and the answers and references as plain text.
+    """
 
     def Do(
         self,
@@ -72,7 +77,14 @@ class EvaluatorExecutor(BaseExecutor):
         for name, lines in text_files(candidate).items():
             atomic_write(evaluation / name, "".join(f"{line}\n" for line in lines))
 
-        decision = _decide(summary, scores, against, config)
+        faults = {}
+        if contract["answer_kind"] == "text" and config.get("checks"):
+            faults = degeneration.examine(
+                candidate, _sources(candidate, contract), config["checks"]
+            )
+            _write_json(evaluation / CHECKS, faults)
+            _warn(faults)
+        decision = _decide(summary, scores, against, faults, config)
         _write_json(Path(blessing.uri) / BLESSING, decision.to_dict())
         _mark(blessing, decision.blessed)
         events.emit("note", node=NODE, text=decision.sentence)
@@ -82,12 +94,14 @@ def _decide(
     summary: dict[str, Any],
     scores: dict[str, dict[str, Metric]],
     against: dict[str, Any] | None,
+    faults: dict[str, Any],
     config: dict[str, Any],
 ) -> rules.Blessing:
     candidate = scores["candidate"]
     version = summary.get("production_version") or ""
     verdicts = rules.undefined(candidate)
     verdicts += rules.floors(candidate, config.get("floors", {}))
+    verdicts += rules.degeneration(faults)
     comparison = config.get("production")
     if comparison and against:
         name = comparison["metric"]
@@ -135,6 +149,18 @@ def _metrics(
         "production": production,
         "baseline": beside,
     }
+
+
+def _sources(rows: Rows, contract: dict[str, Any]) -> list[str] | None:
+    """The texts that the model was asked; None where it was asked none."""
+    names = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    return list(rows.columns[names[0]]) if names else None
+
+
+def _warn(faults: dict[str, Any]) -> None:
+    for entry in faults.values():
+        if entry["action"] == "warn" and rules.over(entry):
+            events.emit("warning", node=NODE, text=rules.tell_share(entry))
 
 
 def _mark(blessing: Artifact, blessed: bool) -> None:

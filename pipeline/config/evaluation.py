@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from models.metrics import METRICS
-from models.settings.base import Listed, Positive, Section
+from models.settings.base import Listed, Positive, Section, Share
+from pipeline.config.data import Check
 
 _METRICS = ", ".join(METRICS)
 
@@ -28,6 +29,31 @@ class Production(Section):
     significance: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05,
         description="A loss that chance would give at least so often is taken for chance.",
+    )
+
+
+class RatioCheck(Check):
+    """Answers that are much longer or shorter than every reference."""
+
+    ratio: Annotated[float, Field(gt=1.0)] = Field(
+        default=2.5, description="Characters of the longer one for one of the shorter one."
+    )
+    limit: Share = Field(default=0.05, description="Share of such answers that is still fine.")
+
+
+class AnswerChecks(Section):
+    """What is looked for in answers that are texts; `fail`: such a model is not pushed."""
+
+    empty: Check = Field(default=Check(limit=0.01), description="Nothing is written.")
+    copies: Check = Field(default=Check(limit=0.05), description="The source once more.")
+    loops: Check = Field(
+        default=Check(limit=0.01), description="A phrase three times in a row, or more often."
+    )
+    length_ratio: RatioCheck = Field(
+        default=RatioCheck(), description="Much longer or shorter than every reference."
+    )
+    script: Check = Field(
+        default=Check(limit=0.01), description="Letters that no reference has, nor the source."
     )
 
 
@@ -63,6 +89,9 @@ class Evaluation(Section):
         default=Production(),
         description="A model must be as good as the one in production, where there is one; "
         "null: no comparison. Its metric is the first of metrics where it is not given.",
+    )
+    checks: AnswerChecks = Field(
+        default=AnswerChecks(), description="Answers that are wrong in ways that metrics hide."
     )
     samples: Annotated[int, Field(ge=0)] = Field(
         default=1000,

@@ -140,6 +140,33 @@ def test_how_sure_it_is(folder, tmp_path, test):
         assert f"p = {against['p_value']:.3f}" in decision["sentence"]
 
 
+def test_degenerate_answers_are_counted_shown_and_may_be_refused(folder, tmp_path, monkeypatch):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    table(folder, predictions.CANDIDATE, BAD)
+    summary(folder, 4)
+    checks = {
+        "empty": {"limit": 0.1, "action": "fail"},
+        "copies": {"limit": 0.0, "action": "fail"},
+        "length_ratio": {"limit": 0.1, "action": "warn", "ratio": 2.0},
+    }
+    config = {**CONFIG, "floors": {}, "production": None, "checks": checks}
+    evaluation, blessing = run(tmp_path, config)
+    found = read(evaluation / "checks.json")
+    assert {name: entry["rows"] for name, entry in found.items()} == {
+        "empty": 1,
+        "copies": 0,
+        "length_ratio": 1,
+    }
+    assert found["empty"]["examples"][0]["row"] == 3
+    decision = read(Path(blessing.uri) / "blessing.json")
+    assert decision["sentence"] == (
+        "Not blessed: 25% of the answers are empty, over the limit of 10%."
+    )
+    warned = [event["text"] for event, _ in events.read(log) if event["kind"] == "warning"]
+    assert warned == ["25% of the answers are of a strange length, over the limit of 10%"]
+
+
 def test_without_samples_there_is_neither_interval_nor_test(folder, tmp_path):
     table(folder, predictions.CANDIDATE, BAD)
     table(folder, predictions.PRODUCTION, GOOD)

@@ -12,7 +12,12 @@ from components.artifacts import Predictions
 from components.evaluator.executor import EvaluatorExecutor
 from components.files import source_digest
 
-SOURCES = ("components/evaluator", "components/predictions.py", "models/metrics")
+SOURCES = (
+    "components/evaluator",
+    "components/predictions.py",
+    "components/scripts.py",
+    "models/metrics",
+)
 
 
 class EvaluatorSpec(ComponentSpec):

@@ -25,14 +25,15 @@ NODE = "Evaluator"
 METRICS = "metrics.json"
 BY_LENGTH = "by_length.json"
 CHECKS = "checks.json"
+SLICES = "slices.json"
 BLESSING = "blessing.json"
 
 
 class EvaluatorExecutor(BaseExecutor):
     """Writes the evaluation, and the blessing in TFX's own form with its reasons.
 
-    The evaluation is ``metrics.json`` with intervals and the comparison, ``by_length.json``, of
-    texts ``checks.json``, and the answers and references as plain text.
+    The evaluation is ``metrics.json`` with intervals and the comparison, ``by_length.json``,
+    ``slices.json``, of texts ``checks.json``, and the answers and references as plain text.
     """
 
     def Do(
@@ -74,6 +75,8 @@ class EvaluatorExecutor(BaseExecutor):
             buckets = scoring.by_length(names, lengths, models, config)
             content = {"unit": contract["size"]["unit"], "buckets": buckets}
             _write_json(evaluation / BY_LENGTH, content)
+        if parts := scoring.by_slice(names, models, config):
+            _write_json(evaluation / SLICES, {"slices": parts})
         for name, lines in text_files(candidate).items():
             atomic_write(evaluation / name, "".join(f"{line}\n" for line in lines))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.errors import UserError
 from models import metrics
 from models.metrics import Metric, Rows, sampling
+
+_MOST_VALUES = 30
 
 
 def wanted_metrics(config: Mapping[str, Any]) -> list[str]:
@@ -82,6 +86,61 @@ def comparison(candidate: Rows, production: Rows, config: Mapping[str, Any]) -> 
     return {"metric": name, "p_value": p_value, "test": test, "samples": count}
 
 
+def by_slice(
+    names: Sequence[str], models: Mapping[str, Rows], config: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The metrics of each model in each of ``slices``; what is empty is left out.
+
+    Args:
+        names: the metrics.
+        models: the answers of each model, to the same rows; ``candidate`` is one of them.
+        config: the ``evaluation`` section.
+
+    Returns:
+        Of each part its ``slice`` (the feature, or ``pattern``), its ``name`` (the feature's value;
+        None for what is left), the ``rows``, and each model's metrics.
+    """
+    wanted, candidate = config.get("slices", {}), models["candidate"]
+    parts: list[tuple[str, str | None, list[int]]] = []
+    for feature in wanted.get("by", ()):
+        values = _texts(candidate, feature)
+        frequent = [value for value, _ in Counter(values).most_common(_MOST_VALUES)]
+        chosen = {
+            value: [at for at, one in enumerate(values) if one == value] for value in frequent
+        }
+        parts += [(feature, value, rows) for value, rows in sorted(chosen.items())]
+        parts.append((feature, None, [at for at, one in enumerate(values) if one not in chosen]))
+    for name, pattern in wanted.get("patterns", {}).items():
+        find = re.compile(pattern["matches"]).search
+        texts = enumerate(_texts(candidate, pattern["feature"]))
+        parts.append(("pattern", name, [at for at, text in texts if find(text)]))
+    return [
+        {"slice": kind, "name": name, "rows": len(rows), **_values(names, models, rows, config)}
+        for kind, name, rows in parts
+        if rows
+    ]
+
+
+def _texts(rows: Rows, feature: str) -> list[str]:
+    """A feature of text, row by row; the one that is no column is the reference."""
+    if feature in rows.columns:
+        return [text or "" for text in rows.columns[feature]]
+    return [wanted[0] for wanted in rows.references]
+
+
+def _values(
+    names: Sequence[str],
+    models: Mapping[str, Rows],
+    chosen: Sequence[int],
+    config: Mapping[str, Any],
+) -> dict[str, dict[str, float]]:
+    """The metrics of each model's answers to some of the rows."""
+    return {
+        model: {name: one.value for name, one in score(names, rows.take(chosen), config).items()}
+        for model, rows in models.items()
+    }
+
+
 def by_length(
     names: Sequence[str],
     lengths: Sequence[int],
@@ -106,11 +165,8 @@ def by_length(
             if length >= lower and (upper is None or length <= upper)
         ]
         if chosen:
-            bucket: dict[str, Any] = {"from": lower, "to": upper, "rows": len(chosen)}
-            for model, rows in models.items():
-                values = score(names, rows.take(chosen), config)
-                bucket[model] = {name: metric.value for name, metric in values.items()}
-            buckets.append(bucket)
+            bucket = {"from": lower, "to": upper, "rows": len(chosen)}
+            buckets.append({**bucket, **_values(names, models, chosen, config)})
         lower = upper + 1 if upper is not None else lower
     return buckets
 

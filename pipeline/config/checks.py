@@ -43,6 +43,11 @@ def _data(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:
         total = data.split.eval + data.split.test
         message = f"eval and test take {total:g} of the rows, which leaves none to train on"
         yield Problem(("data", "split"), message)
+    names = [feature.name for feature in features]
+    for index, name in enumerate(data.extra):
+        if names.count(name) > 1 or name in ("hypothesis", "references", "file", "line"):
+            message = f"{show(name)} has a meaning already; give the column another name"
+            yield Problem(("data", "extra", index), message)
     wanted = [feature.name for feature in features if not feature.optional]
     sides = "{" + ", ".join(f"{side}: path" for side in wanted) + "}"
     if data.images is not None and not any(feature.kind == "image" for feature in features):
@@ -158,6 +163,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         yield Problem(("evaluation", "baseline"), f"{message}use null")
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
+    yield from _slices(evaluation, config.features)
     production = evaluation.production
     if production is not None and production.metric not in metrics:
         message = f"{production.metric} is not computed; add it to evaluation.metrics, or use one "
@@ -167,6 +173,23 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if list(buckets) != sorted(set(buckets)):
         message = f"the bounds must rise; {list(buckets)} was given"
         yield Problem(("evaluation", "length_buckets"), message)
+
+
+def _slices(evaluation: Evaluation, features: tuple[Feature, ...]) -> Iterator[Problem]:
+    """Slices are by features of text, of which a row has one."""
+    texts = [feature.name for feature in features if feature.kind == "text" and not feature.several]
+    named: list[tuple[Path, str]] = [
+        (("evaluation", "slices", "by", index), name)
+        for index, name in enumerate(evaluation.slices.by)
+    ]
+    named += [
+        (("evaluation", "slices", "patterns", name, "feature"), pattern.feature)
+        for name, pattern in evaluation.slices.patterns.items()
+    ]
+    for path, name in named:
+        if name not in texts:
+            message = f"{show(name)} is no feature of text{suggest(name, texts)}"
+            yield Problem(path, f"{message}; data.extra can add columns")
 
 
 def _named(evaluation: Evaluation) -> Iterator[tuple[Path, str]]:

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from components.corpus_gen.sources import SUFFIXES
-from models.settings.base import Count, Section, Share, absolute
+from models.settings.base import Count, Listed, Section, Share, absolute
 
 Format = Literal["parallel", "tsv", "jsonl", "parquet"]
 
@@ -177,6 +177,12 @@ class Data(Section):
         description="Where each feature stands: a column number from 1 (tsv), a column name (tsv "
         "with header, parquet) or a key (jsonl). null: in the task's order for tsv without header "
         "(source, target for translation), else the columns or keys called like the features.",
+    )
+    extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(
+        default=(),
+        description="Columns of text that only the evaluation reads, for evaluation.slices; in a "
+        "tsv file without header they follow the task's own. A row may leave them empty.",
+        examples=[["domain"]],
     )
     images: str | None = Field(
         default=None,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from models.metrics import METRICS
 from models.settings.base import Listed, Positive, Section, Share
 from pipeline.config.data import Check
 
 _METRICS = ", ".join(METRICS)
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        told = {"reason": str(error)}
+        raise PydanticCustomError("pattern", "no regular expression: {reason}", told) from None
+    return pattern
 
 
 class Production(Section):
@@ -57,6 +68,28 @@ class AnswerChecks(Section):
     )
 
 
+class Pattern(Section):
+    """Rows in which something stands."""
+
+    feature: str = Field(description="The feature that is looked at.")
+    matches: Annotated[str, AfterValidator(_compiles)] = Field(
+        description="A regular expression that is found anywhere in it.", examples=[r"\?$"]
+    )
+
+
+class Slices(Section):
+    """Parts of the test split that are scored apart, besides those by length."""
+
+    by: Listed[str] = Field(
+        default=(),
+        description="Features of text whose values make parts, such as a column of data.extra; the "
+        "30 most frequent values, and what is left.",
+    )
+    patterns: dict[str, Pattern] = Field(
+        default_factory=dict, description="Parts by what stands in a feature, with their names."
+    )
+
+
 class Evaluation(Section):
     """What the test split is measured by, and what a model must reach to be pushed."""
 
@@ -78,6 +111,9 @@ class Evaluation(Section):
         default=(10, 20, 30),
         description="Upper bounds of the lengths of inputs (in pieces, or points) that are scored "
         "apart.",
+    )
+    slices: Slices = Field(
+        default=Slices(), description="Other parts of the test split that are scored apart."
     )
     floors: dict[str, float] = Field(
         default_factory=dict,

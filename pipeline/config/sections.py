@@ -79,9 +79,11 @@ class Config(Section):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The features of a raw row, as ``model`` limits them."""
+        """The features of a raw row, as ``model`` limits them, and ``data.extra``."""
         described = self.description
-        return described.limited(self.model) if described.limited else described.features
+        own = described.limited(self.model) if described.limited else described.features
+        extra = (Feature(name, "text", "extra", optional=True) for name in self.data.extra)
+        return (*own, *extra)
 
     def section_json(self, name: str) -> str:
         """One section as canonical JSON: the same settings always give the same text."""

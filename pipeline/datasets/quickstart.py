@@ -57,7 +57,8 @@ class Row:
 def generate(
     directory: str | Path, rows: int = 20_000, seed: int = 17, progress: Progress | None = None
 ) -> Summary:
-    """Writes ``train``, ``eval`` and ``test`` as gzipped TSV: the written text, its plain form.
+    """Writes ``train``, ``eval`` and ``test`` as gzipped TSV: the written text, its plain
+    form, the kind and the locale.
 
     No source is in two splits or has two targets. Beside them lie ``quickstart.json`` (counts,
     seed, versions) and ``test.alignments.jsonl.gz`` (what comes from where, in characters).
@@ -161,7 +162,8 @@ def _decimal(rng: random.Random, places: int) -> Decimal:
 
 
 def _tsv(rows: Iterable[Row]) -> bytes:
-    return _gzip("".join(f"{r.written.source}\t{r.written.target}\n" for r in rows))
+    lines = (f"{r.written.source}\t{r.written.target}\t{r.kind}\t{r.locale}\n" for r in rows)
+    return _gzip("".join(lines))
 
 
 def _alignments(rows: Iterable[Row]) -> bytes:

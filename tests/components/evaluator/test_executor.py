@@ -167,6 +167,52 @@ def test_degenerate_answers_are_counted_shown_and_may_be_refused(folder, tmp_pat
     assert warned == ["25% of the answers are of a strange length, over the limit of 10%"]
 
 
+def test_slices(folder, tmp_path):
+    features = [*fake_models.FEATURES, Feature("domain", "text", role="extra", optional=True)]
+    references = ["one two", "is it?", "three four", "five six", "no"]
+    hypotheses = ["one two", "what?", "three four", "five", "no"]
+    domains = ["news", "talk", "news", None, "talk"]
+    rows = [
+        Row({"source": text}, [text], {"domain": domain})
+        for text, domain in zip(references, domains, strict=True)
+    ]
+    answers = [
+        Answer(
+            {
+                "translation": text,
+                "score": -1.0,
+                "source_length": 2,
+                "alignment": np.zeros((0, 0), np.float32),
+            },
+            CONTRACT,
+        )
+        for text in hypotheses
+    ]
+    predictions.write(folder / predictions.CANDIDATE, features, rows, answers)
+    summary(folder, 5)
+    slices = {
+        "by": ["domain"],
+        "patterns": {
+            "questions": {"feature": "source", "matches": r"\?$"},
+            "numbers": {"feature": "target", "matches": "one|five"},
+            "nothing": {"feature": "source", "matches": "zzz"},
+        },
+    }
+    config = {**CONFIG, "metrics": ["exact_match"], "floors": {}, "production": None}
+    evaluation, _ = run(tmp_path, {**config, "slices": slices})
+    found = [
+        (part["slice"], part["name"], part["rows"], part["candidate"]["exact_match"])
+        for part in read(evaluation / "slices.json")["slices"]
+    ]
+    assert found == [
+        ("domain", "", 1, 0.0),
+        ("domain", "news", 2, 1.0),
+        ("domain", "talk", 2, 0.5),
+        ("pattern", "questions", 1, 0.0),
+        ("pattern", "numbers", 2, 0.5),
+    ]
+
+
 def test_without_samples_there_is_neither_interval_nor_test(folder, tmp_path):
     table(folder, predictions.CANDIDATE, BAD)
     table(folder, predictions.PRODUCTION, GOOD)

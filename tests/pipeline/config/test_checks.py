@@ -57,6 +57,10 @@ DATA_CASES = {
         "train: 3",
         ["3: data.train: a path, a list of paths, or a path for each side such as {source: tr"],
     ),
+    "an extra column that is there": (
+        f"train: {PAIR}\n  extra: [domain, target]",
+        ["4: data.extra.1: 'target' has a meaning already"],
+    ),
     "no files": ("train: []", ["3: data.train: a path, a list of paths, or a path for each side"]),
     "column names without header": (
         "train: a.tsv\n  columns: {source: en, target: 2}",
@@ -128,6 +132,17 @@ CASES = {
     "special piece twice": (
         "tokenizer: {special_pieces: [<a>, <a>]}",
         ["4: tokenizer.special_pieces: a piece is given twice"],
+    ),
+    "slices by what there is not": (
+        "evaluation: {slices: {by: [domian], patterns: {x: {feature: sorce, matches: a}}}}",
+        [
+            "4: evaluation.slices.by.0: 'domian' is no feature of text",
+            "4: evaluation.slices.patterns.x.feature: 'sorce' is no feature of text; did you mean",
+        ],
+    ),
+    "a pattern that is none": (
+        'evaluation: {slices: {patterns: {x: {feature: source, matches: "("}}}}',
+        ["4: evaluation.slices.patterns.x.matches: no regular expression: missing )"],
     ),
     "special piece that is there": (
         "tokenizer: {special_pieces: [</s>]}",

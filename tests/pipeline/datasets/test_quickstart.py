@@ -24,7 +24,9 @@ def made(tmp_path_factory):
 def pairs(directory, split):
     text = gzip.decompress((directory / f"{split}.tsv.gz").read_bytes()).decode()
     assert text.endswith("\n")
-    return [line.split("\t") for line in text[:-1].split("\n")]
+    rows = [line.split("\t") for line in text[:-1].split("\n")]
+    assert {len(row) for row in rows} == {4}
+    return [row[:2] for row in rows]
 
 
 def alignments(directory):

@@ -181,9 +181,17 @@ class Seq2Seq(TrainedModel):
 
     def piece_scores(self, source: Any, target: Any) -> Any:
         """Of each piece, given those before it: ``[batch, target]``, 0 where there is padding."""
-        logits, _ = self.teacher_force(source, target)
+        return self.forced(source, target)[0]
+
+    def forced(self, source: Any, target: Any) -> tuple[Any, Any]:
+        """What ``piece_scores`` gives, and where the model looked for each piece.
+
+        The weights are ``[batch, target, source]``, float32, and 0 where the target is padding.
+        """
+        logits, alignments = self.teacher_force(source, target)
         _, plain = token_losses(logits, target)
-        return -plain * ops.cast(ops.not_equal(target, PAD), "float32")
+        real = ops.cast(ops.not_equal(target, PAD), "float32")
+        return -plain * real, ops.cast(alignments, "float32") * real[:, :, None]
 
     def get_config(self) -> dict[str, Any]:
         return {

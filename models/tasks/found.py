@@ -88,7 +88,7 @@ def scored_as(pieces: str) -> dict[str, list[str | None]]:
 
 def scored(
     model: Seq2Seq, tokenizer: Any, source: tf.Tensor, texts: tf.Tensor, longest: int, pieces: str
-) -> dict[str, tf.Tensor]:
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """How probable the model finds given texts, the end of each counted.
 
     Args:
@@ -102,12 +102,14 @@ def scored(
     Returns:
         By the names of ``scored_as``: ``score`` ``[batch]``, the natural logarithm of the
         probability; the pieces, and the logarithm of each one's own probability, ``[batch,
-        pieces]``; their number, and how many more there were, ``[batch]``.
+        pieces]``; their number, and how many more there were, ``[batch]``. And where the model
+        looked for each piece, ``[batch, pieces, source]``.
     """
     ids, cut = read_pieces(tokenizer, texts, longest)
-    scores = tf.cast(model.piece_scores(source, ids), tf.float32)
+    scores, looks = model.forced(source, ids)
+    scores = tf.cast(scores, tf.float32)
     values = tf.reduce_sum(scores, axis=1), tokenizer.id_to_string(ids), scores, counts(ids), cut
-    return dict(zip(scored_as(pieces), values, strict=True))
+    return dict(zip(scored_as(pieces), values, strict=True)), looks
 
 
 def _texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

@@ -17,6 +17,8 @@ from models.vocabulary import PAD
 
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
 _PAIRS = [*_TEXTS, tf.TensorSpec([None], tf.string, name="target")]
+# What is told of a source beside the pieces of an answer.
+_SEEN = ("source_pieces", "source_length", "source_cut", "alignment")
 # What the heads look at: see ``ServedText.heads``.
 _LOOKS = {
     "cross": {"rows": "target_pieces", "columns": "source_pieces", "weights": "cross_heads"},
@@ -82,7 +84,10 @@ class ServedText(tf.Module):
         meaning = {
             "serving_default": {"inputs": [source], "outputs": told},
             "align": {"inputs": [source], "outputs": detail},
-            "score": {"inputs": [source, given], "outputs": scored_as("target_pieces")},
+            "score": {
+                "inputs": [source, given],
+                "outputs": {**scored_as("target_pieces"), **{name: detail[name] for name in _SEEN}},
+            },
             "nbest": {"inputs": [source], "outputs": dict(N_BEST)},
             "heads": {"inputs": [source, given], "outputs": self._heads_as()},
         }
@@ -141,9 +146,7 @@ class ServedText(tf.Module):
         _, alignment = self._model.teacher_force(source_ids, target_ids)
         return {
             **best(self.target_tokenizer, found, self._answer),
-            "source_pieces": self.source_tokenizer.id_to_string(source_ids),
-            "source_length": counts(source_ids),
-            "source_cut": cut,
+            **self._source(source_ids, cut),
             "target_pieces": self.target_tokenizer.id_to_string(target_ids),
             "target_length": counts(target_ids),
             "alignment": tf.cast(alignment, tf.float32)
@@ -154,18 +157,28 @@ class ServedText(tf.Module):
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts and answers to them, ``[batch]`` each → how probable the model finds the answers.
 
-        See ``scored``. Of what the search found it gives the same ``score`` as the search, unless
-        the tokenizer cuts the answer into other pieces than those it was written in.
+        See ``scored``; ``alignment`` is where it looks for each piece, as in ``align``. Of what the
+        search found it gives the same ``score`` as the search, unless the tokenizer cuts the answer
+        into other pieces than those it was written in.
         """
-        source_ids, _ = self._source_ids(source)
-        return scored(
+        source_ids, cut = self._source_ids(source)
+        told, looks = scored(
             self._model, self.target_tokenizer, source_ids, target, self._longest, "target_pieces"
         )
+        return {**told, **self._source(source_ids, cut), "alignment": looks}
 
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts ``[batch]`` → all that the search found, each ``[batch, n]`` (see ``n_best``)."""
         source_ids, _ = self._source_ids(source)
         return n_best(self.target_tokenizer, self._find(source, source_ids))
+
+    def _source(self, source_ids: tf.Tensor, cut: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What was read of the sources, and how much was not."""
+        return {
+            "source_pieces": self.source_tokenizer.id_to_string(source_ids),
+            "source_length": counts(source_ids),
+            "source_cut": cut,
+        }
 
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts and answers to them, ``[batch]`` each → where every head of every layer looks.

@@ -68,7 +68,10 @@ class ServedCaptioner(tf.Module):
         meaning = {
             "serving_default": {"inputs": [image], "outputs": answer},
             "align": {"inputs": [image], "outputs": detail},
-            "score": {"inputs": [image, given], "outputs": scored_as("pieces")},
+            "score": {
+                "inputs": [image, given],
+                "outputs": {**scored_as("pieces"), "alignment": detail["alignment"]},
+            },
             "nbest": {"inputs": [image], "outputs": dict(N_BEST)},
             "heads": {"inputs": [image, given], "outputs": _HEADS},
         }
@@ -117,25 +120,28 @@ class ServedCaptioner(tf.Module):
         found = self._find(pixels)
         ids = found.ids[:, 0]
         _, weights = self._model.teacher_force(pixels, ids)
-        shape = tf.shape(ids)
-        grid = self._model.encoder.grid
         real = tf.cast(ids != PAD, tf.float32)[:, :, None, None]
         return {
             **best(self.tokenizer, found, "caption"),
             "pieces": self.tokenizer.id_to_string(ids),
             "length": found.lengths[:, 0],
-            "alignment": real
-            * tf.reshape(tf.cast(weights, tf.float32), [shape[0], shape[1], *grid]),
+            "alignment": real * self._grid(weights),
         }
 
     @tf.function(input_signature=_PAIRS)
     def score(self, image: tf.Tensor, caption: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encoded images and captions, ``[batch]`` each → how probable the captions are.
 
-        See ``scored``.
+        See ``scored``; ``alignment`` is where the model looks for each piece, as in ``align``.
         """
         pixels = self._read(image)
-        return scored(self._model, self.tokenizer, pixels, caption, self._longest, "pieces")
+        told, looks = scored(self._model, self.tokenizer, pixels, caption, self._longest, "pieces")
+        return {**told, "alignment": self._grid(looks)}
+
+    def _grid(self, looks: tf.Tensor) -> tf.Tensor:
+        """``[..., cells]`` → ``[..., rows, columns]`` of the image."""
+        shape = tf.concat([tf.shape(looks)[:-1], self._model.encoder.grid], axis=0)
+        return tf.reshape(tf.cast(looks, tf.float32), shape)
 
     def n_best(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encoded images ``[batch]`` → all that the search found, each ``[batch, n]``.
@@ -155,14 +161,12 @@ class ServedCaptioner(tf.Module):
         written = ids != PAD
         real = {"cross": written, "target": written}
         found = heads.weights(self._model, self._read(image), ids, real)
-        flat = found["cross_heads"]
-        grid = self._model.encoder.grid
         return {
             **found,
             "pieces": self.tokenizer.id_to_string(ids),
             "length": counts(ids),
             heads.READ: self.tokenizer.id_to_string(heads.read_ids(ids)),
-            "cross_heads": tf.reshape(flat, tf.concat([tf.shape(flat)[:-1], grid], axis=0)),
+            "cross_heads": self._grid(found["cross_heads"]),
         }
 
     def _read(self, image: tf.Tensor) -> tf.Tensor:

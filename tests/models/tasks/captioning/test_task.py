@@ -164,6 +164,10 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
             read(tf.constant(PNGS[row : row + 1]), 16, 24), tf.constant([one])
         )
         np.testing.assert_allclose(given["score"][row], expected[0], atol=1e-4)
+    sums = given["alignment"].numpy().sum(axis=(2, 3))
+    real = np.arange(sums.shape[1])[None] < given["length"].numpy()[:, None]
+    np.testing.assert_allclose(sums, real * (name != "no attention"), atol=1e-4)
+    assert set(given) == set(served.contract["signatures"]["score"]["outputs"])
     pieces = int(tokenizer.tokenize("blue " * 90).shape[0])
     assert given["cut"].numpy().tolist() == [0, 0, pieces - SEARCH["max_length_offset"]]
     assert ("heads" in loaded.signatures) == (name == "transformer")

@@ -70,7 +70,8 @@ class Reference:
             return self.finals[0][-self.values.shape[1] :], np.zeros(len(self.values))
         keys = self.values
         if "attention/score/kernel" in self.weights:
-            keys = keys @ self.weights["attention/score/kernel"]
+            kernel = self.weights["attention/score/kernel"]
+            keys = keys @ kernel / np.sqrt(kernel.shape[1])
         weights = np.exp(keys @ query)
         weights /= weights.sum()
         return weights @ self.values, weights

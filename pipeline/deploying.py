@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from components.errors import UserError
 from components.files import atomic_write
 from components.registry import Registry, read_record
 from serving import deployment, ops
+from serving.saved_model import CONTRACT
 
 _NEXT = {
     "compose": "docker compose -f {folder}/compose.yaml up",
@@ -63,6 +65,7 @@ def render(
         name=name,
         storage=storage or (str(registry.resolve()) if target == "compose" else _CLAIM),
         version=int(version.name) if pinned else None,
+        batching=not _takes_points(version),
         **settings,
     )
     _check_operations(version, plan.image_version)
@@ -112,6 +115,15 @@ def _check_operations(version: Path, server: str) -> None:
         )
 
 
+def _takes_points(version: Path) -> bool:
+    """Whether the model's inputs differ in shape from row to row."""
+    path = version / CONTRACT
+    if not path.is_file():
+        return False
+    contract = json.loads(path.read_text(encoding="utf-8"))
+    return any(entry["kind"] == "points" for entry in contract["inputs"])
+
+
 def _notes(plan: deployment.Deployment, target: str) -> list[str]:
     notes = []
     if plan.storage.startswith("pvc://"):
@@ -119,7 +131,8 @@ def _notes(plan: deployment.Deployment, target: str) -> list[str]:
         inside = f"{folder.rstrip('/')}/{plan.name}" if folder else plan.name
         notes.append(
             f"needs  the claim {claim!r} in the namespace {plan.namespace!r}, with the versions"
-            f" under {inside}/"
+            f" under {inside}/, to be read by several pods (ReadOnlyMany or ReadWriteMany) and by"
+            " any user"
         )
     if target == "kubernetes":
         notes.append("needs  a metrics server, for the autoscaler")

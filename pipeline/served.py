@@ -223,7 +223,7 @@ async def _follow(
     seconds: float,
 ) -> None:
     """Serves other models as soon as others are to be served; what is wrong changes nothing."""
-    log = logging.getLogger("regard.serve")
+    log, told = logging.getLogger("regard.serve"), ""
     while seconds:
         await asyncio.sleep(seconds)
         try:
@@ -231,8 +231,13 @@ async def _follow(
             if wanted != served:
                 await manager.reload(wanted)
                 served = wanted
-        except (UserError, ServingError) as error:
-            log.error("the models stay as they are: %s", error)
+            told = ""
+        except Exception as error:
+            # Said once, and not as often as the file is read.
+            if str(error) != told:
+                known = isinstance(error, UserError | ServingError)
+                log.error("not all models are as wanted: %s", error, exc_info=not known)
+            told = str(error)
 
 
 def _available(manager: Manager) -> list[str]:

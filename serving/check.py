@@ -106,7 +106,8 @@ def _check_answers(
     first = [DEFAULT, model.contract["detail"]]
     for signature in dict.fromkeys([*first, *model.contract["signatures"]]):
         told = answered.get(model.contract["detail"], [])
-        asked = kinds.about(questions, told, model.contract["signatures"][signature]["inputs"])
+        few = kinds.asked_of(signature, questions, model.contract)
+        asked = kinds.about(few, told, model.contract["signatures"][signature]["inputs"])
         batched, wrong = ask(signature, asked)
         failures += [f"{signature}: {text}" for text in wrong]
         if wrong:

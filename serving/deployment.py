@@ -36,9 +36,11 @@ TARGETS = {
 # Where the server finds the registry.
 _MOUNTED = "/models"
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+# A service of the name with "-pods" behind it has one of 63 letters at the most.
+_NAME = r"[a-z]([a-z0-9-]{0,56}[a-z0-9])?"
 _CPU = re.compile(r"([0-9]*\.?[0-9]+)(m?)")
 _MEMORY = re.compile(r"([1-9][0-9]*)(Mi|Gi)")
-_PVC = re.compile(rf"pvc://(?P<claim>{_LABEL})(/(?P<folder>.+))?")
+_PVC = re.compile(rf"pvc://(?P<claim>{_LABEL})(/(?P<folder>[^\x00]+))?")
 _URI = re.compile(r"[a-z][a-z0-9+]*://[^/\s]\S*")
 
 
@@ -57,6 +59,8 @@ class Deployment:
         cpu: processors of a server, such as ``2`` or ``500m``.
         memory: of a server, such as ``2Gi``.
         namespace: of Kubernetes.
+        batching: whether KServe may put requests together, whose server pads nothing: not those of
+            models that take points.
 
     Raises:
         UserError: a value that cannot be; it names the value and what it should be.
@@ -71,15 +75,21 @@ class Deployment:
     cpu: str = "2"
     memory: str = "2Gi"
     namespace: str = "default"
+    batching: bool = True
 
     def __post_init__(self) -> None:
-        for what, value in (("model", self.name), ("namespace", self.namespace)):
-            if not re.fullmatch(_LABEL, value) or len(value) > 63:
-                raise UserError(
-                    f"{value!r} is no name on Kubernetes",
-                    where=what,
-                    remedy="Up to 63 of a-z, 0-9 and '-', with neither end a '-'.",
-                )
+        if not re.fullmatch(_NAME, self.name):
+            raise UserError(
+                f"{self.name!r} is no name of a service",
+                where="model",
+                remedy="Up to 58 of a-z, 0-9 and '-', a letter first and no '-' last.",
+            )
+        if not re.fullmatch(_LABEL, self.namespace) or len(self.namespace) > 63:
+            raise UserError(
+                f"{self.namespace!r} is no namespace",
+                where="namespace",
+                remedy="Up to 63 of a-z, 0-9 and '-', with neither end a '-'.",
+            )
         if not _CPU.fullmatch(self.cpu) or self.threads < 1:
             remedy = "Such as 2, 0.5 or 500m."
             raise UserError(f"{self.cpu!r} is no number of processors", where="cpu", remedy=remedy)
@@ -103,8 +113,13 @@ class Deployment:
     @property
     def threads(self) -> int:
         """Threads of a server: its processors, since it would count those of the whole machine."""
+        return math.ceil(self.processors)
+
+    @property
+    def processors(self) -> float:
+        """``cpu`` as a number."""
         number, milli = _CPU.fullmatch(self.cpu).groups()  # type: ignore[union-attr]
-        return math.ceil(float(number) / (1000 if milli else 1))
+        return float(number) / (1000 if milli else 1)
 
     @property
     def image_version(self) -> str:
@@ -131,12 +146,15 @@ def render(deployment: Deployment, target: str) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,  # YAML and text protos, whose strings `quoted` writes
     )
-    environment.filters["quoted"] = lambda text: json.dumps(str(text))
+    environment.filters["quoted"] = lambda text: json.dumps(str(text), ensure_ascii=False)
+    # Compose fills in variables in every string.
+    environment.filters["literal"] = lambda text: str(text).replace("$", "$$")
     values = {
         **{field.name: getattr(deployment, field.name) for field in dataclasses.fields(deployment)},
         **_placed(deployment, target),
         "threads": deployment.threads,
         "image_version": deployment.image_version,
+        "compose_cpus": f"{deployment.processors:g}",
         "compose_memory": deployment.memory[:-1].lower(),
         "mounted": _MOUNTED,
         "flags": _flags(deployment.threads),
@@ -152,7 +170,13 @@ def _placed(deployment: Deployment, target: str) -> dict[str, str]:
     """What the templates need to know about the storage, which each target has its own kinds of."""
     storage = deployment.storage.rstrip("/")
     if target == "compose":
-        return {"storage": storage}
+        if "://" in storage:
+            raise UserError(
+                f"{storage!r} is no folder",
+                where="storage",
+                remedy="Give the folder of the registry, or render for kserve.",
+            )
+        return {"storage": str(Path(deployment.storage).expanduser().resolve())}
     if target == "kserve":
         if deployment.version is not None:
             raise UserError(
@@ -171,7 +195,14 @@ def _placed(deployment: Deployment, target: str) -> dict[str, str]:
             where="storage",
             remedy="Give pvc://CLAIM or pvc://CLAIM/FOLDER; other storage: --to kserve.",
         )
-    return {"claim": volume["claim"], "folder": volume["folder"] or ""}
+    folder = volume["folder"] or ""
+    if {"", ".", ".."} & {*folder.split("/")} and folder:
+        raise UserError(
+            f"{folder!r} is no folder of a volume",
+            where="storage",
+            remedy="Give it from the volume's root, without '.', '..' or '//'.",
+        )
+    return {"claim": volume["claim"], "folder": folder}
 
 
 def _flags(threads: int) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONG_CHARACTERS = 5000
+FEW = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +63,20 @@ def about(
         inputs = {entry["name"]: known[entry.get("like", entry["name"])] for entry in entries}
         asked.append(dataclasses.replace(question, inputs=inputs, kept={}))
     return asked
+
+
+def asked_of(
+    signature: str, questions: list[Question], contract: Mapping[str, Any]
+) -> list[Question]:
+    """Those that a signature is asked: all; of one that shows all heads few, for it says much.
+
+    Args:
+        signature: its name.
+        questions: all of them, real rows first.
+        contract: the model's.
+    """
+    shows_heads = (contract.get("heads") or {}).get("signature") == signature
+    return questions[:FEW] if shows_heads else questions
 
 
 def unusual(questions: list[Question], contract: dict[str, Any]) -> list[Question]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from serving.questions import Question, about
+from serving.questions import Question, about, asked_of
 from serving.saved_model import arrays
 
 FILE = "assets.extra/tf_serving_warmup_requests"
@@ -79,7 +79,10 @@ def _batches(
     kept = [question.kept for question in questions]
     for signature, meaning in contract["signatures"].items():
         asked: list[Mapping[str, Any]] = [
-            one.inputs for one in about(list(questions), kept, meaning["inputs"])
+            one.inputs
+            for one in about(
+                asked_of(signature, list(questions), contract), kept, meaning["inputs"]
+            )
         ]
         sizes = [size for size in BATCHES if size <= len(asked)]
         for size in sizes:

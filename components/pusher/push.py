@@ -25,8 +25,7 @@ from serving import warmup
 from serving.saved_model import IDENTIFIER, IN_MEMORY
 
 PREFIX = ".pushing-"
-# Where TensorFlow Serving looks for the identifier of a model in ML Metadata.
-# TensorFlow writes a random identifier into the first, so that no two exports are ever the same;
+# TensorFlow writes a random identifier into the first file, so that no two exports are ever the same;
 # the others say nothing of what it answers.
 _EXTRA = (IDENTIFIER, IN_MEMORY, warmup.FILE)
 NOT_CONTENT = ("fingerprint.pb", RECORD, *(Path(file).name for file in _EXTRA))

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -119,19 +119,23 @@ class Manager:
         """Serves other models, or others too.
 
         Raises:
-            ServingError: a label names a version that is not available.
+            ServingError: a label names a version that is not available; the labels of this model
+                stay as they were.
         """
         models = list(models)
+        before = {name: model.config.labels for name, model in self._models.items()}
+        # The versions first, for a label may be of one that comes with it.
+        self._set(replace(one, labels=before.get(one.name, one.labels)) for one in models)
+        await self.poll()
         for config in models:
-            known = self._models.get(config.name)
-            there = known.available() if known else []
+            model = self._models[config.name]
+            there, known = model.available(), before.get(config.name)
             for label, number in config.labels.items():
-                if number not in there and known and known.config.labels.get(label) != number:
+                if known is not None and number not in there and known.get(label) != number:
                     told = f"Request to assign label to version {number} of model {config.name}"
                     told += ", which is not currently available for inference"
                     raise ServingError(Code.FAILED_PRECONDITION, told)
-        self._set(models)
-        await self.poll()
+            model.config = config
 
     async def poll(self) -> None:
         """Looks at all folders once, and loads and lets go as it finds them."""

@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import UserError
 from pipeline import deploying
-from tests import fake_models
+from tests import fake_models, fake_tasks
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +34,11 @@ def test_the_registry_is_where_it_is(registry):
     kubernetes = deploying.render("reverser", registry, "kubernetes", namespace="nlp")
     assert kubernetes.notes == [
         "needs  the claim 'regard-registry' in the namespace 'nlp', with the versions under"
-        " reverser/",
+        " reverser/, to be read by several pods (ReadOnlyMany or ReadWriteMany) and by any user",
         "needs  a metrics server, for the autoscaler",
     ]
     inside = deploying.render("reverser", registry, "kserve", storage="pvc://claim/a/b/")
-    assert inside.notes[0].endswith("under a/b/reverser/")
+    assert "under a/b/reverser/, to be read" in inside.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,11 @@ def test_what_was_changed_by_hand_stays(tmp_path):
     deploying.write(files, tmp_path / "new", force=True)
     assert (tmp_path / "new" / "b.yaml").read_text() == "b: 1\n"
     assert (tmp_path / "new" / "mine.yaml").read_text() == "c: 3\n"
+
+
+def test_models_of_points_are_not_batched_where_nothing_is_padded(tmp_path):
+    for model in (fake_tasks.Sorter(), fake_models.Reverser()):
+        name = type(model).__name__.lower()
+        fake_models.save(model, tmp_path / name / "1")
+        rendered = deploying.render(name, tmp_path, "kserve").files["inference_service.yaml"]
+        assert ("enable_batching" in rendered) is (name == "reverser")

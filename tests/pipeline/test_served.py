@@ -92,14 +92,19 @@ def test_batching(tmp_path):
 def test_other_models_are_served_when_the_file_says_so(caplog):
     """A file that is wrong, or that the manager refuses, changes nothing."""
     one, two = ModelConfig("a", Path("/a")), ModelConfig("b", Path("/b"))
-    refused = ModelConfig("refused", Path("/c"))
-    seen = iter([[one], UserError("not read"), [one, two], [refused], [one, two], [two]])
+    refused, strange = ModelConfig("refused", Path("/c")), ModelConfig("strange", Path("/d"))
+    unread = UserError("not read")
+    seen = iter(
+        [[one], unread, unread, [one, two], [refused], [refused], [strange], [one, two], [two]]
+    )
     reloaded, ended = [], asyncio.Event()
 
     class Manager:
         async def reload(self, models):
             if models == [refused]:
                 raise ServingError(Code.FAILED_PRECONDITION, "a label")
+            if models == [strange]:
+                raise ValueError("embedded null byte")
             reloaded.append(models)
 
     def read():
@@ -123,7 +128,12 @@ def test_other_models_are_served_when_the_file_says_so(caplog):
         asyncio.run(follow())
     assert reloaded == [[one, two], [two]]
     told = [record.getMessage() for record in caplog.records]
-    assert [text.split(": ", 1)[0] for text in told] == ["the models stay as they are"] * 2
+    # Each complaint once, as long as it stays the same.
+    assert [text.split(": ", 1)[1] for text in told] == [
+        "not read",
+        "FAILED_PRECONDITION: a label",
+        "embedded null byte",
+    ]
 
 
 def start(registry, *arguments):

@@ -166,7 +166,38 @@ def test_compose_mounts_the_registry_and_its_own_folder():
     named = [flag.rpartition("/config/")[2] for flag in service["command"] if "/config/" in flag]
     assert sorted([*named, "compose.yaml"]) == sorted(files)
     assert service["deploy"]["resources"]["limits"] == {"cpus": "2", "memory": "512m"}
+    assert service["init"] is True
     assert all(address.startswith("127.0.0.1:") for address in service["ports"])
+
+
+@pytest.mark.parametrize(
+    ("cpu", "cpus", "threads"), [("500m", "0.5", 1), ("1500m", "1.5", 2), ("0.25", "0.25", 1)]
+)
+def test_compose_counts_processors_as_a_number(cpu, cpus, threads):
+    files = render(deployment(storage="/srv", cpu=cpu), "compose")
+    (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
+    assert service["deploy"]["resources"]["limits"]["cpus"] == cpus
+    assert f"--tensorflow_intra_op_parallelism={threads}" in service["command"]
+
+
+def test_a_folder_is_taken_from_here_and_as_it_is_called(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for given, found in (
+        ("registry", f"{tmp_path}/registry"),
+        ("/a$b/${HOME}", "/a$$b/$${HOME}"),  # Compose fills in variables
+        ("/srv/modèles 😀", "/srv/modèles 😀"),
+    ):
+        files = render(deployment(storage=given), "compose")
+        (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
+        assert service["volumes"][0]["source"] == found
+
+
+def test_kserve_puts_requests_of_points_not_together():
+    for batching in (True, False):
+        files = render(deployment(storage="gs://b", batching=batching), "kserve")
+        service = yaml.safe_load(files["inference_service.yaml"])
+        args = service["spec"]["predictor"]["model"]["args"]
+        assert ("--enable_batching=true" in args) is batching
 
 
 def test_kserve_takes_the_inference_service():
@@ -181,7 +212,7 @@ def test_kserve_takes_the_inference_service():
     predictor = service["spec"]["predictor"]
     model = predictor.pop("model")
     component = {"minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "timeout"}
-    own = {"modelFormat", "protocolVersion", "runtimeVersion", "storageUri"}
+    own = {"modelFormat", "protocolVersion", "storageUri"}
     assert own < set(model)
     assert component == set(predictor)
     container = {key: value for key, value in model.items() if key not in own}
@@ -189,11 +220,14 @@ def test_kserve_takes_the_inference_service():
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": service["metadata"],
-        "spec": {"containers": [{"name": "kserve-container", "image": "x", **container}]},
+        "spec": {"containers": [{"name": "kserve-container", **container}]},
     }
     kubernetes_validate.validate(pod, "1.30", strict=True)
     assert model["storageUri"] == "gs://bucket/registry/en-de"
-    assert model["runtimeVersion"] == "2.19.1"
+    assert model["image"] == "tensorflow/serving:2.19.1"
+    # KServe's runtime and its defaults have limits of their own where we have none.
+    for what in ("cpu", "memory"):
+        assert model["resources"]["limits"][what] == model["resources"]["requests"][what]
 
 
 @pytest.mark.parametrize(
@@ -211,9 +245,11 @@ def test_an_image_says_its_version(image, version):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"name": "en-de-"}, "model: 'en-de-' is no name on Kubernetes"),
+        ({"name": "en-de-"}, "model: 'en-de-' is no name of a service"),
         ({"name": "../etc"}, "model: '../etc' is no name"),
-        ({"namespace": "a b"}, "namespace: 'a b' is no name"),
+        ({"name": "2-x"}, "model: '2-x' is no name"),
+        ({"name": "x" * 59}, f"model: '{'x' * 59}' is no name"),
+        ({"namespace": "a b"}, "namespace: 'a b' is no namespace"),
         ({"cpu": "two"}, "cpu: 'two' is no number of processors"),
         ({"cpu": "0"}, "cpu: '0' is no number"),
         ({"memory": "2GB"}, "memory: '2GB' is no amount"),
@@ -233,6 +269,9 @@ def test_what_cannot_be_is_refused(settings, complaint):
     ("target", "settings", "complaint"),
     [
         ("kubernetes", {"storage": "gs://bucket"}, "'gs://bucket' is no volume of Kubernetes"),
+        ("kubernetes", {"storage": "pvc://m//x"}, "'/x' is no folder of a volume"),
+        ("kubernetes", {"storage": "pvc://m/../x"}, "'../x' is no folder of a volume"),
+        ("compose", {"storage": "pvc://m"}, "'pvc://m' is no folder"),
         ("kserve", {"storage": "/srv/registry"}, "'/srv/registry' is no URI"),
         ("kserve", {"version": 3}, "KServe serves the newest version of a folder"),
     ],
@@ -242,15 +281,37 @@ def test_what_a_target_has_no_place_for(target, settings, complaint):
         render(deployment(**settings), target)
 
 
+STORAGE = {"compose": "/srv/{}", "kubernetes": "pvc://m/{}", "kserve": "gs://{}"}
+
+
+@pytest.mark.parametrize("odd", ['x": [1]', "x: y # z", "{a: b}", "'", "ü"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_strings_stay_strings(target):
-    """Nothing that a user names becomes structure: odd characters change no key."""
-    odd = {"compose": '/srv/x": [1]\n# ', "kubernetes": 'pvc://m/x": [1]', "kserve": 'gs://x":[1]'}
+def test_strings_stay_strings(target, odd):
+    """What a user names never becomes structure: it is found again as it was given."""
+    if target == "kserve":
+        odd = odd.replace(" ", "")
+    storage = STORAGE[target].format(odd)
+    files = render(deployment(storage=storage, image=f"r{odd[-1]}/serving:2.19"), target)
+    found = repr([list(yaml.safe_load_all(files[name])) for name in files if ".yaml" in name])
+    inside = odd if target == "kubernetes" else storage
+    assert repr(inside)[1:-1] in found or repr(storage + "/en-de")[1:-1] in found
+    assert repr(f"r{odd[-1]}/serving:2.19")[1:-1] in found
 
-    def keys(storage):
-        files = render(deployment(storage=storage), target)
-        loaded = (yaml.safe_load_all(text) for name, text in files.items() if ".yaml" in name)
-        return [sorted(document) for documents in loaded for document in documents]
 
-    plain = {"compose": "/srv/x", "kubernetes": "pvc://m/x", "kserve": "gs://x"}
-    assert keys(odd[target]) == keys(plain[target])
+@pytest.mark.parametrize("name", ["no", "on", "null", "true", "e1", "x" * 58])
+def test_names_stay_names(name):
+    claim = {"no": "123", "on": "no"}.get(name, "c")
+    found = documents(
+        render(deployment(name=name, storage=f"pvc://{claim}", namespace="null"), "kubernetes")
+    )
+    for document in found.values():
+        kubernetes_validate.validate(document, "1.30", strict=True)
+        assert document["metadata"]["name"] in (name, f"{name}-pods")
+        assert len(document["metadata"]["name"]) <= 63
+    volumes = found[f"Deployment/{name}"]["spec"]["template"]["spec"]["volumes"]
+    assert volumes[0]["persistentVolumeClaim"]["claimName"] == claim
+
+
+def test_version_0_is_a_version(tmp_path):
+    text = render(deployment(version=0), "kubernetes")["models.config"]
+    assert "specific { versions: 0 }" in text

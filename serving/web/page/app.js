@@ -11,7 +11,7 @@ let known = [];
 let model = null;
 let inputs = {};
 let asked = 0; // so that a late answer does not overwrite a newer one
-let shown = null; // the row and the outputs of the answer that is to be seen
+let shown = null; // what is to be seen: what was asked, the outputs, the inputs as they were
 
 async function begin() {
   dress(localStorage.getItem("theme"));
@@ -35,6 +35,7 @@ async function begin() {
 function choose(next) {
   model = next;
   asked += 1;
+  shown = null;
   at("model").value = next.name;
   document.title = `${next.name} – Regard`;
   at("answer").hidden = at("looks").hidden = true;
@@ -75,7 +76,7 @@ async function submit() {
 
 function show(given, outputs, others) {
   const { contract } = model;
-  shown = { given, outputs };
+  shown = { given, outputs, inputs: still(inputs, given) };
   const answer = outputs[contract.answer];
   at("answer").hidden = false;
   at("hypothesis").textContent = contract.answer_kind === "number" ? answer.toFixed(3)
@@ -101,7 +102,7 @@ function listed(others) {
 function drawLooks(outputs) {
   const { contract } = model;
   let drawn = null;
-  if (contract.looks && outputs[contract.looks.weights]?.length) drawn = picture(contract, outputs, inputs);
+  if (contract.looks && outputs[contract.looks.weights]?.length) drawn = picture(contract, outputs, shown.inputs);
   else {
     const sides = contract.inputs.map((entry) => entry.name).filter((name) => `${name}_weights` in outputs);
     if (sides.length) drawn = shares(outputs, sides);
@@ -115,14 +116,23 @@ function drawLooks(outputs) {
 
 // All heads of all layers, which are asked for when somebody wants to see them.
 async function lookInside() {
-  const [number, { contract }, { given, outputs }] = [asked, model, shown];
+  const [mine, { contract }] = [shown, model];
   try {
-    const found = await ask(model, contract.heads.signature, question(contract, given, outputs));
-    if (number === asked) at("all-heads").replaceChildren(allHeads(contract, found, inputs));
+    const asking = question(contract, mine.given, mine.outputs);
+    const found = await ask(model, contract.heads.signature, asking);
+    if (mine === shown) at("all-heads").replaceChildren(allHeads(contract, found, mine.inputs));
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
-    if (number === asked) tell(error.message, true);
+    if (mine === shown) tell(error.message, true);
   }
+}
+
+// The inputs as they are now, whatever somebody types or drops while the answer is looked at.
+function still(inputs, given) {
+  return Object.fromEntries(Object.entries(inputs).map(([name, input]) => {
+    const image = input.image?.();
+    return [name, { value: () => given[name], image: () => image }];
+  }));
 }
 
 function tell(text, bad = false) {
@@ -147,7 +157,7 @@ at("form").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !at("ask").disabled) submit();
 });
 at("heads").addEventListener("toggle", () => {
-  if (at("heads").open && !at("heads").hidden && !at("all-heads").hasChildNodes()) lookInside();
+  if (at("heads").open && shown && !at("all-heads").hasChildNodes()) lookInside();
 });
 at("model").addEventListener("change", () => choose(known.find((one) => one.name === at("model").value)));
 at("link").addEventListener("click", async () => {

@@ -32,7 +32,7 @@ export function allHeads(contract, outputs, inputs) {
       const cells = [...layer.map((weights, h) => [`layer ${l + 1}, head ${h + 1}`, weights]),
         [`layer ${l + 1}, mean of its heads`, mean(layer)]];
       return make("tr", {}, make("th", { scope: "row" }, String(l + 1)), ...cells.map(([name, weights]) => {
-        const told = `${name}; entropy ${percent(spread(weights))} of even attention's`;
+        const told = `${name}; entropy ${percent(spread(weights, look))} of even attention's`;
         const button = make("button", {
           type: "button", class: "thumbnail", "aria-pressed": "false", "aria-label": name, title: told,
           onclick: () => choose(look, weights, button),
@@ -58,12 +58,14 @@ function mean(arrays) {
   return arrays[0].map((_, i) => mean(arrays.map((array) => array[i])));
 }
 
-// The mean entropy of the rows, as a share of what even attention would have.
-function spread(weights) {
-  const shares = weights.map((row) => {
+// The mean entropy of the rows, as a share of what even attention would have: to all that a row can
+// see, which of what was written are the pieces before.
+function spread(weights, look) {
+  const shares = weights.map((row, t) => {
     const flat = row.flat();
-    if (flat.length < 2) return 0;
-    return flat.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0) / Math.log(flat.length);
+    const seen = look.weights === "target_heads" ? t + 1 : flat.length;
+    if (seen < 2) return 0;
+    return flat.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0) / Math.log(seen);
   });
   return shares.reduce((sum, share) => sum + share, 0) / Math.max(shares.length, 1);
 }

@@ -23,7 +23,7 @@ function textInput(entry, changed) {
 
 function imageInput(entry, changed) {
   let encoded = null;
-  const shown = make("img", { alt: "The image that is asked about", hidden: true });
+  let shown = make("img", { alt: "The image that is asked about", hidden: true });
   const told = make("span", {}, "Drop an image here, or choose one");
   const file = make("input", {
     type: "file", accept: "image/png,image/jpeg,image/gif,image/bmp", id: `input-${entry.name}`,
@@ -31,8 +31,10 @@ function imageInput(entry, changed) {
   });
   const take = async (chosen) => {
     encoded = base64(new Uint8Array(await chosen.arrayBuffer()));
-    shown.src = URL.createObjectURL(chosen);
-    shown.hidden = false;
+    // An element of its own, for the one before may still be looked at.
+    const next = make("img", { alt: shown.alt, src: URL.createObjectURL(chosen) });
+    shown.replaceWith(next);
+    shown = next;
     told.textContent = chosen.name;
     changed();
   };

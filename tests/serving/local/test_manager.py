@@ -292,3 +292,21 @@ def test_a_version_that_names_its_run_is_counted(folder):
         return made.metrics.text()
 
     assert 'mlmd_map{model_name="m",version="1"} 0' in asyncio.run(load())
+
+
+def test_a_label_may_be_of_a_version_that_comes_with_it(folder):
+    (folder / "2").mkdir()
+
+    async def relabel():
+        made = manager(folder)
+        await made.start()
+        both = Policy(None, specific=(1, 2))
+        await made.reload([ModelConfig("m", folder, both, {"stable": 1, "canary": 2})])
+        found = {label: made.find("m", label=label).number for label in ("stable", "canary")}
+        with pytest.raises(ServingError, match="not currently available"):
+            await made.reload([ModelConfig("m", folder, both, {"stable": 7})])
+        after = made.find("m", label="stable").number
+        await made.close()
+        return found, after
+
+    assert asyncio.run(relabel()) == ({"stable": 1, "canary": 2}, 1)

@@ -185,6 +185,27 @@ def test_an_image_is_chosen(page, tmp_path):
     assert "where it looked for “30”" in shown.text("#picture")
 
 
+def test_what_is_seen_stays_what_was_asked_about(page, tmp_path):
+    """Another image is dropped, and nobody has asked about it yet."""
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    first.write_bytes(fake_tasks.png(30, 40))
+    second.write_bytes(fake_tasks.png(10, 80))
+    shown = page("namer")
+    shown.choose("input[type=file]", first)
+    shown.wait("!document.getElementById('ask').disabled")
+    shown.run("document.getElementById('ask').click()")
+    assert answered(shown) == "30 by 40"
+    size = "(({width, height}) => width / height)(document.querySelector('#picture canvas'))"
+    assert shown.run(size) == pytest.approx(40 / 30, abs=0.05)
+    shown.choose("input[type=file]", second)
+    shown.wait("document.querySelector('.drop span').innerText === 'second.png'")
+    shown.run("document.querySelectorAll('#picture button.piece')[1].click()")
+    assert shown.run(size) == pytest.approx(40 / 30, abs=0.05)
+    shown.run("document.getElementById('ask').click()")
+    shown.wait("document.getElementById('hypothesis').innerText === '10 by 80'")
+    assert shown.run(size) == pytest.approx(80 / 10, abs=0.2)
+
+
 def test_models_without_a_contract_and_models_that_are_not_there(page):
     shown = page("strange")
     assert "which says how to ask it" in shown.text("#message")

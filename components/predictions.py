@@ -30,6 +30,17 @@ SUMMARY = "predictions.json"
 ROWS_A_GROUP = 1024
 # The columns that every table has; the others are the features and the model's outputs.
 OWN = ("row", "file", "line", "references", "hypothesis", "score", "size")
+# What tasks call their models' outputs, which are columns too.
+RESERVED = frozenset(
+    {
+        *OWN,
+        *("alignment", "cut", "length", "pieces", "positions", "points_length"),
+        *("caption", "similarity", "summary", "translation"),
+        *(f"{side}_{what}" for side in ("source", "target") for what in ("pieces", "length")),
+        *(f"{side}_{what}" for side in ("first", "second") for what in ("pieces", "length")),
+        *("source_cut", "target_cut", "first_weights", "second_weights"),
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,8 +17,10 @@ from components.words import counted
 from models.metrics import Rows
 
 SHOWN = 5
-# A phrase of up to four words, three times in a row: what no reference says of itself.
-_LONGEST_PHRASE, _TIMES = 4, 3
+# A phrase of so many words three times in a row, or of so many letters of a word four times: "ha ha
+# ha" is a loop, the German "Schifffahrt" none.
+_MOST_WORDS, _TIMES = 8, 3
+_MOST_LETTERS, _LETTER_TIMES = 12, 4
 # Letters of a script that hardly any reference has are strange.
 _USUAL, _STRANGE = 0.001, 0.3
 _SHORT = 10  # characters; of less the ratio says nothing
@@ -99,7 +101,8 @@ def script(rows: Rows, sources: Sequence[str], options: Mapping[str, Any]) -> li
         strange = {
             code: count
             for code, count in letters.items()
-            if code not in usual and code not in scripts(sources[row])
+            if code not in usual
+            and not any(code in scripts(text) for text in (sources[row], *rows.references[row]))
         }
         share = sum(strange.values()) / max(sum(letters.values()), 1)
         if share > _STRANGE:
@@ -169,19 +172,30 @@ def examine(
 def repeated(text: str) -> tuple[int, str]:
     """How often a phrase of a few words stands at most in a row, and which.
 
-    Where there are no spaces, letters are the words.
+    Within a long word, or where there are no spaces, it is a phrase of letters. Digits alone are no
+    phrase: numbers have their zeros.
     """
     words = text.split()
-    if len(words) == 1:
-        words = list(words[0])
+    best = _longest_run(words, _MOST_WORDS, _TIMES)
+    for word in words:
+        times, letters = _longest_run(list(word), _MOST_LETTERS, _LETTER_TIMES)
+        if times > best[0]:
+            best = (times, letters.replace(" ", ""))
+    return best
+
+
+def _longest_run(parts: Sequence[str], most: int, least: int) -> tuple[int, str]:
+    """The phrase of at most so many parts that stands most often in a row; none below ``least``."""
     best = (1, "")
-    for length in range(1, _LONGEST_PHRASE + 1):
-        run = 0  # words that equal the one a phrase before them
-        for at in range(length, len(words)):
-            run = run + 1 if words[at] == words[at - length] else 0
+    for length in range(1, min(most, len(parts) // least) + 1):
+        run = 0  # parts that equal the one a phrase before them
+        for at in range(length, len(parts)):
+            run = run + 1 if parts[at] == parts[at - length] else 0
             times = run // length + 1
-            if times > best[0]:
-                best = (times, " ".join(words[at - length + 1 : at + 1]))
+            if times >= least and times > best[0]:
+                phrase = " ".join(parts[at - length + 1 : at + 1])
+                if any(letter.isalpha() for letter in phrase):
+                    best = (times, phrase)
     return best
 
 

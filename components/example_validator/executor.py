@@ -135,6 +135,7 @@ def _scan(
     repeats = any(name in checks for name in _REPEATS)
     sides = [i for i, feature in enumerate(features) if feature.tokenized]
     inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
+    learned = [i for i, feature in enumerate(features) if feature.role != "extra"]
     count = 0
     for count, row in enumerate(read(shard.path, features), 1):
         ref = reference(shard.index, count - 1)
@@ -142,7 +143,8 @@ def _scan(
             tally.add(name, ref)
         if repeats:
             contents = [content(values) for values in row.values]
-            for packed in packer.add(ref, [contents[i] for i in inputs], contents):
+            whole = [contents[i] for i in learned]
+            for packed in packer.add(ref, [contents[i] for i in inputs], whole):
                 yield beam.pvalue.TaggedOutput("packed", packed)
     for packed in packer.flush():
         yield beam.pvalue.TaggedOutput("packed", packed)

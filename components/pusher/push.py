@@ -25,9 +25,9 @@ from serving import warmup
 from serving.saved_model import IDENTIFIER, IN_MEMORY
 
 PREFIX = ".pushing-"
-# TensorFlow writes a random identifier into the first file, so that no two exports are ever the same;
-# the others say nothing of what it answers.
 _EXTRA = (IDENTIFIER, IN_MEMORY, warmup.FILE)
+# TensorFlow writes a random identifier into the first, so that no two exports are ever the same;
+# the others say nothing of what the model answers.
 NOT_CONTENT = ("fingerprint.pb", RECORD, *(Path(file).name for file in _EXTRA))
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from models.metrics.base import Rows, Statistics
-
-if TYPE_CHECKING:
-    pass
 
 # SentencePiece's sign for the space before a word.
 _MARK = "\u2581"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from components.predictions import RESERVED
 from models.metrics import METRICS, judging, unusable
 from models.settings.base import Path, Problem
 from models.tasks.features import Feature
@@ -45,7 +47,7 @@ def _data(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:
         yield Problem(("data", "split"), message)
     names = [feature.name for feature in features]
     for index, name in enumerate(data.extra):
-        if names.count(name) > 1 or name in ("hypothesis", "references", "file", "line"):
+        if names.count(name) > 1 or name in RESERVED or name.endswith("_file"):
             message = f"{show(name)} has a meaning already; give the column another name"
             yield Problem(("data", "extra", index), message)
     wanted = [feature.name for feature in features if not feature.optional]
@@ -164,6 +166,8 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
     yield from _slices(evaluation, config.features)
+    yield from _answer_checks(config)
+    yield from _samples(evaluation)
     production = evaluation.production
     if production is not None and production.metric not in metrics:
         message = f"{production.metric} is not computed; add it to evaluation.metrics, or use one "
@@ -173,6 +177,37 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if list(buckets) != sorted(set(buckets)):
         message = f"the bounds must rise; {list(buckets)} was given"
         yield Problem(("evaluation", "length_buckets"), message)
+
+
+def _answer_checks(config: Config) -> Iterator[Problem]:
+    """Checks that are to keep a model back, where there is nothing to check."""
+    checks = config.evaluation.checks
+    texts = any(f.role == "input" and f.kind == "text" for f in config.features)
+    for name in type(checks).model_fields:
+        if getattr(checks, name).action != "fail":
+            continue
+        if config.description.answers != "text":
+            message = "the answers of this task are no texts; leave it out"
+            yield Problem(("evaluation", "checks", name), message)
+        elif name == "copies" and not texts:
+            message = "there is no text to copy; leave it out"
+            yield Problem(("evaluation", "checks", name), message)
+
+
+def _samples(evaluation: Evaluation) -> Iterator[Problem]:
+    """As many samples as the test of the comparison needs."""
+    production, samples = evaluation.production, evaluation.samples
+    if production is None or production.test is None:
+        return
+    if not samples:
+        if "test" in production.model_fields_set:
+            message = f"{production.test} needs samples; raise evaluation.samples, or use null"
+            yield Problem(("evaluation", "production", "test"), message)
+    elif 1 / (samples + 1) >= production.significance:
+        needed = math.ceil(1 / production.significance)
+        level = f"evaluation.production.significance: {production.significance:g}"
+        message = f"with {samples} no difference can be significant at {level}; use {needed:,}"
+        yield Problem(("evaluation", "samples"), message)
 
 
 def _slices(evaluation: Evaluation, features: tuple[Feature, ...]) -> Iterator[Problem]:
@@ -186,6 +221,9 @@ def _slices(evaluation: Evaluation, features: tuple[Feature, ...]) -> Iterator[P
         (("evaluation", "slices", "patterns", name, "feature"), pattern.feature)
         for name, pattern in evaluation.slices.patterns.items()
     ]
+    for index, name in enumerate(evaluation.slices.by):
+        if name in evaluation.slices.by[:index]:
+            yield Problem(("evaluation", "slices", "by", index), f"{show(name)} is given twice")
     for path, name in named:
         if name not in texts:
             message = f"{show(name)} is no feature of text{suggest(name, texts)}"

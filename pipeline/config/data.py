@@ -105,7 +105,24 @@ class TooLongCheck(Check):
     limit: Share = Field(default=0.01, description="Share of too long rows that is still fine.")
 
 
-class Checks(Section):
+class CheckSet(Section):
+    """Checks by name, each with limits of its own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, value: Any) -> Any:
+        # A check given in part keeps its own default for the rest, not that of its class.
+        if not isinstance(value, dict):
+            return value
+        filled = dict(value)
+        for name, field in cls.model_fields.items():
+            given = value.get(name)
+            if isinstance(given, dict):
+                filled[name] = {**field.default.model_dump(), **given}
+        return filled
+
+
+class Checks(CheckSet):
     """What is looked for in the text besides TensorFlow Data Validation's anomalies."""
 
     empty_side: Check = Field(
@@ -125,19 +142,6 @@ class Checks(Section):
     overlap: Check = Field(
         default=Check(limit=0.0), description="Rows of eval and test whose source is in train."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill(cls, value: Any) -> Any:
-        # A check given in part keeps its own default for the rest, not that of its class.
-        if not isinstance(value, dict):
-            return value
-        filled = dict(value)
-        for name, field in cls.model_fields.items():
-            given = value.get(name)
-            if isinstance(given, dict):
-                filled[name] = {**field.default.model_dump(), **given}
-        return filled
 
 
 class Data(Section):
@@ -181,7 +185,8 @@ class Data(Section):
     extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(
         default=(),
         description="Columns of text that only the evaluation reads, for evaluation.slices; in a "
-        "tsv file without header they follow the task's own. A row may leave them empty.",
+        "tsv file without header they follow the task's own. All files have them; a row may leave "
+        "them empty.",
         examples=[["domain"]],
     )
     images: str | None = Field(

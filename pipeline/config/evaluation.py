@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from models.metrics import METRICS
 from models.settings.base import Listed, Positive, Section, Share
-from pipeline.config.data import Check
+from pipeline.config.data import Check, CheckSet
 
 _METRICS = ", ".join(METRICS)
 
@@ -25,17 +25,21 @@ def _compiles(pattern: str) -> str:
 
 
 class Production(Section):
-    """The comparison with the model in production."""
+    """The comparison with the model in production.
+
+    A model is worse where its metric is by more than the tolerance, and the test does not take the
+    difference for chance.
+    """
 
     metric: str = Field(default="bleu", description="The metric that is compared.")
     tolerance: Annotated[float, Field(ge=0.0)] = Field(
         default=0.0, description="By how much the candidate may be worse, in the metric's own unit."
     )
     test: Literal["bootstrap", "randomization"] | None = Field(
-        default="bootstrap",
-        description="How a loss is told from chance: bootstrap draws rows with replacement (Koehn "
-        "2004), randomization lets the two models change places (Riezler and Maxwell 2005); null: "
-        "every loss counts.",
+        default="randomization",
+        description="How a loss is told from chance: randomization lets the models change places "
+        "(Riezler and Maxwell 2005), bootstrap draws rows with replacement (Koehn 2004), which "
+        "wants some hundred rows; null: every loss counts.",
     )
     significance: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05,
@@ -52,7 +56,7 @@ class RatioCheck(Check):
     limit: Share = Field(default=0.05, description="Share of such answers that is still fine.")
 
 
-class AnswerChecks(Section):
+class AnswerChecks(CheckSet):
     """What is looked for in answers that are texts; `fail`: such a model is not pushed."""
 
     empty: Check = Field(default=Check(limit=0.01), description="Nothing is written.")
@@ -123,7 +127,7 @@ class Evaluation(Section):
     )
     production: Production | None = Field(
         default=Production(),
-        description="A model must be as good as the one in production, where there is one; "
+        description="A model must not be worse than the one in production, where there is one; "
         "null: no comparison. Its metric is the first of metrics where it is not given.",
     )
     checks: AnswerChecks = Field(

@@ -82,7 +82,7 @@ class Config(Section):
         """The features of a raw row, as ``model`` limits them, and ``data.extra``."""
         described = self.description
         own = described.limited(self.model) if described.limited else described.features
-        extra = (Feature(name, "text", "extra", optional=True) for name in self.data.extra)
+        extra = (Feature(name, "text", "extra") for name in self.data.extra)
         return (*own, *extra)
 
     def section_json(self, name: str) -> str:

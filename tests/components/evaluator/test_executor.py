@@ -168,10 +168,10 @@ def test_degenerate_answers_are_counted_shown_and_may_be_refused(folder, tmp_pat
 
 
 def test_slices(folder, tmp_path):
-    features = [*fake_models.FEATURES, Feature("domain", "text", role="extra", optional=True)]
+    features = [*fake_models.FEATURES, Feature("domain", "text", role="extra")]
     references = ["one two", "is it?", "three four", "five six", "no"]
     hypotheses = ["one two", "what?", "three four", "five", "no"]
-    domains = ["news", "talk", "news", None, "talk"]
+    domains = ["news", "talk", "news", "", "talk"]
     rows = [
         Row({"source": text}, [text], {"domain": domain})
         for text, domain in zip(references, domains, strict=True)

@@ -88,16 +88,44 @@ def test_intervals_are_sacrebleus(name, metric):
     assert (found.high - found.low) / 2 == pytest.approx(score._ci, abs=1e-3)
 
 
-@pytest.mark.parametrize(("test", "short"), [("bootstrap", "bs"), ("randomization", "ar")])
-@pytest.mark.parametrize("other", [WORSE, TEXTS.take([*range(1, 60), 0])], ids=["worse", "wrong"])
-def test_p_values_are_sacrebleus(test, short, other):
+SLIGHTLY = [Rows([noisy(text, 0.23) for text in REFERENCES], TEXTS.references) for _ in range(5)]
+
+
+@pytest.mark.parametrize("other", [WORSE, *SLIGHTLY], ids=lambda _: "")
+def test_randomization_is_sacrebleus(other):
     systems = [("one", TEXTS.hypotheses), ("other", other.hypotheses)]
     metrics = {"BLEU": BLEU(), "chrF2": CHRF()}
-    _, scores = PairedTest(systems, metrics, [REFERENCES], short, n_samples=300)()
-    other = Rows(other.hypotheses, TEXTS.references)
+    _, scores = PairedTest(systems, metrics, [REFERENCES], "ar", n_samples=1000)()
     for name, label in (("bleu", "BLEU"), ("chrf", "chrF2")):
-        found = sampling.p_value(METRICS[name], TEXTS, other, {}, test, 300)
-        assert found == pytest.approx(scores[label][1].p_value, abs=0.02)
+        found = sampling.p_value(METRICS[name], TEXTS, other, {}, "randomization", 1000)
+        # Other draws: of two p-values of 1,000 samples each.
+        assert found == pytest.approx(scores[label][1].p_value, abs=0.08)
+
+
+def test_some_of_these_are_neither_sure_nor_chance():
+    found = [
+        sampling.p_value(METRICS["chrf"], TEXTS, other, {}, test, 300)
+        for other in SLIGHTLY
+        for test in sampling.TESTS
+    ]
+    assert sum(0.1 < p < 0.9 for p in found) >= 3
+
+
+@pytest.mark.parametrize("test", sampling.TESTS)
+def test_where_there_is_no_difference_few_are_found(test):
+    """Two models with errors of one size: 5% of such pairs may be called different at 0.05."""
+    draw = np.random.default_rng(7)
+    called = 0
+    for _ in range(200):
+        sides = [Rows(draw.normal(size=60).tolist(), [[0.0]] * 60) for _ in range(2)]
+        called += sampling.p_value(METRICS["mse"], *sides, {}, test, 99) <= 0.05
+    assert 2 <= called <= 22
+
+
+def test_of_a_few_rows_randomization_says_little():
+    right = Rows(["a"] * 8, [["a"]] * 8)
+    wrong = Rows(["b"] * 3 + ["a"] * 5, [["a"]] * 8)
+    assert sampling.p_value(METRICS["exact_match"], right, wrong, {}, "randomization") > 0.2
 
 
 def test_the_same_answers_are_no_difference():
@@ -119,3 +147,5 @@ def test_of_what_is_undefined_nothing_is_said():
     crossing = Rows([[0, 0, 0, 0, 0]] * 8, TOURS.references, TOURS.columns)
     assert math.isnan(METRICS["tour_length"].function(crossing, {})[0])
     assert sampling.p_value(METRICS["tour_length"], TOURS, crossing, {}) is None
+    one_bad = Rows([*TOURS.hypotheses[:-1], [0, 0, 0, 0, 0]], TOURS.references, TOURS.columns)
+    assert sampling.interval(METRICS["tour_length"], one_bad, {}, 50) is None

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from components.predictions import RESERVED
 from components.trainer.export import export, read_tokenizers
 from models import tasks
 from models.settings.search import BeamSearch
@@ -150,6 +151,8 @@ def test_a_task_names_its_answer(in_memory):
     module = make(in_memory, "summary", type="beam", beam_size=2)
     made = module.served("summarisation")
     assert made.contract["answer"] == "summary"
+    # What the table of predictions has columns for; no column of the data is called so.
+    assert set(made.contract["signatures"]["align"]["outputs"]) <= RESERVED
     sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
     for name, function in made.signatures.items():
         promised = made.contract["signatures"][name]

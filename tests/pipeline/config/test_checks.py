@@ -58,8 +58,24 @@ DATA_CASES = {
         ["3: data.train: a path, a list of paths, or a path for each side such as {source: tr"],
     ),
     "an extra column that is there": (
-        f"train: {PAIR}\n  extra: [domain, target]",
-        ["4: data.extra.1: 'target' has a meaning already"],
+        f"train: {PAIR}\n  extra: [target]",
+        ["4: data.extra.0: 'target' has a meaning already"],
+    ),
+    "an extra column called like an output": (
+        "train: a.tsv\n  extra: [alignment, score, image_file]",
+        [
+            "4: data.extra.0: 'alignment' has a meaning already",
+            "4: data.extra.1: 'score' has a meaning already",
+            "4: data.extra.2: 'image_file' has a meaning already",
+        ],
+    ),
+    "an extra column that is nowhere": (
+        "train: a.tsv\n  columns: {source: 1, target: 2}\n  extra: [domain]",
+        ["4: data.columns: the side domain is missing"],
+    ),
+    "an extra column without a file": (
+        f"train: {PAIR}\n  extra: [domain]",
+        ["3: data.train: the side domain is missing"],
     ),
     "no files": ("train: []", ["3: data.train: a path, a list of paths, or a path for each side"]),
     "column names without header": (
@@ -140,6 +156,18 @@ CASES = {
             "4: evaluation.slices.patterns.x.feature: 'sorce' is no feature of text; did you mean",
         ],
     ),
+    "slices twice": (
+        "evaluation: {slices: {by: [source, source]}}",
+        ["4: evaluation.slices.by.1: 'source' is given twice"],
+    ),
+    "too few samples": (
+        "evaluation: {samples: 19}",
+        ["4: evaluation.samples: with 19 no difference can be significant at"],
+    ),
+    "a test without samples": (
+        "evaluation: {samples: 0, production: {test: bootstrap}}",
+        ["4: evaluation.production.test: bootstrap needs samples"],
+    ),
     "a pattern that is none": (
         'evaluation: {slices: {patterns: {x: {feature: source, matches: "("}}}}',
         ["4: evaluation.slices.patterns.x.matches: no regular expression: missing )"],
@@ -168,6 +196,25 @@ def test_a_baseline_has_to_read_and_write_texts(task: str, tmp_path: Path) -> No
     text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\nevaluation: {{baseline: lead_1}}\n"
     found = problems_of(tmp_path, text)
     compare(found, ["4: evaluation.baseline: lead_1 answers a text with a text"])
+
+
+def test_checks_of_answers_that_are_no_texts(tmp_path: Path) -> None:
+    checks = "evaluation: {checks: {empty: {action: fail}, copies: {action: fail}, loops: {}}}"
+    for task, wrong in (("similarity", ["empty", "copies"]), ("captioning", ["copies"])):
+        text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\n{checks}\n"
+        if task == "captioning":
+            text = text.replace("a.jsonl}", "a.jsonl, images: .}")
+        compare(problems_of(tmp_path, text), [f"4: evaluation.checks.{name}: " for name in wrong])
+
+
+def test_a_check_given_in_part_keeps_its_own_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        f"name: x\ndata:\n  train: {PAIR}\nevaluation: {{checks: {{copies: {{action: fail}}}}}}\n"
+    )
+    checks = load(path).evaluation.checks
+    assert (checks.copies.limit, checks.copies.action) == (0.05, "fail")
+    assert (checks.empty.limit, checks.length_ratio.ratio) == (0.01, 2.5)
 
 
 @pytest.mark.parametrize(

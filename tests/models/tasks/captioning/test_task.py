@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as text
 
+from components.predictions import RESERVED
 from components.trainer.optimizer import compile_model
 from models import tasks
 from models.tasks.captioning.images import read, write
@@ -142,6 +143,7 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     align = loaded.signatures["align"]
     together = align(image=tf.constant(PNGS))
     assert set(together) == set(served.contract["signatures"]["align"]["outputs"])
+    assert set(together) <= RESERVED
     assert set(served.contract["signatures"]) == set(loaded.signatures)
     inside = served.module.align(tf.constant(PNGS))
     np.testing.assert_allclose(together["score"], inside["score"], atol=1e-5)

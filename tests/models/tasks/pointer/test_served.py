@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from components.predictions import RESERVED
 from components.trainer.export import export
 from serving import saved_model
 from serving.ops import core_ops, unsupported, used_ops
@@ -50,6 +51,7 @@ def test_the_contract_is_kept(exported):
     for name in served.contract["signatures"]:
         served.signature(name)
     assert served.contract["size"]["unit"] == "points"
+    assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED
     answers = served.ask("align", asked())
     for n, answer in zip(LENGTHS, answers, strict=True):
         assert is_answer(answer.hypothesis, n, config["model"]["visits"])

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as text
 
+from components.predictions import RESERVED
 from models import tasks
 from models.tasks.similarity.settings import Model
 from models.tasks.similarity.words import ids_of, words_of
@@ -91,6 +92,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
     assert found["cut"].numpy().tolist() == [1, 2, 0, 0]
     assert found["first_pieces"][2, 1].numpy().decode() == "▁zebra"
     assert set(served.contract["signatures"]["align"]["outputs"]) == set(found)
+    assert set(found) <= RESERVED
     assert ("alignment" in found) == (cross is not None)
     for row in range(len(FIRST)):
         alone = align(

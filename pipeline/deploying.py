@@ -10,7 +10,8 @@ from typing import Any
 from components.errors import UserError
 from components.files import atomic_write
 from components.registry import Registry, read_record
-from serving import deployment, ops
+from pipeline import deployment
+from serving import ops
 from serving.saved_model import CONTRACT
 
 _NEXT = {
@@ -44,9 +45,9 @@ def render(
     Args:
         model: ``NAME`` or ``NAME@VERSION``.
         registry: the registry's folder.
-        target: one of ``serving.deployment.TARGETS``.
+        target: one of ``pipeline.deployment.TARGETS``.
         storage: the registry as the server sees it; None: the folder itself, or a claim.
-        settings: the other attributes of ``serving.deployment.Deployment``.
+        settings: the other attributes of ``pipeline.deployment.Deployment``.
 
     Raises:
         UserError: there is no such model, a setting cannot be, or the image's TensorFlow Serving

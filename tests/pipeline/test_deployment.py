@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from components.errors import UserError
-from serving.deployment import TARGETS, Deployment, render
+from pipeline.deployment import TARGETS, Deployment, render
 from serving.local.model_config import Policy, read_batching, read_models
 
 with warnings.catch_warnings():

@@ -12,9 +12,10 @@ import math
 import re
 from pathlib import Path
 
+import serving
 from components.errors import UserError
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(serving.__file__).parent
 _CONFIGS = (
     "tf_serving/models.config.jinja",
     "tf_serving/batching.config.jinja",

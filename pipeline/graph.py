@@ -116,6 +116,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         production=production,
         production_version=version,
         batch_size=config.evaluation.batch_size,
+        aligned=config.evaluation.alignment is not None,
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(predictions=predictions, config=config.section_json("evaluation"))

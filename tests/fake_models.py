@@ -17,6 +17,7 @@ from serving.saved_model import CONTRACT
 
 FEATURES = [Feature("source", "text"), Feature("target", "text", role="reference")]
 MOST_LETTERS = 100
+_SHOWN = ("source_pieces", "source_length", "alignment")
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
 
 
@@ -63,7 +64,10 @@ class Reverser(tf.Module):
             "signatures": {
                 "serving_default": {"inputs": [source], "outputs": answer},
                 "align": {"inputs": [source], "outputs": detail},
-                "score": {"inputs": [source, given], "outputs": {"score": [], **pieces}},
+                "score": {
+                    "inputs": [source, given],
+                    "outputs": {**{name: detail[name] for name in _SHOWN}, "score": [], **pieces},
+                },
             },
         }
 
@@ -121,7 +125,15 @@ class Reverser(tf.Module):
         lengths = tf.cast(letters.row_lengths(), tf.int32)
         each = self.per_letter * (2.0 if self.bug == "score" else 1.0)
         pieces = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
+        read = self.answer(source)
+        # Each letter of any text looks at its place from the source's end; the others nowhere.
+        rows = tf.range(tf.cast(pieces.bounding_shape(1), tf.int32))[None, :, None]
+        columns = tf.range(tf.shape(read["source_pieces"])[1])[None, None, :]
+        end = read["source_length"][:, None, None] - 2
         return {
+            "source_pieces": read["source_pieces"],
+            "source_length": read["source_length"],
+            "alignment": tf.cast(columns == end - rows, tf.float32),
             "score": each * tf.cast(lengths, tf.float32),
             "target_pieces": pieces.to_tensor("<pad>"),
             "target_length": lengths + 1,

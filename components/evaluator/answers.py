@@ -11,6 +11,7 @@ from typing import Any
 
 from components import predictions
 from models.metrics import Rows
+from models.metrics.aligning import ALIGNMENT
 from models.metrics.baselines import BASELINES
 
 HYPOTHESES = "hypotheses.txt"
@@ -27,8 +28,8 @@ def answered(path: Path, contract: Mapping[str, Any], looks: bool = False) -> Ro
         contract: that of the model.
         looks: whether the weights that can be drawn are wanted too; they are most of the table.
     """
-    weights = None if looks else (contract["looks"] or {}).get("weights")
-    names = [name for name in predictions.column_names(path) if name != weights]
+    bulk = () if looks else ((contract["looks"] or {}).get("weights"), ALIGNMENT)
+    names = [name for name in predictions.column_names(path) if name not in bulk]
     table = predictions.read(path, names)
     hypotheses, references = table.pop("hypothesis"), table.pop("references")
     if contract["answer_kind"] == "text":

@@ -172,4 +172,5 @@ def by_length(
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: config[name] for name in ("tokenize", "lowercase") if name in config}
+    names = ("tokenize", "lowercase", "alignment")
+    return {name: config[name] for name in names if name in config}

@@ -28,6 +28,7 @@ class PredictorSpec(ComponentSpec):
         "production": ExecutionParameter(type=str),
         "production_version": ExecutionParameter(type=str),
         "batch_size": ExecutionParameter(type=int),
+        "aligned": ExecutionParameter(type=int),
         "code": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -47,6 +48,7 @@ class Predictor(BaseComponent):
         production: the folder of the version in production; empty where there is none.
         production_version: its number, for people.
         batch_size: rows decoded together.
+        aligned: whether the model also shows where it looks for the reference of each row.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -61,6 +63,7 @@ class Predictor(BaseComponent):
         production: str = "",
         production_version: str = "",
         batch_size: int = 64,
+        aligned: bool = False,
         code: str | None = None,
     ):
         super().__init__(
@@ -71,6 +74,7 @@ class Predictor(BaseComponent):
                 production=production,
                 production_version=production_version,
                 batch_size=batch_size,
+                aligned=int(aligned),
                 code=source_digest(*SOURCES) if code is None else code,
                 predictions=Channel(type=Predictions),
             )

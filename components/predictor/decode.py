@@ -8,13 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from models.metrics.aligning import ALIGNMENT, SOURCE, TARGET
 from serving import saved_model
 from serving.saved_model import Answer, SavedModelError
+
+# What a model shows of a given answer, and what it is called beside its own answer.
+SHOWN = {"alignment": ALIGNMENT, "source_pieces": SOURCE, "target_pieces": TARGET}
 
 
 @dataclasses.dataclass(frozen=True)
 class Decoded:
-    """The answers in the order of the rows, the model's contract, and how long they took."""
+    """The answers in the order of the rows, the model's contract, and how long they took.
+
+    The contract is the model's own; what was asked besides is in the answers' contract.
+    """
 
     answers: list[Answer]
     contract: Mapping[str, Any]
@@ -32,6 +39,7 @@ def decode(
     rows: Sequence[Mapping[str, Any]],
     batch_size: int,
     progress: Callable[[int, float], None] = lambda done, seconds: None,
+    given: Sequence[Any] | None = None,
 ) -> Decoded:
     """Loads a SavedModel and asks the signature that tells most for every row.
 
@@ -44,6 +52,8 @@ def decode(
         rows: the inputs of each, by name.
         batch_size: rows a batch.
         progress: called after each batch with the rows done and the seconds spent.
+        given: an answer to each row, of which the model is to show where it looks: the answers have
+            the outputs of ``SHOWN`` besides. Models that cannot show it leave them out.
 
     Raises:
         SavedModelError: the signature or one of its outputs is missing, or the model takes
@@ -67,11 +77,48 @@ def decode(
         began = time.monotonic()
         batch = loaded.ask(signature, [rows[index] for index in chosen])
         seconds += time.monotonic() - began
+        if given is not None and _shows(loaded.contract):
+            asked = [(rows[index], given[index]) for index in chosen]
+            batch = [
+                _with(answer, shown)
+                for answer, shown in zip(batch, _look(loaded, asked), strict=True)
+            ]
         answers.update(zip(chosen, batch, strict=True))
         progress(len(answers), seconds)
     return Decoded(
         [answers[index] for index in range(len(rows))], loaded.contract, seconds, load_seconds
     )
+
+
+def _shows(contract: Mapping[str, Any]) -> bool:
+    """Whether the model says where it looks for each piece of a given answer."""
+    scored = contract["signatures"].get(contract["scored"], {}).get("outputs", {})
+    return set(SHOWN) <= set(scored)
+
+
+def _look(
+    loaded: saved_model.ServedModel, asked: Sequence[tuple[Mapping[str, Any], Any]]
+) -> list[Answer]:
+    signature = loaded.contract["scored"]
+    entries = loaded.contract["signatures"][signature]["inputs"]
+    return loaded.ask(
+        signature,
+        [
+            {entry["name"]: row.get(entry["name"], answer) for entry in entries}
+            for row, answer in asked
+        ],
+    )
+
+
+def _with(answer: Answer, shown: Answer) -> Answer:
+    """An answer with what was shown of another, and a contract that knows of both."""
+    contract = answer.contract
+    detail, scored = (contract["signatures"][contract[key]] for key in ("detail", "scored"))
+    more = {called: scored["outputs"][name] for name, called in SHOWN.items()}
+    outputs = {**detail["outputs"], **more}
+    signatures = {**contract["signatures"], contract["detail"]: {**detail, "outputs": outputs}}
+    found = {called: shown.outputs[name] for name, called in SHOWN.items()}
+    return Answer({**answer.outputs, **found}, {**contract, "signatures": signatures})
 
 
 def device() -> str:

@@ -40,7 +40,8 @@ class PredictorExecutor(BaseExecutor):
         folder = Path(artifact_utils.get_single_uri(output_dict["predictions"]))
         features = [Feature.from_json(entry) for entry in json.loads(exec_properties["features"])]
         rows = read_rows(test_split(examples), features)
-        ask = _Asking(rows, features, int(exec_properties["batch_size"]))
+        aligned = bool(exec_properties.get("aligned"))
+        ask = _Asking(rows, features, int(exec_properties["batch_size"]), aligned)
 
         candidate = Path(path_utils.serving_model_path(model.uri))
         production = exec_properties["production"]
@@ -92,10 +93,14 @@ class _Asking:
         rows: of the test split.
         features: those of the task.
         batch_size: rows asked together.
+        aligned: whether to see where the models look for the references.
     """
 
-    def __init__(self, rows: list[Row], features: Sequence[Feature], batch_size: int):
+    def __init__(
+        self, rows: list[Row], features: Sequence[Feature], batch_size: int, aligned: bool
+    ):
         self.rows, self.batch_size = rows, batch_size
+        self._given = [row.references[0] for row in rows] if aligned else None
         inputs = [feature.kind for feature in features if feature.role == "input"]
         self._noun = "sentences" if inputs == ["text"] else "rows"
         (self._wanted,) = (f.kind for f in features if f.role == "reference")
@@ -114,7 +119,8 @@ class _Asking:
             self._tell(label, done, seconds, first + (last - first) * done / len(self.rows))
 
         try:
-            decoded = decode(model, [row.inputs for row in self.rows], self.batch_size, progress)
+            asked = [row.inputs for row in self.rows]
+            decoded = decode(model, asked, self.batch_size, progress, self._given)
         except SourceRefused as error:
             raise UserError(
                 f"the test split cannot be decoded: {error}",

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from models.metrics import numbers, overlap, points
+from models.metrics.aligning import aer, aer_summed
 from models.metrics.base import Kind, Metric, Rows
 from models.metrics.exact import exact_match, exact_match_summed
 from models.metrics.overlap import tokenizers, unusable
@@ -69,6 +70,9 @@ METRICS: Mapping[str, Kind] = MappingProxyType(
         "spearman": Kind("Spearman", numbers.spearman, low=-1.0, high=1.0, **_NUMBER),
         "mse": Kind("MSE", numbers.mse, numbers.mse_summed, **_NUMBER, **_LOW),
         "pointing": Kind("pointing", pointing, pointing_summed, high=1.0, scale=1.0, looks=True),
+        "aer": Kind(
+            "AER", aer, aer_summed, high=1.0, scale=1.0, higher_is_better=False, looks=True
+        ),
         "hull_accuracy": _of_points("hull_accuracy", "hull accuracy"),
         "hull_area": _of_points("hull_area", "hull area"),
         "tour_length": _of_points("tour_length", "tour length", **_LOW),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from components.predictions import RESERVED
 from models.metrics import METRICS, judging, unusable
@@ -167,6 +167,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         yield Problem(("evaluation", "tokenize"), message)
     yield from _slices(evaluation, config.features)
     yield from _answer_checks(config)
+    yield from _alignment(evaluation, metrics, config.features)
     yield from _samples(evaluation)
     production = evaluation.production
     if production is not None and production.metric not in metrics:
@@ -177,6 +178,23 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if list(buckets) != sorted(set(buckets)):
         message = f"the bounds must rise; {list(buckets)} was given"
         yield Problem(("evaluation", "length_buckets"), message)
+
+
+def _alignment(
+    evaluation: Evaluation, metrics: Sequence[str], features: tuple[Feature, ...]
+) -> Iterator[Problem]:
+    """The metric and what it needs belong together."""
+    extras = [feature.name for feature in features if feature.role == "extra"]
+    if evaluation.alignment is None:
+        if "aer" in metrics:
+            message = "aer needs evaluation.alignment, which says where the gold links are"
+            yield Problem(("evaluation", "metrics", metrics.index("aer")), message)
+    elif "aer" not in metrics:
+        yield Problem(("evaluation", "alignment"), "is for aer; add it to evaluation.metrics")
+    elif evaluation.alignment.gold not in extras:
+        path = ("evaluation", "alignment", "gold")
+        named = evaluation.alignment.gold
+        yield Problem(path, f"{show(named)} is no column of data.extra{suggest(named, extras)}")
 
 
 def _answer_checks(config: Config) -> Iterator[Problem]:

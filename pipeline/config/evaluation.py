@@ -94,6 +94,17 @@ class Slices(Section):
     )
 
 
+class Alignment(Section):
+    """Gold links between the words of the test split, by which AER is measured."""
+
+    gold: str = Field(
+        description="The column of data.extra with the links in Pharaoh's form, 0-0 1-2 2p3: "
+        "source, then target, from 0; p for a link that is only possible.",
+        examples=["links"],
+    )
+    unit: Literal["word", "character"] = Field(default="word", description="What the links count.")
+
+
 class Evaluation(Section):
     """What the test split is measured by, and what a model must reach to be pushed."""
 
@@ -118,6 +129,11 @@ class Evaluation(Section):
     )
     slices: Slices = Field(
         default=Slices(), description="Other parts of the test split that are scored apart."
+    )
+    alignment: Alignment | None = Field(
+        default=None,
+        description="What the metric aer holds the model's attention against, which it shows for "
+        "the reference. null: nothing is known.",
     )
     floors: dict[str, float] = Field(
         default_factory=dict,

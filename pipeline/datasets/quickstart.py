@@ -58,7 +58,7 @@ def generate(
     directory: str | Path, rows: int = 20_000, seed: int = 17, progress: Progress | None = None
 ) -> Summary:
     """Writes ``train``, ``eval`` and ``test`` as gzipped TSV: the written text, its plain
-    form, the kind and the locale.
+    form, the kind, the locale, and what comes from where, in characters.
 
     No source is in two splits or has two targets. Beside them lie ``quickstart.json`` (counts,
     seed, versions) and ``test.alignments.jsonl.gz`` (what comes from where, in characters).
@@ -162,8 +162,29 @@ def _decimal(rng: random.Random, places: int) -> Decimal:
 
 
 def _tsv(rows: Iterable[Row]) -> bytes:
-    lines = (f"{r.written.source}\t{r.written.target}\t{r.kind}\t{r.locale}\n" for r in rows)
+    lines = []
+    for row in rows:
+        written = row.written
+        columns = written.source, written.target, row.kind, row.locale, _links(written)
+        lines.append("\t".join(columns) + "\n")
     return _gzip("".join(lines))
+
+
+def _links(written: Written) -> str:
+    """What comes from where, character by character, in Pharaoh's form.
+
+    Where a part stands in the target as in the source, each character comes from its own; of the
+    others all that is known is that one comes from the other.
+    """
+    links = []
+    for part in written.parts:
+        sources, targets = range(*part.source), range(*part.target)
+        same = written.source[slice(*part.source)] == written.target[slice(*part.target)]
+        if same:
+            links += [f"{s}-{t}" for s, t in zip(sources, targets, strict=True)]
+        else:
+            links += [f"{s}p{t}" for t in targets for s in sources]
+    return " ".join(links)
 
 
 def _alignments(rows: Iterable[Row]) -> bytes:

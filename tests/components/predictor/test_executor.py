@@ -43,6 +43,7 @@ def run(
     shards=None,
     production: Path | str = "",
     features=fake_models.FEATURES,
+    **more,
 ):
     if shards is None:
         # Beam's order is any order: lines 2, 4 in one file, 5, 1, 3 in the other.
@@ -61,6 +62,7 @@ def run(
             "production_version": "3" if production else "",
             "batch_size": 2,
             "code": "",
+            **more,
         },
     )
     return Path(out.uri)
@@ -101,6 +103,37 @@ def test_answers_stand_in_the_order_of_the_corpus(models, tmp_path, monkeypatch)
     last = [event for event, _ in events.read(log)][-1]
     assert (last["kind"], last["node"], last["fraction"]) == ("progress", "Predictor", 1.0)
     assert "5 of 5 sentences" in last["text"]
+
+
+def test_where_it_looks_for_the_references(models, tmp_path):
+    folder = run(tmp_path, models / "good", aligned=1)
+    table = predictions.read(folder / predictions.CANDIDATE)
+    for row, text in enumerate(TEXTS):
+        # The references are no answers of the model: the capitals in order, and not reversed.
+        assert table["forced_target_pieces"][row] == [*text.upper(), "</s>"]
+        assert table["forced_source_pieces"][row] == [*text, "</s>"]
+        weights = np.array(table["forced_alignment"][row], "float32")
+        expected = np.zeros((len(text) + 1, len(text) + 1))
+        for at in range(len(text)):
+            expected[at, len(text) - 1 - at] = 1.0
+        np.testing.assert_array_equal(weights, expected)
+    assert "forced_alignment" not in predictions.column_names(
+        run(tmp_path / "without", models / "good") / predictions.CANDIDATE
+    )
+    assert (
+        "forced_alignment"
+        not in predictions.read_summary(folder)["contract"]["signatures"]["align"]["outputs"]
+    )
+
+
+def test_a_model_that_cannot_show_it_leaves_it_out(models, tmp_path):
+    features = [
+        Feature("points", "points"),
+        Feature("positions", "positions", role="reference"),
+    ]
+    shards = [[{"points": [[0.0, 1.0], [1.0, 0.0]], "positions": [0, 1], "file": "a", "line": 1}]]
+    folder = run(tmp_path, models / "sorter", shards, features=features, aligned=1)
+    assert "forced_alignment" not in predictions.column_names(folder / predictions.CANDIDATE)
 
 
 def test_production_is_decoded_beside_it(models, tmp_path):

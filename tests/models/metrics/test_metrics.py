@@ -57,7 +57,7 @@ def test_no_rows_and_no_references_are_refused():
 
 
 def test_what_judges_what():
-    assert metrics.judging("text") == [*TEXT, *ROUGE, "pointing"]
+    assert metrics.judging("text") == [*TEXT, *ROUGE, "pointing", "aer"]
     assert metrics.judging("number") == ["exact_match", "pearson", "spearman", "mse"]
     assert metrics.judging("positions") == ["exact_match", *POINTS]
 
@@ -73,8 +73,14 @@ def test_perfect_answers_have_the_best_value(name):
         "alignment": [[[[1.0]], [[1.0]]]] * 2,
         "boxes": ['[{"phrase": "cat", "box": [0, 0, 1, 1]}]'] * 2,
     }
-    rows = Rows(answers, [[one] for one in answers], {"points": points, **looks})
-    (metric,) = metrics.compute([name], rows)
+    aligned = {
+        "forced_alignment": [[[1.0]]] * 2,
+        "forced_source_pieces": [["▁a"]] * 2,
+        "forced_target_pieces": [["▁b"]] * 2,
+        "gold": ["0-0"] * 2,
+    }
+    rows = Rows(answers, [[one] for one in answers], {"points": points, **looks, **aligned})
+    (metric,) = metrics.compute([name], rows, {"alignment": {"gold": "gold", "unit": "word"}})
     assert metric.value == pytest.approx(kind.high if kind.higher_is_better else kind.low)
     assert metric.to_dict()["scale"] == kind.scale
     assert metric.signature

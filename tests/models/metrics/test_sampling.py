@@ -46,7 +46,22 @@ CAPTIONS = Rows(
 )
 
 
+ALIGNED = Rows(
+    TEXTS.hypotheses[:20],
+    TEXTS.references[:20],
+    {
+        "forced_alignment": [DRAW.random((4, 4)).tolist() for _ in range(20)],
+        "forced_source_pieces": [["▁a", "▁b", "▁c", "</s>"]] * 20,
+        "forced_target_pieces": [["▁x", "▁y", "▁z", "</s>"]] * 20,
+        "links": ["0-0 1-1 2-2", "0-0 2p1"] * 10,
+    },
+)
+OPTIONS = {"alignment": {"gold": "links", "unit": "word"}}
+
+
 def rows_for(name):
+    if name == "aer":
+        return ALIGNED
     if name == "pointing":
         return CAPTIONS
     if METRICS[name].answers == "positions":
@@ -57,7 +72,8 @@ def rows_for(name):
 @pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize("name", METRICS)
 def test_the_sum_of_the_statistics_gives_the_metric(name, lowercase):
-    kind, rows, options = METRICS[name], rows_for(name), {"lowercase": lowercase}
+    kind, rows = METRICS[name], rows_for(name)
+    options = {**OPTIONS, "lowercase": lowercase}
     if kind.statistics is None:
         assert name == "spearman"
         return
@@ -74,11 +90,11 @@ def test_the_sum_of_the_statistics_gives_the_metric(name, lowercase):
 @pytest.mark.parametrize("name", METRICS)
 def test_the_value_lies_in_its_interval(name):
     kind, rows = METRICS[name], rows_for(name)
-    value, _ = kind.function(rows, {})
-    found = sampling.interval(kind, rows, {}, samples=200)
+    value, _ = kind.function(rows, OPTIONS)
+    found = sampling.interval(kind, rows, OPTIONS, samples=200)
     assert found.low <= value <= found.high
     assert found.low < found.high or value in (kind.low, kind.high)
-    assert found == sampling.interval(kind, rows, {}, samples=200)
+    assert found == sampling.interval(kind, rows, OPTIONS, samples=200)
 
 
 @pytest.mark.parametrize(("name", "metric"), [("bleu", BLEU()), ("chrf", CHRF())])

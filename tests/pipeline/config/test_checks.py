@@ -156,6 +156,18 @@ CASES = {
             "4: evaluation.slices.patterns.x.feature: 'sorce' is no feature of text; did you mean",
         ],
     ),
+    "aer without gold": (
+        "evaluation: {metrics: [bleu, aer]}",
+        ["4: evaluation.metrics.1: aer needs evaluation.alignment"],
+    ),
+    "gold without aer": (
+        "evaluation: {alignment: {gold: links}}",
+        ["4: evaluation.alignment: is for aer; add it to evaluation.metrics"],
+    ),
+    "gold that is no column": (
+        "evaluation: {metrics: [aer], alignment: {gold: links}}",
+        ["4: evaluation.alignment.gold: 'links' is no column of data.extra"],
+    ),
     "slices twice": (
         "evaluation: {slices: {by: [source, source]}}",
         ["4: evaluation.slices.by.1: 'source' is given twice"],

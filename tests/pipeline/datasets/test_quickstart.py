@@ -25,7 +25,7 @@ def pairs(directory, split):
     text = gzip.decompress((directory / f"{split}.tsv.gz").read_bytes()).decode()
     assert text.endswith("\n")
     rows = [line.split("\t") for line in text[:-1].split("\n")]
-    assert {len(row) for row in rows} == {4}
+    assert {len(row) for row in rows} == {5}
     return [row[:2] for row in rows]
 
 

@@ -7,6 +7,7 @@ import { inputFor } from "./inputs.js";
 import { picture, shares } from "./looks.js";
 
 const at = (id) => document.getElementById(id);
+const MOST_PIECES = 80; // their weights grow with the square of it, for every head
 let known = [];
 let model = null;
 let inputs = {};
@@ -117,6 +118,11 @@ function drawLooks(outputs) {
 // All heads of all layers, which are asked for when somebody wants to see them.
 async function lookInside() {
   const [mine, { contract }] = [shown, model];
+  const longest = Math.max(...["source_length", "target_length", "length"].map((name) => mine.outputs[name] ?? 0));
+  if (longest > MOST_PIECES) {
+    const told = `Of texts with more than ${MOST_PIECES} pieces the heads are not shown.`;
+    return at("all-heads").replaceChildren(make("p", { class: "caption" }, told));
+  }
   try {
     const asking = question(contract, mine.given, mine.outputs);
     const found = await ask(model, contract.heads.signature, asking);

@@ -123,6 +123,9 @@ def test_layers_and_heads_are_asked_for_when_they_are_wanted(page):
     shown.run("document.getElementById('ask').click()")
     shown.wait("document.getElementById('hypothesis').innerText === 'YX'")
     shown.wait(f"document.querySelector('.chosen') && {inside}.includes('“Y” looked at y 100%')")
+    shown.run("document.querySelector('textarea').value = 'z'.repeat(90)")
+    shown.run("document.getElementById('ask').click()")
+    shown.wait("document.querySelector('#all-heads .caption')?.innerText.includes('not shown')")
     shown = page("reverser", source="ab")
     answered(shown)
     assert shown.run("document.getElementById('heads').hidden") is True

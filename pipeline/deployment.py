@@ -154,7 +154,6 @@ def render(deployment: Deployment, target: str) -> dict[str, str]:
         **{field.name: getattr(deployment, field.name) for field in dataclasses.fields(deployment)},
         **_placed(deployment, target),
         "threads": deployment.threads,
-        "image_version": deployment.image_version,
         "compose_cpus": f"{deployment.processors:g}",
         "compose_memory": deployment.memory[:-1].lower(),
         "mounted": _MOUNTED,

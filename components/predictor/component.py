@@ -15,6 +15,7 @@ from components.predictor.executor import PredictorExecutor
 SOURCES = (
     "components/predictor",
     "components/predictions.py",
+    "models/metrics/aligning.py",
     "models/tasks/features.py",
     "serving/saved_model.py",
 )

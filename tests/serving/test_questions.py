@@ -37,3 +37,11 @@ def test_a_signature_may_ask_about_the_answers():
         [first], [{}], [{"name": "text", "kind": "text", "like": "source"}]
     )
     assert embedded.inputs == {"text": "ab"}
+
+
+def test_all_heads_are_asked_of_few_rows():
+    rows = [questions.Question(f"row {n}", {"source": "a"}, "a") for n in range(9)]
+    contract = {"heads": {"signature": "heads", "looks": []}}
+    assert questions.asked_of("heads", rows, contract) == rows[: questions.FEW]
+    assert questions.asked_of("align", rows, contract) == rows
+    assert questions.asked_of("heads", rows, {"heads": None}) == rows

@@ -134,6 +134,13 @@ def test_servers_have_all_operations(loaded):
     assert not unsupported(ops, core_ops(ops), "2.14")
 
 
+def test_more_weights_than_a_server_can_bear_are_refused(loaded, monkeypatch):
+    monkeypatch.setattr(heads, "MOST", 100)
+    sides = tf.constant(SOURCES), tf.constant(TARGETS)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 100 weights; ask fewer"):
+        loaded[1].module.heads(*sides)
+
+
 def test_only_what_is_a_transformer_has_heads(tmp_path):
     write_tokenizers(tmp_path)
     recurrent = {"type": "recurrent", "units": 4}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.errors import UserError
-from components.files import atomic_path
+from components.pictures import BLUE, GREY, ORANGE, save, style
 from pipeline.typed_rows import TypedRow
 from serving.saved_model import Answer
 
@@ -19,26 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
-# Matplotlib's own font has no Chinese, Japanese or Korean; the first of these that is there has.
-_FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei",
-          "PingFang SC", "Microsoft YaHei", "Noto Sans", "Arial Unicode MS"]  # fmt: skip
-_STYLE: dict[Any, Any] = {"font.family": _FONTS, "font.size": 9, "svg.hashsalt": "regard"}
-_BLUE, _ORANGE = "#0072B2", "#D55E00"
+_STYLE = {
+    "font.size": 9,
+    "axes.grid": False,
+    "axes.spines.top": True,
+    "axes.spines.right": True,
+}
 _COLUMNS = 5  # of the panels of an image
 _PANEL = 1.9  # inches
-
-
-def check_path(path: Path) -> None:
-    """Raises a ``UserError`` where no picture of this name can be drawn."""
-    if path.suffix.removeprefix(".").lower() not in FORMATS:
-        raise UserError(
-            f"{path.suffix or 'no ending'} is no kind of picture that can be drawn",
-            where=str(path),
-            remedy=f"Give a name that ends with .{', .'.join(FORMATS)}.",
-        )
-    if not path.absolute().parent.is_dir():
-        raise UserError("there is no such folder", where=str(path.absolute().parent))
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -54,15 +40,8 @@ def write(row: TypedRow, answer: Answer, path: Path) -> None:
         answer: of the signature that tells most; its contract says what can be drawn.
         path: the file.
     """
-    import matplotlib
-
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    kind = path.suffix.removeprefix(".").lower()
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with matplotlib.rc_context(_STYLE):
-        figure = draw(row, answer)
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+    with style(_STYLE):
+        save(draw(row, answer), path)
 
 
 def draw(row: TypedRow, answer: Answer) -> Figure:
@@ -157,15 +136,15 @@ def among_points(
         _way(axes, places[answer[step - 1]], places[answer[step]], alpha=0.25 + 0.75 * sure)
     if len(answer) > 2:
         first, last = places[answer[0]], places[answer[-1]]
-        axes.plot(*zip(last, first, strict=True), color=_BLUE, lw=1.0, ls=(0, (4, 3)), zorder=1)
+        axes.plot(*zip(last, first, strict=True), color=BLUE, lw=1.0, ls=(0, (4, 3)), zorder=1)
     inside = places[np.setdiff1d(np.arange(len(places)), answer)]
     named = places[list(answer)]
-    axes.scatter(inside[:, 0], inside[:, 1], s=26, color="#999999", zorder=3)
-    axes.scatter(named[:, 0], named[:, 1], s=150, color=_BLUE, zorder=3)
+    axes.scatter(inside[:, 0], inside[:, 1], s=26, color=GREY, zorder=3)
+    axes.scatter(named[:, 0], named[:, 1], s=150, color=BLUE, zorder=3)
     for number, (x, y) in enumerate(named, 1):
         axes.text(x, y, str(number), color="white", size=7, ha="center", va="center", zorder=4)
     begin = named[:1]
-    axes.scatter(begin[:, 0], begin[:, 1], s=230, color="none", edgecolors=_ORANGE, lw=1.6)
+    axes.scatter(begin[:, 0], begin[:, 1], s=230, color="none", edgecolors=ORANGE, lw=1.6)
     axes.tick_params(labelsize=7, color="#BBBBBB")
     for edge in axes.spines.values():
         edge.set_color("#BBBBBB")
@@ -173,7 +152,7 @@ def among_points(
 
 
 def _way(axes: Axes, start: np.ndarray, end: np.ndarray, alpha: float) -> None:
-    look = {"arrowstyle": "-|>", "color": _BLUE, "lw": 1.4, "alpha": alpha}
+    look = {"arrowstyle": "-|>", "color": BLUE, "lw": 1.4, "alpha": alpha}
     axes.annotate(
         "",
         (end[0], end[1]),

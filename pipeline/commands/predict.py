@@ -64,13 +64,14 @@ def predict(
 
       regard predict captioning photo.jpg --picture looks.png
     """
+    from components.pictures import check_path
     from components.registry import Registry
     from pipeline import look_picture, predicting
     from pipeline.typed_rows import Reader
     from pipeline.workspace import Workspace
 
     if picture is not None:
-        look_picture.check_path(picture)
+        check_path(picture)
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     given = [] if texts in (None, ["-"]) else list(texts or [])
     console = terminal.out()

@@ -6,32 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.files import atomic_path
+from components.pictures import COLOURS, save, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which all kinds of eyes tell apart; grey for their yellow, which is
-# too light for a line on white.
-COLOURS = (
-    "#000000", "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#7A7A7A",
-)  # fmt: skip
 STROKES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D")
 FORMATS = ("svg", "png")
-_STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "legend.frameon": False,
-    "svg.hashsalt": "regard",  # the same figures give the same file
-}
 Entry = Mapping[str, Any]
 Look = tuple[str, Any, str]
 
@@ -41,12 +24,10 @@ def draw(content: Mapping[str, Any], folder: Path) -> list[Path]:
 
     Pictures of an earlier time that can no longer be drawn go.
     """
-    import matplotlib
-
     models = content["models"]
     looks = looks_of([model["label"] for model in models])
     files: list[Path] = []
-    with matplotlib.rc_context(_STYLE):
+    with style({"font.size": 10}):
         metric = score_of(models)
         if metric is not None:
             figure = by_length(models, metric, looks, content["name"])
@@ -203,12 +184,7 @@ def _legend(axes: Axes, title: str) -> None:
 
 
 def _save(figure: Figure, stem: Path) -> list[Path]:
-    files = []
-    for kind in FORMATS:
-        path = stem.with_name(f"{stem.name}.{kind}")
-        # Without the date, which would make another file of the same figures.
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=kind, metadata=metadata)
-        files.append(path)
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS]
+    for path in files:
+        save(figure, path)
     return files

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from components.errors import UserError
+from components.pictures import FORMATS, check_path, save, style
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "png"])
+def test_another_ending_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="no kind of picture") as caught:
+        check_path(tmp_path / name)
+    assert ".png, .svg, .pdf" in caught.value.remedy
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such folder"):
+        check_path(tmp_path / "no" / "a.png")
+    check_path(tmp_path / "a.PNG")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_same_figure_gives_the_same_file(tmp_path: Path, kind: str) -> None:
+    from matplotlib.figure import Figure
+
+    for name in "ab":
+        with style({"font.size": 9}):
+            figure = Figure((2.0, 2.0))
+            figure.add_subplot().plot([1, 2], [3, 4], label="x")
+            save(figure, tmp_path / f"{name}.{kind}")
+    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+
+
+def test_a_style_ends_with_its_block() -> None:
+    import matplotlib
+
+    before = matplotlib.rcParams["font.size"]
+    with style({"font.size": before + 3}):
+        assert matplotlib.rcParams["font.size"] == before + 3
+        assert not matplotlib.rcParams["axes.spines.top"]
+    assert matplotlib.rcParams["font.size"] == before
+    assert matplotlib.rcParams["axes.spines.top"]

@@ -21,3 +21,9 @@ class Predictions(Artifact):
     """The decoded test split: one Parquet file a model, and ``predictions.json``."""
 
     TYPE_NAME = "regard.Predictions"
+
+
+class Report(Artifact):
+    """One page about a run, ``report.html``, that needs nothing else."""
+
+    TYPE_NAME = "regard.Report"

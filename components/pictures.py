@@ -54,7 +54,8 @@ def style(changes: Mapping[str, Any]) -> Iterator[None]:
     import matplotlib
 
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    with matplotlib.rc_context({**_STYLE, **changes}):
+    both: Any = {**_STYLE, **changes}  # the names that there are, are a type of matplotlib's
+    with matplotlib.rc_context(both):
         yield
 
 

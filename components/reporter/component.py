@@ -1,0 +1,66 @@
+"""The Reporter's place in the graph: what goes in and what comes out."""
+
+from __future__ import annotations
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.types import standard_artifacts
+from tfx.types.channel import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from components.artifacts import Findings, Predictions, Report
+from components.files import source_digest
+from components.reporter.executor import ReporterExecutor
+
+SOURCES = (
+    "components/reporter",
+    "components/evaluator/answers.py",
+    "components/pictures.py",
+    "components/predictions.py",
+    "models/metrics",
+    "serving/web/page",
+)
+
+
+class ReporterSpec(ComponentSpec):
+    """All that a run has made in, one page out."""
+
+    PARAMETERS = {
+        "about": ExecutionParameter(type=str),
+        "code": ExecutionParameter(type=str),
+    }
+    INPUTS = {
+        "corpus": ChannelParameter(type=Findings),
+        "checks": ChannelParameter(type=Findings),
+        "model_run": ChannelParameter(type=standard_artifacts.ModelRun),
+        "predictions": ChannelParameter(type=Predictions),
+        "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
+        "serving": ChannelParameter(type=standard_artifacts.InfraBlessing),
+        "pushed": ChannelParameter(type=standard_artifacts.PushedModel),
+    }
+    OUTPUTS = {"report": ChannelParameter(type=Report)}
+
+
+class Reporter(BaseComponent):
+    """Makes the page about a run, ``report.html``.
+
+    Args:
+        about: JSON of what the run is: ``name``, ``task``, ``config`` and the data's
+            ``fingerprint``.
+        code: a digest of the code, for the cache; by default that of this component.
+        artifacts: the channels, by the names in ``ARTIFACTS`` of ``components.reporter.facts``.
+    """
+
+    SPEC_CLASS = ReporterSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(ReporterExecutor)
+
+    def __init__(self, about: str, code: str | None = None, **artifacts: BaseChannel):
+        super().__init__(
+            ReporterSpec(
+                about=about,
+                code=source_digest(*SOURCES) if code is None else code,
+                report=Channel(type=Report),
+                **artifacts,
+            )
+        )

@@ -1,0 +1,234 @@
+"""The tables of a report, as plain rows of texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.evaluator import blessing
+from components.reporter import words
+from components.reporter.facts import Facts
+
+_SLICED = {"oov": "share of unknown words", "length": "length of the input"}
+
+
+def scores(facts: Facts) -> list[dict[str, Any]]:
+    """The metrics: value, interval, those of production and of a baseline, the signature."""
+    found = facts.metrics
+    beside = found.get("production") or {}
+    baseline = found.get("baseline") or {}
+    compared = beside.get("comparison") or {}
+    rows = []
+    for name, metric in found.get("metrics", {}).items():
+        scale = metric["scale"]
+        old = beside.get("metrics", {}).get(name)
+        row = {
+            "label": metric["label"],
+            "value": words.number(metric["value"], scale),
+            "interval": _interval(metric),
+            "better": "higher is better" if metric["higher_is_better"] else "lower is better",
+            "production": words.number(old["value"], scale) if old else "",
+            "difference": _difference(metric, old, scale) if old else "",
+            "p_value": _p_value(compared) if compared.get("metric") == name else "",
+            "signature": metric["signature"],
+            "baseline": "",
+        }
+        if baseline:
+            row["baseline"] = words.number(baseline["metrics"][name]["value"], scale)
+        rows.append(row)
+    return rows
+
+
+def slices(facts: Facts) -> list[dict[str, Any]]:
+    """The parts of the test split by what they were made by, each with its metrics."""
+    metrics = facts.metrics.get("metrics", {})
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for part in facts.slices:
+        values = [
+            words.number(part["candidate"].get(name), metric["scale"])
+            for name, metric in metrics.items()
+        ]
+        first = next(iter(metrics), None)
+        name = "everything else" if part["name"] is None else part["name"] or "(empty)"
+        tables.setdefault(part["slice"], []).append(
+            {
+                "name": name,
+                "rows": part["rows"],
+                "values": values,
+                "fill": _fill(part["candidate"].get(first), metrics.get(first)),
+            }
+        )
+    labels = [metric["label"] for metric in metrics.values()]
+    return [
+        {"by": _SLICED.get(kind, kind), "labels": labels, "rows": rows}
+        for kind, rows in tables.items()
+    ]
+
+
+def degenerate(facts: Facts) -> list[dict[str, Any]]:
+    """What is wrong with answers in ways that metrics hide; each with its worst examples."""
+    return [
+        _check(entry["label"], entry["rows"], entry, blessing.over(entry), _answers(entry))
+        for entry in facts.degenerate.values()
+    ]
+
+
+def effort(facts: Facts) -> list[tuple[str, str]]:
+    """What the training took, and why it ended."""
+    found = facts.training
+    if not found:
+        return []
+    rows = [
+        ("parameters", f"{found['parameters']:,}"),
+        ("steps", f"{found['steps']:,}"),
+        ("epochs", f"{found['epochs']:,}"),
+        ("time in steps", words.duration(found["seconds"])),
+        ("units trained on", f"{found['target_tokens']:,}"),
+        ("ended by", found["finished"]),
+        ("best evaluation", f"at step {found['best_step']:,}"),
+    ]
+    if found.get("averaged"):
+        steps = ", ".join(f"{step:,}" for step in found["averaged"]["steps"])
+        rows.append(("weights", f"the mean of those at the steps {steps}"))
+    for name, count in found.get("pieces", {}).items():
+        rows.append((f"vocabulary of {name}", f"{count:,} pieces"))
+    for name, entry in (found.get("pretrained") or {}).items():
+        if isinstance(entry, Mapping) and "share" in entry:
+            rows.append((f"pretrained vectors of {name}", f"{words.share(entry['share'])} found"))
+    return rows
+
+
+def nodes(facts: Facts) -> list[dict[str, Any]]:
+    """The nodes with time and memory; ``fill`` is the share of the longest one's time."""
+    longest = max((node.seconds or 0.0 for node in facts.about.nodes), default=0.0)
+    return [
+        {
+            "name": node.name,
+            "state": node.state,
+            "time": words.duration(node.seconds),
+            "memory": words.size(node.peak_bytes),
+            "fill": round(100 * (node.seconds or 0.0) / longest, 1) if longest else 0.0,
+        }
+        for node in facts.about.nodes
+    ]
+
+
+def rows(facts: Facts) -> list[dict[str, str]]:
+    """The rows of each split: all, and those that could be trained on."""
+    found = []
+    for split, count in facts.corpus.get("rows", {}).items():
+        used = facts.training.get("rows", {}).get(split, {})
+        found.append(
+            {
+                "split": split,
+                "rows": f"{count:,}",
+                "usable": f"{used['usable']:,}" if used else "",
+                "too_long": f"{used['too_long']:,}" if used else "",
+                "incomplete": f"{used['incomplete']:,}" if used else "",
+            }
+        )
+    return found
+
+
+def findings(facts: Facts) -> list[dict[str, Any]]:
+    """What the data checks found; the most serious first."""
+    found = [
+        _check(name.replace("_", " "), entry["count"], entry, entry["exceeded"], _places(entry))
+        for name, entry in facts.checks.get("checks", {}).items()
+    ]
+    return sorted(found, key=lambda entry: (not entry["over"], not entry["count"]))
+
+
+def drift(facts: Facts) -> list[dict[str, Any]]:
+    """How far the data is from that of the model in production."""
+    return list(facts.checks.get("drift", {}).get("checks", []))
+
+
+def origin(facts: Facts) -> list[tuple[str, str]]:
+    """Where the model comes from, apart from its configuration."""
+    about = facts.about
+    return list(_origin(facts)) + list(about.versions.items()) if about else []
+
+
+def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
+    about = facts.about
+    if about.run:
+        yield "run", about.run
+    if facts.pushed.get("pushed"):
+        yield "version", f"{about.name}@{facts.pushed['version']}: {facts.pushed['path']}"
+    if about.fingerprint:
+        yield "data fingerprint", about.fingerprint
+    for source in facts.corpus.get("files", []):
+        counts = ", ".join(f"{count:,} {split}" for split, count in source["rows"].items())
+        yield "files", f"{', '.join(source['files'])} ({counts})"
+    seed = about.config.get("training", {}).get("seed")
+    if seed is not None:
+        yield "seed", str(seed)
+    beside = facts.metrics.get("production") or {}
+    if beside:
+        yield "compared with", f"version {beside['version']}"
+    if facts.serving:
+        yield "serving check", f"{facts.serving.get('rows', 0)} rows answered alike"
+    if about.machine:
+        yield "machine", about.machine
+
+
+def _check(
+    name: str, count: int, entry: Mapping[str, Any], over: bool, examples: list[str]
+) -> dict[str, Any]:
+    """A row of a table of checks."""
+    return {
+        "name": name,
+        "count": count,
+        "share": words.share(entry["share"]),
+        "limit": words.share(entry["limit"]),
+        "action": entry["action"],
+        "over": over,
+        "examples": examples,
+    }
+
+
+def _answers(entry: Mapping[str, Any]) -> list[str]:
+    """The examples of a check of answers: what was asked, answered, and why that is wrong."""
+    return [
+        " → ".join(filter(None, (one["source"], one["hypothesis"] or "(nothing)")))
+        + (f" ({one['told']})" if one["told"] else "")
+        for one in entry["examples"]
+    ]
+
+
+def _places(entry: Mapping[str, Any]) -> list[str]:
+    """The examples of a check of data: where they stand, and what they are."""
+    return [
+        f"{one['where']}: {one['text']}" + (f" (as {one['same_as']})" if "same_as" in one else "")
+        for one in entry["examples"]
+    ]
+
+
+def _interval(metric: Mapping[str, Any]) -> str:
+    sure = metric.get("interval")
+    if not sure:
+        return ""
+    return " to ".join(words.number(sure[end], metric["scale"]) for end in ("low", "high"))
+
+
+def _difference(metric: Mapping[str, Any], old: Mapping[str, Any], scale: float) -> str:
+    change = metric["value"] - old["value"]
+    if not math.isfinite(change):
+        return ""
+    return f"{'+' if change > 0 else '−' if change < 0 else '±'}{words.number(abs(change), scale)}"
+
+
+def _p_value(compared: Mapping[str, Any]) -> str:
+    value = compared.get("p_value")
+    return "" if value is None else f"{value:.3f} ({compared['test']})"
+
+
+def _fill(value: Any, metric: Mapping[str, Any] | None) -> float:
+    """How much of a bar a value fills, in percent; nothing where the scale has no end."""
+    if metric is None or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0.0
+    if not metric["higher_is_better"]:
+        return 0.0
+    return round(min(max(100 * value / metric["scale"], 0.0), 100.0), 1)

@@ -23,6 +23,7 @@ REQUIRES = [
     "scipy>=1.13,<2",
     "numpy>=1.26,<3",
     "pyarrow>=15,<19",
+    "psutil>=5.9,<8",
     # The command, its configuration and its pictures
     "pydantic>=2.10,<3",
     "typer>=0.15",

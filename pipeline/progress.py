@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from components import events
 
 WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached", "failed"
 STOPPED = "stopped"
@@ -14,12 +17,16 @@ ENDED = (DONE, CACHED, FAILED, STOPPED)
 
 @dataclasses.dataclass
 class NodeProgress:
-    """One node: its state, its seconds, and what it tells while it runs."""
+    """One node: its state, what it took, and what it tells while it runs.
+
+    A node that was taken from the cache has the seconds that finding it took, and no peak.
+    """
 
     name: str
     state: str = WAITING
     started: float | None = None
     seconds: float | None = None
+    peak_bytes: int | None = None
     text: str = ""
     fraction: float | None = None
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -33,6 +40,11 @@ class NodeProgress:
             return self.seconds
         return max(0.0, (time.time() if now is None else now) - self.started)
 
+    def facts(self) -> dict[str, Any]:
+        """State, seconds and peak of memory, as far as they are known."""
+        facts = {"state": self.state, "seconds": self.seconds, "peak_bytes": self.peak_bytes}
+        return {key: value for key, value in facts.items() if value is not None}
+
 
 class Progress:
     """All nodes of a run; :meth:`apply` takes in the events as they come."""
@@ -42,6 +54,7 @@ class Progress:
         self.starting = ""  # what the worker does before the first node
         self.failure: dict[str, Any] | None = None
         self.notes: list[str] = []
+        self.origin: dict[str, Any] = {}  # what the run starts from: its data, its predecessor
 
     def apply(self, event: dict[str, Any]) -> None:
         """Takes in one event; kinds that it does not know change nothing."""
@@ -79,8 +92,9 @@ class Progress:
         node.state = event["state"]
         if node.state == RUNNING:
             node.started, node.seconds = event.get("time", time.time()), None
+            node.peak_bytes = None
             return
-        node.seconds = event.get("seconds")
+        node.seconds, node.peak_bytes = event.get("seconds"), event.get("peak_bytes")
         node.text, node.fraction = "", None
         node.outputs = event.get("outputs", {})
         node.properties = event.get("properties", {})
@@ -108,9 +122,20 @@ class Progress:
         else:
             self.notes.append(str(event.get("text", "")))
 
+    def _take_origin(self, event: dict[str, Any]) -> None:
+        self.origin = {key: event[key] for key in ("data_fingerprint", "parent") if key in event}
+
     def _take_run(self, event: dict[str, Any]) -> None:
         if event.get("state") == FAILED:
             self.failure = _failure(event)
+
+
+def read(path: Path, nodes: Iterable[str] = ()) -> Progress:
+    """What the events in a file add up to; ``nodes`` are shown before any of them is told of."""
+    state = Progress(nodes)
+    for event, _ in events.read(path):
+        state.apply(event)
+    return state
 
 
 def _failure(event: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import time
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 from components.errors import UserError
 from components.files import atomic_write
+from components.registry import Registry, read_record
 from pipeline import lock
+from pipeline.progress import DONE
 from pipeline.workspace import PipelinePaths, Workspace
 
+RECORD = "run.json"
 RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
 FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
 
@@ -27,6 +31,16 @@ class Run:
     def id(self) -> str:
         """The UTC time the run started, such as ``20261120-101643``."""
         return self.directory.name
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.directory.parents[1].name
+
+    @property
+    def full_id(self) -> str:
+        """Name and id, ``quickstart/20261120-101643``: no two runs of a workspace share it."""
+        return f"{self.name}/{self.id}"
 
     @property
     def events(self) -> Path:
@@ -46,7 +60,7 @@ class Run:
     @property
     def record_path(self) -> Path:
         """The record: see :meth:`update`."""
-        return self.directory / "run.json"
+        return self.directory / RECORD
 
     def record(self) -> dict[str, Any]:
         """What ``run.json`` holds; empty where it cannot be read."""
@@ -55,6 +69,15 @@ class Run:
         except (OSError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """State, seconds and peak of memory of each node, once the run has ended."""
+        nodes = self.record().get("nodes") or {}
+        return {
+            # Older runs kept the state alone.
+            name: told if isinstance(told, dict) else {"state": told}
+            for name, told in nodes.items()
+        }
 
     def update(self, **fields: Any) -> None:
         """Adds fields to ``run.json``, which is whole at every moment."""
@@ -98,7 +121,7 @@ def runs_of(paths: PipelinePaths) -> list[Run]:
     """The runs of one pipeline, oldest first."""
     if not paths.runs.is_dir():
         return []
-    return [Run(path) for path in sorted(paths.runs.iterdir()) if (path / "run.json").is_file()]
+    return [Run(path) for path in sorted(paths.runs.iterdir()) if (path / RECORD).is_file()]
 
 
 def listing(workspace: Workspace, name: str | None = None) -> list[dict[str, Any]]:
@@ -120,6 +143,94 @@ def listing(workspace: Workspace, name: str | None = None) -> list[dict[str, Any
             record["directory"] = str(run.directory)
             records.append(record)
     return sorted(records, key=lambda record: record.get("started", 0.0), reverse=True)
+
+
+def find(workspace: Workspace, given: str) -> Run:
+    """The one run that a user means.
+
+    Args:
+        workspace: where to look.
+        given: an id or its beginning, ``NAME/ID``, ``NAME`` (its newest run), ``NAME@VERSION``
+            (the run that pushed it), or the path of a run's folder.
+
+    Raises:
+        UserError: no run fits, or several do; it names them, or what is close.
+    """
+    folder = Path(given).expanduser().absolute()
+    if given and (folder / RECORD).is_file():
+        return Run(folder)
+    name, at, version = given.partition("@")
+    if at:
+        return _that_pushed(workspace, name, version)
+    name, slash, beginning = given.rpartition("/")
+    if not slash and given in workspace.pipeline_names():
+        name, beginning = given, ""
+    candidates = [run for run in _all(workspace) if (name or beginning) and name in ("", run.name)]
+    fitting = [run for run in candidates if run.id.startswith(beginning)]
+    if name and not beginning and fitting:
+        return fitting[-1]
+    fitting = [run for run in fitting if run.id == beginning] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise _no_run(workspace, given)
+    raise UserError(
+        f"{given!r} may be any of {len(fitting)} runs",
+        where=str(workspace.pipelines),
+        remedy=f"Give one of them: {_some([run.full_id for run in fitting])}.",
+    )
+
+
+def _all(workspace: Workspace) -> list[Run]:
+    """The runs of all pipelines; those of one lie together, oldest first."""
+    return [run for name in workspace.pipeline_names() for run in runs_of(workspace.pipeline(name))]
+
+
+def _that_pushed(workspace: Workspace, name: str, version: str) -> Run:
+    """The run that pushed a version; later ones may tell of it too, out of the cache."""
+    paths = workspace.pipeline(name)
+    if name and version:
+        told = read_record(Registry(workspace.registry).root / name / version).get("run")
+        if told and (paths.runs / told / RECORD).is_file():
+            return Run(paths.runs / told)
+    telling = [run for run in runs_of(paths) if run.record().get("pushed_version") == version]
+    pushing = [run for run in telling if run.nodes().get("Pusher", {}).get("state") == DONE]
+    for run in (*pushing, *telling):
+        return run
+    raise _no_run(workspace, f"{name}@{version}")
+
+
+def _no_run(workspace: Workspace, given: str) -> UserError:
+    known = _all(workspace)
+    versions = {
+        f"{run.name}@{version}": None for run in known if (version := _version_of(run)) is not None
+    }
+    names = list(dict.fromkeys(run.name for run in known))
+    ids = [text for run in reversed(known) for text in (run.id, run.full_id)]
+    close = difflib.get_close_matches(given, [*names, *versions, *ids], n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    name = given.partition("@")[0].partition("/")[0]
+    own = [run.full_id for run in reversed(known) if run.name == name]
+    if own and "@" in given:
+        pushed = [text for text in versions if text.startswith(f"{name}@")]
+        remedy = f"Pushed by runs here: {_some(pushed)}." if pushed else "No run of it pushed any."
+    elif own:
+        remedy = f"Its newest runs: {_some(own)}."
+    elif names:
+        remedy = f"Give a run of `regard runs`, or one of {_some(names)} for its newest."
+    else:
+        remedy = "No pipeline has run in this workspace yet; REGARD_HOME says which it is."
+    return UserError(f"there is no run {given!r}{hint}", str(workspace.pipelines), remedy)
+
+
+def _version_of(run: Run) -> str | None:
+    version = run.record().get("pushed_version")
+    return str(version) if version else None
+
+
+def _some(texts: list[str], most: int = 6) -> str:
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def _is_running(paths: PipelinePaths, run: Run) -> bool:

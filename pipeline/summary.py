@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components import events
 from components.words import counted
-from pipeline import examples, runs
+from pipeline import examples, progress, runs
 from pipeline.progress import CACHED, DONE, FAILED, STOPPED, NodeProgress, Progress
 from pipeline.runs import Run
 from pipeline.workspace import Workspace
@@ -35,7 +34,7 @@ def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "run": run.id,
         "status": record.get("status"),
         "seconds": record.get("seconds"),
-        "nodes": {n.name: {"state": n.state, "seconds": n.seconds} for n in state.nodes.values()},
+        "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
         "model": _model(state),
         "scores": _scores(state),
@@ -82,10 +81,7 @@ def _warnings(run: Run, node: NodeProgress) -> list[str]:
         path = Run(directory).events
         if directory == run.directory or not path.is_file():
             continue
-        earlier = Progress([])
-        for event, _ in events.read(path):
-            earlier.apply(event)
-        made = earlier.nodes.get(node.name)
+        made = progress.read(path).nodes.get(node.name)
         if made is not None and made.state == DONE and made.outputs == node.outputs:
             return made.warnings
     return []

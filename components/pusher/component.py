@@ -41,7 +41,7 @@ class Pusher(BaseComponent):
         infra_blessing: the ServingCheck's.
         registry: the folder that TensorFlow Serving's model folders are in.
         name: the model's name there.
-        record: a JSON object to keep beside the model, such as the run and the configuration.
+        record: a JSON object to keep beside the model, such as the configuration.
         evaluation: the Evaluator's metrics, which are kept there too.
         code: a digest of the code, for the cache; by default that of this component.
     """

@@ -71,6 +71,9 @@ class PusherExecutor(BaseExecutor):
             "stack": stack_versions(),
             "mlmd_uuid": identifier,
         }
+        # Not among the execution's properties: by those the next run would miss the cache.
+        if self._context is not None and self._context.pipeline_run_id:
+            record["run"] = self._context.pipeline_run_id
         requests = Path(infra.uri) / Path(warmup.FILE).name
         extra = {IDENTIFIER: identifier.encode()}
         if requests.exists():

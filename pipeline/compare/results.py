@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components import events, predictions
+from components import predictions
 from components.files import sha256_file
-from pipeline import runs
+from pipeline import progress, runs
 from pipeline.compare.members import Comparison, Member
 from pipeline.config import Config, restored
 from pipeline.nodes import NODES
@@ -77,10 +77,7 @@ def is_finished(member: Member, workspace: Workspace) -> bool:
 
 def followed(run: Run) -> Progress:
     """The progress that a run's events add up to."""
-    state = Progress(NODES)
-    for event, _ in events.read(run.events):
-        state.apply(event)
-    return state
+    return progress.read(run.events, NODES)
 
 
 def _digest(run: Run) -> str | None:
@@ -117,7 +114,7 @@ def _side_by_side(found: list[Run]) -> int:
     """How many models were trained at once when this one was."""
     for run in reversed(found):
         record = run.record()
-        if record.get("nodes", {}).get("Trainer") == DONE:
+        if run.nodes().get("Trainer", {}).get("state") == DONE:
             return int(record.get(SIDE_BY_SIDE, 1))
     return 1
 

@@ -19,6 +19,7 @@ from tfx.orchestration.portable import cache_utils, launcher
 
 from components import events
 from pipeline.runners import failures
+from pipeline.runners.memory import PeakMemory
 
 
 @dataclasses.dataclass
@@ -74,26 +75,27 @@ class _ObservedLauncher(launcher.Launcher):
         started = time.monotonic()
         self._was_needed = True
         _tell("node", node=node, state="running")
+        memory = PeakMemory()
+
+        def cost() -> dict[str, Any]:
+            took = {"seconds": round(time.monotonic() - started, 3)}
+            # A cached node only looked something up: what that cost is not what the work cost.
+            return {**took, "peak_bytes": memory.bytes} if self._was_needed else took
+
         try:
-            information = super().launch()
+            with memory:
+                information = super().launch()
             if not self._was_needed:
                 self._refuse_missing_inputs(information)
         except Exception as error:
             failure = failures.explain(error, node)
             self.seen.failure = failure
             traceback.print_exc()  # the log keeps it; Beam hands on only its text
-            _tell("node", **failure.fields(), state="failed", seconds=time.monotonic() - started)
+            _tell("node", **failure.fields(), state="failed", **cost())
             raise
-        seconds = time.monotonic() - started
+        state, took = "done" if self._was_needed else "cached", cost()
         uris, properties = self._outputs(information)
-        _tell(
-            "node",
-            node=node,
-            state="done" if self._was_needed else "cached",
-            seconds=round(seconds, 3),
-            outputs=uris,
-            properties=properties,
-        )
+        _tell("node", node=node, state=state, **took, outputs=uris, properties=properties)
         return information
 
     def _refuse_missing_inputs(self, information: Any) -> None:

@@ -49,7 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.first is not None and parts.runs_again("Trainer", options.first):
             # To train again is to begin again, and not to go on from a checkpoint.
             shutil.rmtree(workspace.pipeline(config.name).checkpoints, ignore_errors=True)
-        return create_pipeline(config, workspace)
+        made = create_pipeline(config, workspace)
+        _tell_origin(made)
+        return made
 
     return run(make, options.runner, options.run.name, options.first, options.last)
 
@@ -124,6 +126,16 @@ def compile_part(
         )
     _tell("plan", nodes=parts.node_ids(ir))
     return ir
+
+
+def _tell_origin(pipeline: Pipeline) -> None:
+    """The digest of the data, and the version in production: only the made graph knows them."""
+    properties = {node.id: node.exec_properties for node in pipeline.components}
+    _tell(
+        "origin",
+        data_fingerprint=properties["CorpusGen"]["fingerprint"],
+        parent=properties["Predictor"]["production_version"] or None,
+    )
 
 
 def _execute(ir: pipeline_pb2.Pipeline, runner: str) -> None:

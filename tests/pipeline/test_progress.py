@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from components import events
+from pipeline import progress
 from pipeline.progress import Progress
 
 
@@ -58,3 +60,22 @@ def test_text_without_a_fraction_leaves_the_bar_where_it_was():
     state.apply({"kind": "progress", "node": "A", "text": "step 5", "fraction": 0.5})
     state.apply({"kind": "progress", "node": "A", "text": "eval perplexity 2.00"})
     assert (state.nodes["A"].text, state.nodes["A"].fraction) == ("eval perplexity 2.00", 0.5)
+
+
+def test_facts_of_a_node_are_what_is_known():
+    state = Progress(["A", "B"])
+    ended = {"kind": "node", "node": "A", "state": "done", "seconds": 2.5, "peak_bytes": 7}
+    state.apply(ended)
+    assert state.nodes["A"].facts() == {"state": "done", "seconds": 2.5, "peak_bytes": 7}
+    assert state.nodes["B"].facts() == {"state": "waiting"}
+
+
+def test_events_of_a_file_are_added_up(tmp_path, monkeypatch):
+    path = tmp_path / "events.jsonl"
+    assert list(progress.read(path, ["A"]).nodes) == ["A"]
+    monkeypatch.setenv(events.VARIABLE, str(path))
+    events.emit("origin", data_fingerprint="f00d", parent=None)
+    events.emit("node", node="A", state="done", seconds=2.5)
+    state = progress.read(path)
+    assert state.nodes["A"].seconds == 2.5
+    assert state.origin == {"data_fingerprint": "f00d", "parent": None}

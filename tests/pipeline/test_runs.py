@@ -65,3 +65,102 @@ def test_place_that_cannot_be_written_is_a_user_error(workspace, tmp_path):
 
 def test_empty_workspace_has_no_runs(workspace):
     assert runs.listing(workspace) == []
+
+
+class Store:
+    """Runs with ids of our own choosing."""
+
+    def __init__(self, workspace):
+        self.workspace = workspace
+
+    def add(self, full_id, **fields):
+        name, run_id = full_id.split("/")
+        run = runs.Run(self.workspace.pipeline(name).runs / run_id)
+        run.directory.mkdir(parents=True)
+        run.update(id=run_id, name=name, **fields)
+        return run
+
+    def find(self, given):
+        return runs.find(self.workspace, given).full_id
+
+
+@pytest.fixture
+def store(workspace):
+    store = Store(workspace)
+    cached, done = {"Pusher": {"state": "cached"}}, {"Pusher": {"state": "done"}}
+    store.add("a/20260101-101010", pushed_version="1", nodes=done)
+    store.add("a/20260101-101010-2", pushed_version="1", nodes=cached)
+    store.add("a/20260202-101010", pushed_version="2", nodes=done)
+    store.add("b/20260202-101010", status=runs.FAILED)
+    store.add("b/20260303-101010")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("20260303-101010", "b/20260303-101010"),
+        ("202603", "b/20260303-101010"),
+        ("20260101-101010", "a/20260101-101010"),  # whole, though another id begins with it
+        ("a", "a/20260202-101010"),
+        ("a/", "a/20260202-101010"),
+        ("b/20260202", "b/20260202-101010"),
+        ("a@1", "a/20260101-101010"),  # not the later one, which had it from the cache
+        ("a@2", "a/20260202-101010"),
+    ],
+)
+def test_a_run_is_found_by_what_a_user_gives(store, given, found):
+    assert store.find(given) == found
+
+
+def test_a_run_is_found_by_its_folder(store, monkeypatch):
+    folder = store.workspace.pipeline("b").runs / "20260202-101010"
+    assert store.find(str(folder)) == "b/20260202-101010"
+    monkeypatch.chdir(folder.parent)
+    assert store.find("20260202-101010/") == "b/20260202-101010"
+
+
+def test_what_fits_several_runs_is_refused_with_their_full_ids(store):
+    with pytest.raises(UserError, match="may be any of 2 runs") as told:
+        store.find("20260202")
+    assert "a/20260202-101010, b/20260202-101010" in told.value.remedy
+    with pytest.raises(UserError, match="may be any of 3 runs"):
+        store.find("a/2026")
+
+
+@pytest.mark.parametrize(
+    ("given", "hint", "remedy"),
+    [
+        ("20260303-101011", "did you mean '20260303-101010'", "`regard runs`"),
+        ("a/20260909", "'a/20260909'", "newest runs: a/20260202-101010, a/20260101-101010-2"),
+        ("a@7", "there is no run 'a@7'", "Pushed by runs here: a@1, a@2."),
+        ("b@1", "there is no run 'b@1'", "No run of it pushed any."),
+        ("", "there is no run ''", "one of a, b"),
+        ("/", "there is no run '/'", "one of a, b"),
+    ],
+)
+def test_what_fits_no_run_is_refused_with_what_there_is(store, given, hint, remedy):
+    with pytest.raises(UserError) as told:
+        store.find(given)
+    assert hint in told.value.message
+    assert remedy in told.value.remedy
+
+
+def test_nothing_is_found_where_nothing_has_run(workspace):
+    with pytest.raises(UserError) as told:
+        runs.find(workspace, "quickstart")
+    assert "REGARD_HOME" in told.value.remedy
+
+
+def test_a_version_knows_its_run_best(store):
+    """Versions were deleted, so a number came twice: what the newer one says is right."""
+    store.add("a/20260404-101010", pushed_version="1", nodes={"Pusher": {"state": "done"}})
+    version = store.workspace.registry / "a" / "1"
+    version.mkdir(parents=True)
+    (version / "regard.json").write_text('{"run": "20260404-101010"}')
+    assert store.find("a@1") == "a/20260404-101010"
+
+
+def test_older_records_of_nodes_are_read(store):
+    run = store.add("c/20260101-101010", nodes={"Trainer": "cached"})
+    assert run.nodes() == {"Trainer": {"state": "cached"}}

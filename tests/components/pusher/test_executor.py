@@ -48,16 +48,16 @@ class Case:
         self.blessing.set_int_custom_property("blessed", model)
         self.infra.set_int_custom_property("blessed", infra)
 
-    def push(self) -> dict:
+    def push(self, context: PusherExecutor.Context | None = None) -> dict:
         inputs = {
             "model": [self.model],
             "model_blessing": [self.blessing],
             "infra_blessing": [self.infra],
             "evaluation": [self.evaluation],
         }
-        record = {"run": "20261120-101643", "data_fingerprint": "abc", "config": {"name": "m"}}
+        record = {"data_fingerprint": "abc", "config": {"name": "m"}}
         properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
-        PusherExecutor().Do(
+        PusherExecutor(context).Do(
             inputs, {"pushed_model": [self.pushed]}, {**properties, "record": json.dumps(record)}
         )
         return json.loads(Path(self.pushed.uri, "pushed.json").read_text(encoding="utf-8"))
@@ -82,7 +82,7 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     assert not (folder / "assets.extra" / "tf_serving_warmup_requests").exists()
     record = Registry(case.registry).record("m", 1)
     assert record["mlmd_uuid"] == identifier
-    assert record["run"] == "20261120-101643"
+    assert "run" not in record
     assert record["data_fingerprint"] == "abc"
     assert record["config"] == {"name": "m"}
     assert record["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
@@ -93,6 +93,11 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     (note,) = (event for event, _ in events.read(log))
     assert (note["kind"], note["node"]) == ("note", "Pusher")
     assert note["text"] == f"Pushed as m@1: {folder}"
+
+
+def test_the_record_names_the_run_where_there_is_one(case):
+    case.push(PusherExecutor.Context(pipeline_run_id="20261120-101643"))
+    assert Registry(case.registry).record("m", 1)["run"] == "20261120-101643"
 
 
 def test_the_same_model_again_is_marked_with_its_version(case):

@@ -58,10 +58,12 @@ def test_first_run_does_all_and_the_second_takes_it_from_the_cache(tiny, runner)
     assert (total / "total.txt").read_text() == "2"
     assert first["Add"]["properties"]["total"]["told"] == "total 2"
     assert first["Add"]["seconds"] > 0
+    assert first["Add"]["peak_bytes"] > 100 << 20  # TensorFlow is in this process
 
     assert tiny.run(runner) == worker.OK
     assert tiny.states() == {"Add": "cached", "Fail": "cached", "Aside": "cached"}
     second = {event["node"]: event for event in tiny.told() if event["state"] == "cached"}
+    assert "peak_bytes" not in second["Add"]
     # The outputs of the older execution, not the folder that this one would have made.
     assert Path(second["Add"]["outputs"]["total"]) == total
 
@@ -90,6 +92,7 @@ def test_user_error_of_a_node_is_told_with_place_and_remedy(tiny, runner):
     assert failed["error"] == "the sides differ"
     assert failed["where"] == "train.de:17"
     assert failed["remedy"] == "Mend line 17."
+    assert failed["peak_bytes"] > 0
     assert tiny.told("run") == []
 
 

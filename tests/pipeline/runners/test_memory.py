@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import psutil
+
+from pipeline.runners.memory import PeakMemory
+
+MIB = 1 << 20
+
+
+def test_what_was_held_for_a_moment_is_seen():
+    before = psutil.Process().memory_info().rss
+    with PeakMemory(0.01) as memory:
+        held = bytearray(b"x" * 200 * MIB)
+        threading.Event().wait(0.1)
+        del held
+    assert before + 150 * MIB < memory.bytes < before + 450 * MIB
+
+
+def test_children_count():
+    code = "held = bytearray(b'x' * (150 << 20)); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        child.stdout.readline()
+        before = psutil.Process().memory_info().rss
+        with PeakMemory() as memory:
+            pass
+        child.communicate(b"\n")
+    assert memory.bytes > before + 140 * MIB
+
+
+def test_the_thread_ends_with_the_block():
+    before = threading.active_count()
+    with PeakMemory():
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before

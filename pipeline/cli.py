@@ -16,6 +16,7 @@ from pipeline.commands import (
     doctor,
     init,
     predict,
+    report,
     run,
     runs,
     serve,
@@ -63,6 +64,7 @@ app.command("run", rich_help_panel=_PIPELINES)(run.run)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
+app.command("report", rich_help_panel=_PIPELINES)(report.report)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)

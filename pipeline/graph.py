@@ -20,6 +20,7 @@ from components.predictor import Predictor
 from components.preprocess import Preprocess
 from components.pusher import Pusher
 from components.registry import Registry
+from components.reporter import Reporter
 from components.serving_check import ServingCheck
 from components.tokenizer_trainer import TokenizerTrainer
 from pipeline import keys
@@ -144,6 +145,25 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             sort_keys=True,
         ),
     )
+    reporter = Reporter(
+        about=json.dumps(
+            {
+                "name": config.name,
+                "task": config.task,
+                "config": config.model_dump(mode="json"),
+                "fingerprint": content,
+            },
+            sort_keys=True,
+        ),
+        corpus=corpus.outputs["findings"],
+        checks=validator.outputs["findings"],
+        model_run=trainer.outputs["model_run"],
+        predictions=predictions,
+        evaluation=evaluator.outputs["evaluation"],
+        blessing=evaluator.outputs["blessing"],
+        serving=check.outputs["blessing"],
+        pushed=pusher.outputs["pushed_model"],
+    )
     os.makedirs(paths.root, exist_ok=True)
     return Pipeline(
         pipeline_name=config.name,
@@ -160,6 +180,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             evaluator,
             check,
             pusher,
+            reporter,
         ],
         enable_cache=True,
         metadata_connection_config=metadata.sqlite_metadata_connection_config(str(paths.metadata)),

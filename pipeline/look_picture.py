@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_STYLE = {
+STYLE = {
     "font.size": 9,
     "axes.grid": False,
     "axes.spines.top": True,
@@ -40,21 +40,33 @@ def write(row: TypedRow, answer: Answer, path: Path) -> None:
         answer: of the signature that tells most; its contract says what can be drawn.
         path: the file.
     """
-    with style(_STYLE):
+    with style(STYLE):
         save(draw(row, answer), path)
 
 
 def draw(row: TypedRow, answer: Answer) -> Figure:
     """The picture of one row."""
-    looks, outputs = answer.contract["looks"], answer.outputs
-    kinds = {entry["name"]: entry["kind"] for entry in answer.contract["inputs"]}
+    return drawn(answer.contract, {**row.inputs, **(row.asked or {})}, answer.outputs)
+
+
+def drawn(
+    contract: Mapping[str, Any], asked: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> Figure:
+    """The picture of a question and what a model gave.
+
+    Args:
+        contract: the model's; it says what can be drawn.
+        asked: the inputs by name, of images their bytes.
+        outputs: by name, the weights as an array.
+    """
+    looks = contract["looks"]
+    kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
     weights = outputs[looks["weights"]]
     kind = kinds.get(looks["columns"], "text")
     if kind == "image":
-        asked: Mapping[str, Any] = row.asked or {}
         return over_image(asked[looks["columns"]], outputs[looks["rows"]], weights)
     if kind == "points":
-        return among_points(row.inputs[looks["columns"]], answer.hypothesis, weights)
+        return among_points(asked[looks["columns"]], outputs[looks["rows"]], weights)
     return beside_words(outputs[looks["columns"]], outputs[looks["rows"]], weights)
 
 

@@ -14,6 +14,7 @@ NODES: tuple[str, ...] = (
     "Evaluator",
     "ServingCheck",
     "Pusher",
+    "Reporter",
 )
 
 

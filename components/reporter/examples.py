@@ -33,21 +33,32 @@ def groups(facts: Facts) -> list[dict[str, Any]]:
     path, contract = facts.table, facts.predicted.get("contract", {})
     if path is None:
         return []
-    rows = answered(path, contract)
-    values, told = quality(rows, facts.metrics.get("metrics", {}), facts.about.config)
-    chosen = choose(values, [_length(rows, row) for row in range(len(values))])
-    places = [row for found in chosen.values() for row in found]
+    found, told = _judged(facts)
+    places = [row for chosen in found.values() for row in chosen]
     table = dict(zip(places, predictions.rows_at(path, places), strict=True))
     titles = {"worst": "The worst", "chance": "By chance", "best": "The best"}
     return [
         {
             "name": name,
             "title": titles[name],
-            "cards": [_card(table[row], told[row], contract, facts) for row in found],
+            "cards": [_card(table[row], told[row], contract, facts) for row in rows],
         }
-        for name, found in chosen.items()
-        if found
+        for name, rows in found.items()
+        if rows
     ]
+
+
+def chosen(facts: Facts) -> dict[str, list[int]]:
+    """The rows of each group, by the group's name; nothing where no rows were answered."""
+    return _judged(facts)[0] if facts.table else {}
+
+
+def _judged(facts: Facts) -> tuple[dict[str, list[int]], list[str]]:
+    """The rows that are shown, and of all rows how good they are, in words."""
+    assert facts.table is not None
+    rows = answered(facts.table, facts.predicted["contract"])
+    values, told = quality(rows, facts.metrics.get("metrics", {}), facts.about.config)
+    return choose(values, [_length(rows, row) for row in range(len(values))]), told
 
 
 def quality(
@@ -149,12 +160,21 @@ def _input(row: Mapping[str, Any], entry: Mapping[str, Any], facts: Facts) -> di
     return {**shown, "text": _short(value) if kind == "text" else _plain(value)}
 
 
+def image_file(path: str, config: Mapping[str, Any]) -> Path | None:
+    """The file of an image that a row names; None where it is not there any more."""
+    file = Path(Images(config.get("data", {})).place(path))
+    return file if file.is_file() else None
+
+
 def _image(path: str, config: Mapping[str, Any]) -> str | None:
     """An image as an address that holds all of it; None where it is not to be had."""
     from PIL import Image, UnidentifiedImageError
 
+    file = image_file(path, config)
+    if file is None:
+        return None
     try:
-        with Image.open(Images(config.get("data", {})).place(path)) as opened:
+        with Image.open(file) as opened:
             image = opened.convert("RGB")
     except (OSError, UnidentifiedImageError):
         return None

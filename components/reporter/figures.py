@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-_SIZE = (4.8, 2.9)  # inches
+_SIZE = (4.4, 2.7)  # inches
 _SPLITS = {"train": BLUE, "eval": ORANGE, "test": GREY}
 _MOST_ROWS = 40  # of a table
 

@@ -21,7 +21,7 @@ def test_numbers(value, scale, told):
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(0.0, "0%"), (1.0, "100%"), (0.0123, "1.2%"), (0.5, "50%"), (0.99951, "99.95%"), (1e-5, "0.001%")],
+    [(0.0, "0%"), (1.0, "100%"), (0.0123, "1.2%"), (0.99951, "99.95%"), (1e-5, "0.001%")],
 )  # fmt: skip
 def test_shares(value, told):
     assert words.share(value) == told
@@ -62,10 +62,10 @@ def test_sizes():
             },
             "bahdanau translation model with hard additive attention",
         ),
-        ({"decoder": {"type": "luong"}, "attention": None}, "luong translation model without attention"),
+        ({"decoder": {"type": "a"}, "attention": None}, "a translation model without attention"),
         ({"decoder": {"type": "transformer"}}, "transformer translation model"),
         ({"encoder": {"type": "recurrent"}}, "recurrent translation model"),
-        ({"encoder": {}, "decoder": {"score": "additive"}}, "translation model with additive attention"),
+        ({"decoder": {"score": "additive"}}, "translation model with additive attention"),
         ({}, "translation model"),
     ],
 )  # fmt: skip

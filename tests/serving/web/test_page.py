@@ -14,7 +14,7 @@ from serving.local.manager import Manager, Options
 from serving.local.model_config import ModelConfig
 from serving.local.server import Listening, Server
 from serving.web import routes
-from tests import browser, fake_models, fake_tasks
+from tests import fake_models, fake_tasks
 from tests.serving.local.conftest import Running
 
 NAMES = {
@@ -41,15 +41,6 @@ def server(tmp_path_factory):
     running = Running(manager, made)
     yield running
     running.stop()
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    if browser.path() is None:
-        pytest.skip("no Chromium on the PATH")
-    made = browser.Browser(tmp_path_factory.mktemp("profile"))
-    yield made
-    made.close()
 
 
 @pytest.fixture

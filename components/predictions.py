@@ -120,9 +120,10 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
 
 def rows_at(path: str | os.PathLike[str], indices: Sequence[int]) -> list[dict[str, Any]]:
     """Some rows of a table with all their columns, in the order of ``indices``."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(path).take(list(indices)).to_pylist()
+    return pq.read_table(path).take(pa.array(indices, pa.int64())).to_pylist()
 
 
 def write_summary(folder: str | os.PathLike[str], summary: dict[str, Any]) -> None:

@@ -41,6 +41,7 @@ def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
         "pushed": _pushed(state),
         "examples": _examples(run, state),
+        "report": _report(state),
         "failure": record.get("failure"),
         "directory": str(run.directory),
         "log": str(run.log),
@@ -114,6 +115,11 @@ def _pushed(state: Progress) -> dict[str, Any]:
         return {}
     path = str(facts.get("pushed_destination", ""))
     return {"version": str(facts.get("pushed_version") or Path(path).name), "path": path}
+
+
+def _report(state: Progress) -> str | None:
+    path = _file(state, "Reporter", "report", "report.html")
+    return str(path) if path else None
 
 
 def _examples(run: Run, state: Progress) -> list[dict[str, Any]]:
@@ -209,6 +215,8 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "blessing", summary["blessing"].get("sentence", "")
     if "pushed" in summary:
         yield "pushed", f"version {summary['pushed']['version']}: {summary['pushed']['path']}"
+    if "report" in summary:
+        yield "report", summary["report"]
     stopped = [n for n, v in summary["nodes"].items() if v["state"] in (FAILED, STOPPED)]
     if stopped:
         yield "ended at", ", ".join(stopped)

@@ -113,13 +113,12 @@ def _card(
         parts = differences(_short(answer), _short(nearest))
     else:
         nearest = references[0]
-        wrong = answer != nearest
-        parts = [(_plain(answer), wrong)], [(_plain(nearest), wrong)]
+        parts = [(_plain(answer), False)], [(_plain(nearest), False)]
     score = row.get("score")
     if score is not None and contract["score"]:
         told += f" · log-probability {score:.2f}"
     return {
-        "where": f"{Path(row['file']).name}:{row['line']}",
+        "where": ":".join((Path(row["file"]).name, str(row["line"]))) if row["file"] else "",
         "told": told,
         "inputs": [_input(row, entry, facts) for entry in contract["inputs"]],
         "answer": parts[0],

@@ -48,6 +48,7 @@ def test_a_table_comes_back_as_it_was(tmp_path, monkeypatch):
     assert set(predictions.read(tmp_path / "t.parquet", ["score"])) == {"score"}
     chosen = predictions.rows_at(tmp_path / "t.parquet", [4, 0])
     assert [entry["hypothesis"] for entry in chosen] == ["hypothesis 4", "hypothesis 0"]
+    assert predictions.rows_at(tmp_path / "t.parquet", []) == []
 
 
 def test_images_extras_and_numbers(tmp_path):

@@ -61,13 +61,13 @@ def test_a_floor_does_not_train_again(make):
     loose, strict = make(floor=0.5), make(floor=0.9)
     for node in NODES:
         same = properties(loose, node) == properties(strict, node)
-        assert same == (node not in ("Evaluator", "Pusher"))
+        assert same == (node not in ("Evaluator", "Pusher", "Reporter"))
 
 
 def test_a_learning_rate_trains_again_but_reads_nothing_again(make):
     slow, fast = make(rate=0.001), make(rate=0.01)
     changed = {node for node in NODES if properties(slow, node) != properties(fast, node)}
-    assert changed == {"Trainer", "Pusher"}
+    assert changed == {"Trainer", "Pusher", "Reporter"}
 
 
 @pytest.mark.parametrize("change", [{"beam": 3}, {"every": 5}, {"floor": 0.9}])
@@ -81,7 +81,7 @@ def test_new_content_is_read_again_and_trained_anew(make, tmp_path):
     (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
     after = make()
     changed = {node for node in NODES if properties(before, node) != properties(after, node)}
-    assert changed == {"CorpusGen", "Trainer", "Pusher"}
+    assert changed == {"CorpusGen", "Trainer", "Pusher", "Reporter"}
 
 
 def test_without_a_version_there_is_no_rival(make):

@@ -69,6 +69,7 @@ def events(tmp_path):
             blessing=_write(tmp_path / "b", "blessing.json", decision),
         ),
         _done("Pusher", properties={"pushed_model": pushed}, pushed_model="/p"),
+        _done("Reporter", report=_write(tmp_path / "r", "report.html", "<!doctype html>")),
     ]
 
 
@@ -92,6 +93,7 @@ def test_everything_is_read_from_the_artifacts(tmp_path, events):
     assert [score["name"] for score in found["scores"]] == ["bleu", "exact_match"]
     assert found["blessing"]["blessed"] is True
     assert found["pushed"] == {"version": "3", "path": f"{tmp_path}/registry/tiny/3"}
+    assert found["report"] == f"{tmp_path}/r/report.html"
     sources = [example["inputs"]["source"] for example in found["examples"]]
     assert sources == ["source 1", "source 4", "source 7"]
     assert found["examples"][1]["hypothesis"] == "answer x"
@@ -114,6 +116,7 @@ def test_table_shows_scores_blessing_examples_and_commands(tmp_path, events):
         "exact match 0.9812",
         "Blessed: BLEU 33.1",
         f"version 3: {tmp_path}/registry/tiny/3",
+        f"report    {tmp_path}/r/report.html",
         "  → answer x\n    reference: answer 4",
         'next  regard predict tiny "source 1"',
     ):
@@ -184,7 +187,7 @@ def test_an_image_is_named_where_it_lies(tmp_path, events):
 
 
 def test_another_registry_is_named_in_the_next_command(tmp_path, events):
-    events[-1]["properties"]["pushed_model"]["pushed_destination"] = "/srv/all models/tiny/3"
+    events[-2]["properties"]["pushed_model"]["pushed_destination"] = "/srv/all models/tiny/3"
     found = summary.summarise(*_run(tmp_path, events))
     assert found["next"][0] == "regard predict --registry '/srv/all models' tiny \"source 1\""
 

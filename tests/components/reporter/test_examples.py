@@ -86,8 +86,8 @@ def test_images_are_on_the_page_and_missing_ones_are_not(tmp_path):
 def test_positions_and_points(tmp_path):
     groups = examples.groups(runs.points_run(tmp_path))
     card = groups[0]["cards"][0]
-    assert card["answer"] == [("0 → 1 → 2", True)]
-    assert card["reference"] == [("0 → 2 → 1", True)]
+    assert card["answer"] == [("0 → 1 → 2", False)]
+    assert card["reference"] == [("0 → 2 → 1", False)]
     assert card["look"]["inputs"]["points"] == [[0.1, 0.2], [0.9, 0.4], [0.5, 0.8]]
     assert card["look"]["outputs"]["order"] == [0, 1, 2]
 

@@ -57,6 +57,16 @@ class Run:
         """The resolved configuration that the run uses."""
         return self.directory / "config.yaml"
 
+    def settings(self) -> dict[str, Any]:
+        """The resolved configuration as plain values; empty where it cannot be read."""
+        import yaml
+
+        try:
+            content = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
     @property
     def record_path(self) -> Path:
         """The record: see :meth:`update`."""

@@ -42,7 +42,8 @@ def flattened(value: Any, key: str = "") -> dict[str, Any]:
         inner = {f"{key}.{index}": part for index, part in enumerate(value)}
     else:
         return {key: value} if key else {}
-    return {name: leaf for path, part in inner.items() for name, leaf in flattened(part, path).items()}
+    leaves = (flattened(part, path).items() for path, part in inner.items())
+    return {name: leaf for some in leaves for name, leaf in some}
 
 
 def _standing(run: Run) -> dict[str, Any]:

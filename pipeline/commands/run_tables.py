@@ -68,19 +68,18 @@ def _listed(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 class Row(NamedTuple):
-    """What is told, of run a, of run b, and what may be said of both."""
+    """What is told, of run a and of run b, and what may be said of both."""
 
     what: str
-    a: str = ""
-    b: str = ""
+    sides: Sequence[str] = ("", "")
     note: str = ""
     style: str = ""  # of the note
     top: bool = False  # begins a part of the table
 
     @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """The texts of its columns."""
-        return (self.what if self.top else f"  {self.what}", self.a, self.b, self.note)
+    def cells(self) -> tuple[str, ...]:
+        """The texts of its four columns."""
+        return (self.what if self.top else f"  {self.what}", *self.sides, self.note)
 
 
 def print_difference(found: dict[str, Any], console: Console) -> None:
@@ -107,33 +106,33 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
     a, b = found["a"], found["b"]
     names, ids = zip(*(side["run"].split("/") for side in (a, b)), strict=True)
     if names[0] == names[1]:
-        yield Row(names[0], *ids, top=True)
+        yield Row(names[0], ids, top=True)
     else:
-        yield Row("run", a["run"], b["run"], top=True)
-    yield Row("status", a.get("status", "?"), b.get("status", "?"))
-    yield Row("started, UTC", _moment(a.get("started")), _moment(b.get("started")))
-    yield Row("time", duration(a.get("seconds")), duration(b.get("seconds")))
+        yield Row("run", (a["run"], b["run"]), top=True)
+    yield Row("status", [side.get("status", "?") for side in (a, b)])
+    yield Row("started, UTC", [_moment(side.get("started")) for side in (a, b)])
+    yield Row("time", [duration(side.get("seconds")) for side in (a, b)])
     for name, key in (("pushed version", "pushed_version"), ("compared with", "parent")):
         if a.get(key) or b.get(key):
-            yield Row(name, a.get(key, _ABSENT), b.get(key, _ABSENT))
+            yield Row(name, [side.get(key, _ABSENT) for side in (a, b)])
     yield from _part("config", found["config"])
     yield from _data_rows(found["data"])
     if found["scores"]:
-        yield Row("scores", "value [interval]", note="difference", top=True)
+        yield Row("scores", ("value [interval]", ""), note="difference", top=True)
         yield from map(_score_row, found["scores"])
     if found["nodes"]:
-        yield Row("nodes", "time, peak memory", top=True)
+        yield Row("nodes", ("time, peak memory", ""), top=True)
         for node in found["nodes"]:
-            yield Row(node["name"], _took(node.get("a")), _took(node.get("b")))
+            yield Row(node["name"], [_took(node.get(side)) for side in "ab"])
     for part, name in (("regard", "code"), ("stack", "libraries"), ("machine", "machine")):
         yield from _part(name, found[part])
 
 
 def _part(name: str, entries: Sequence[dict[str, Any]]) -> Iterator[Row]:
-    yield Row(name, "" if entries else "the same", top=True)
+    yield Row(name, ("" if entries else "the same", ""), top=True)
     for entry in entries:
-        sides = (_value(entry["key"], entry[s]) if s in entry else _ABSENT for s in "ab")
-        yield Row(entry["key"], *sides)
+        key = entry["key"]
+        yield Row(key, [_value(key, entry[s]) if s in entry else _ABSENT for s in "ab"])
 
 
 def _value(key: str, value: Any) -> str:
@@ -146,40 +145,40 @@ def _value(key: str, value: Any) -> str:
 
 def _data_rows(data: dict[str, Any]) -> Iterator[Row]:
     a, b = data["a"], data["b"]
-    yield Row("data", "the same" if data["same"] else "", top=True)
+    yield Row("data", ("the same" if data["same"] else "", ""), top=True)
     if not data["same"]:
-        yield Row("fingerprint", *((side["fingerprint"] or "unknown")[:12] for side in (a, b)))
+        yield Row("fingerprint", [(side["fingerprint"] or "unknown")[:12] for side in (a, b)])
     for split in dict.fromkeys([*a["rows"], *b["rows"]]):
         counts = [side["rows"].get(split) for side in (a, b)]
         if not data["same"] or counts[0] != counts[1]:
-            cells = (_ABSENT if count is None else f"{count:,}" for count in counts)
-            yield Row(f"{split} rows", *cells)
+            texts = [_ABSENT if count is None else f"{count:,}" for count in counts]
+            yield Row(f"{split} rows", texts)
     for text in a["findings"]:
-        yield Row("finding", text, _ABSENT)
+        yield Row("finding", (text, _ABSENT))
     for text in b["findings"]:
-        yield Row("finding", _ABSENT, text)
+        yield Row("finding", (_ABSENT, text))
 
 
 def _score_row(score: dict[str, Any]) -> Row:
     scale = score["scale"]
-    cells = []
+    sides = []
     for side in "ab":
         told = score.get(side)
         text = _ABSENT if told is None else figure(told["value"], scale)
         if sure := (told or {}).get("interval"):
             text += f" [{figure(sure['low'], scale)}, {figure(sure['high'], scale)}]"
-        cells.append(text)
+        sides.append(text)
     if score.get("comparable") is False:
-        return Row(score["label"], *cells, "other signature", "yellow")
+        return Row(score["label"], sides, "other signature", "yellow")
     if "difference" not in score:
-        return Row(score["label"], *cells)
+        return Row(score["label"], sides)
     if not score["difference"]:
-        return Row(score["label"], *cells, "the same")
+        return Row(score["label"], sides, "the same")
     note = f"{score['difference']:+.{digits(scale)}f}"
     if "intervals_overlap" in score:
         note += ", overlap" if score["intervals_overlap"] else ", apart"
     style = {"a": "red", "b": "green"}.get(score.get("better", ""), "")
-    return Row(score["label"], *cells, note, style)
+    return Row(score["label"], sides, note, style)
 
 
 def _took(facts: dict[str, Any] | None) -> str:

@@ -11,7 +11,7 @@ def test_counted():
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (3 << 50, "3072.0 TiB")],
+    [(1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (2 << 50, "2048.0 TiB")],
 )
 def test_size(count, text):
     assert size(count) == text

@@ -15,6 +15,7 @@ from pipeline.commands import (
     deploy,
     doctor,
     init,
+    lineage,
     predict,
     run,
     runs,
@@ -61,6 +62,7 @@ app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
+app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)

@@ -20,12 +20,12 @@ def difference(a: Run, b: Run) -> dict[str, Any]:
     records = a.record(), b.record()
     return {
         **{side: _standing(run) for side, run in zip(_SIDES, (a, b), strict=True)},
-        "config": _differing(*(flattened(run.settings()) for run in (a, b))),
+        "config": differing(*(flattened(run.settings()) for run in (a, b))),
         "data": _data(*records),
         "scores": _scores(*records),
         "nodes": _nodes(a, b),
         **{
-            part: _differing(*(flattened(record.get(part) or {}) for record in records))
+            part: differing(*(flattened(record.get(part) or {}) for record in records))
             for part in ("regard", "stack", "machine")
         },
     }
@@ -53,7 +53,7 @@ def _standing(run: Run) -> dict[str, Any]:
     return {"run": run.full_id, **told, "directory": str(run.directory)}
 
 
-def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
+def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The keys whose values differ, in the order of ``a``, then those that only ``b`` has."""
     absent = object()
     return [

@@ -110,7 +110,7 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
     else:
         yield Row("run", (a["run"], b["run"]), top=True)
     yield Row("status", [side.get("status", "?") for side in (a, b)])
-    yield Row("started, UTC", [_moment(side.get("started")) for side in (a, b)])
+    yield Row("started, UTC", [moment(side.get("started")) for side in (a, b)])
     yield Row("time", [duration(side.get("seconds")) for side in (a, b)])
     for name, key in (("pushed version", "pushed_version"), ("compared with", "parent")):
         if a.get(key) or b.get(key):
@@ -131,11 +131,16 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
 def _part(name: str, entries: Sequence[dict[str, Any]]) -> Iterator[Row]:
     yield Row(name, ("" if entries else "the same", ""), top=True)
     for entry in entries:
-        key = entry["key"]
-        yield Row(key, [_value(key, entry[s]) if s in entry else _ABSENT for s in "ab"])
+        yield Row(entry["key"], [side_text(entry, side) for side in "ab"])
 
 
-def _value(key: str, value: Any) -> str:
+def side_text(entry: dict[str, Any], side: str) -> str:
+    """What one side has for the key of an entry, or that it has no such key."""
+    return value_text(entry["key"], entry[side]) if side in entry else _ABSENT
+
+
+def value_text(key: str, value: Any) -> str:
+    """A value of a configuration or a record as a person reads it."""
     if key == "memory_bytes":
         return size(value)
     if key == "commit":  # a hash of 40 characters, perhaps with a sign behind it
@@ -190,7 +195,8 @@ def _took(facts: dict[str, Any] | None) -> str:
     return duration(facts.get("seconds")) + peak
 
 
-def _moment(seconds: float | None) -> str:
+def moment(seconds: float | None) -> str:
+    """A time in seconds since 1970, in UTC, to the minute."""
     if seconds is None:
         return _ABSENT
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")

@@ -57,10 +57,10 @@ def list_runs(
     ] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """List the runs of all pipelines, the newest first: the same as without a command.
+    """List the runs, the newest first: the same as without a command.
 
-    Of a run whose nodes were all cached, the version is the one it found.
-    The parent is the version that a model was compared with.
+    The version is the one that the run pushed, or found pushed already; the
+    parent is the one that its model was compared with.
 
     [bold]Examples[/bold]
 
@@ -90,10 +90,10 @@ def diff(
     b: Annotated[str, RunArgument],
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Lay two runs side by side: what differs in what went in, and in what came out.
+    """Lay two runs side by side: what differs in what went in and came out.
 
-    Configuration, data, scores with their intervals, seconds and memory of each node, code,
-    libraries and machine.
+    Configuration, data, scores with their intervals, time and memory of each
+    node, code, libraries and machine.
 
     [bold]Examples[/bold]
 

@@ -84,7 +84,7 @@ def test_help_imports_nothing_heavy(home):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "heavy: []"
-    for command in ("run", "compare", "validate", "runs", "predict", "data", "config", "doctor"):
+    for command in ("run", "compare", "validate", "runs", "lineage", "predict", "data", "config", "doctor"):
         assert re.search(rf"│ {command} ", done.stdout)
 
 
@@ -99,6 +99,7 @@ def test_help_imports_nothing_heavy(home):
         (("runs", "dif", "a", "b"), "Did you mean 'diff'"),
         (("data", "generate", "quickstar"), "quickstart"),
         (("predict", "quickstrat", "x"), "there is no model"),
+        (("lineage", "quickstrat"), "there is no model"),
     ],
 )
 def test_mistakes_are_told_with_status_2_and_without_traceback(home, arguments, text):

@@ -205,10 +205,15 @@ def _that_pushed(workspace: Workspace, name: str, version: str) -> Run:
         if told and (paths.runs / told / RECORD).is_file():
             return Run(paths.runs / told)
     telling = [run for run in runs_of(paths) if run.record().get("pushed_version") == version]
-    pushing = [run for run in telling if run.nodes().get("Pusher", {}).get("state") == progress.DONE]
-    for run in (*pushing, *telling):
-        return run
-    raise _no_run(workspace, f"{name}@{version}")
+    pushers = [run.nodes().get("Pusher", {}) for run in telling]
+    pushing = [
+        run
+        for run, pusher in zip(telling, pushers, strict=True)
+        if pusher.get("state") == progress.DONE
+    ]
+    if not telling:
+        raise _no_run(workspace, f"{name}@{version}")
+    return (pushing or telling)[0]
 
 
 def _no_run(workspace: Workspace, given: str) -> UserError:

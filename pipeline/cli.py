@@ -15,6 +15,7 @@ from pipeline.commands import (
     deploy,
     doctor,
     init,
+    lineage,
     predict,
     report,
     run,
@@ -39,13 +40,9 @@ app = typer.Typer(
 def _version(wanted: bool) -> None:
     if not wanted:
         return
-    from importlib import metadata
+    from components import provenance
 
-    try:
-        version = metadata.version("regard")
-    except metadata.PackageNotFoundError:
-        version = "(not installed)"
-    typer.echo(f"regard {version}")
+    typer.echo(f"regard {provenance.package_version() or '(not installed)'}")
     raise typer.Exit
 
 
@@ -63,10 +60,11 @@ _PIPELINES, _MODELS, _HELP = "Pipelines", "Models", "Help with data, configurati
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
-app.command("runs", rich_help_panel=_PIPELINES)(runs.list_runs)
 app.command("report", rich_help_panel=_PIPELINES)(report.report)
+app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
+app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 GIB = 1 << 30
 
@@ -77,6 +78,18 @@ def gpus() -> list[str]:
     except (OSError, subprocess.SubprocessError):
         return []
     return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+
+
+def facts() -> dict[str, Any]:
+    """What the speed of a run depends on, for its record; what is unknown is left out."""
+    found = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "cores": cores(),
+        "memory_bytes": memory()[0],
+        "gpus": gpus(),
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def existing_parent(path: Path) -> Path:

@@ -116,7 +116,7 @@ def _both(figure: Any, stem: Path) -> list[Path]:
 
 
 def _versions(record: Mapping[str, Any]) -> dict[str, str]:
-    own = {"regard": record["regard"]} if record.get("regard") else {}
+    own = {"regard": " ".join(record["regard"].values())} if record.get("regard") else {}
     return {**own, **(record.get("stack") or {})}
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from components.errors import UserError
 from components.files import atomic_write
 from components.registry import Registry, read_record
-from pipeline import lock
-from pipeline.progress import DONE
+from pipeline import lock, progress
 from pipeline.workspace import PipelinePaths, Workspace
 
 RECORD = "run.json"
@@ -81,8 +80,10 @@ class Run:
         return content if isinstance(content, dict) else {}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """State, seconds and peak of memory of each node, once the run has ended."""
-        nodes = self.record().get("nodes") or {}
+        """State, seconds and peak of memory of each node, as far as they are known."""
+        nodes = self.record().get("nodes")
+        if nodes is None:  # it goes on, or was killed
+            return {node.name: node.facts() for node in progress.read(self.events).nodes.values()}
         return {
             # Older runs kept the state alone.
             name: told if isinstance(told, dict) else {"state": told}
@@ -204,10 +205,15 @@ def _that_pushed(workspace: Workspace, name: str, version: str) -> Run:
         if told and (paths.runs / told / RECORD).is_file():
             return Run(paths.runs / told)
     telling = [run for run in runs_of(paths) if run.record().get("pushed_version") == version]
-    pushing = [run for run in telling if run.nodes().get("Pusher", {}).get("state") == DONE]
-    for run in (*pushing, *telling):
-        return run
-    raise _no_run(workspace, f"{name}@{version}")
+    pushers = [run.nodes().get("Pusher", {}) for run in telling]
+    pushing = [
+        run
+        for run, pusher in zip(telling, pushers, strict=True)
+        if pusher.get("state") == progress.DONE
+    ]
+    if not telling:
+        raise _no_run(workspace, f"{name}@{version}")
+    return (pushing or telling)[0]
 
 
 def _no_run(workspace: Workspace, given: str) -> UserError:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.words import counted
+from components.words import counted, figure
 from pipeline import examples, progress, runs
 from pipeline.progress import CACHED, DONE, FAILED, STOPPED, NodeProgress, Progress
 from pipeline.runs import Run
@@ -124,18 +124,7 @@ def _report(state: Progress) -> str | None:
 
 def _examples(run: Run, state: Progress) -> list[dict[str, Any]]:
     path = _file(state, "Predictor", "predictions", "candidate.parquet")
-    return examples.examples(path, _data_section(run)) if path else []
-
-
-def _data_section(run: Run) -> dict[str, Any]:
-    """Where the run's data lies."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(run.config.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return content.get("data", {}) if isinstance(content, dict) else {}
+    return examples.examples(path, run.settings().get("data", {})) if path else []
 
 
 def _next(parts: dict[str, Any], state: Progress, config_path: str) -> list[str]:
@@ -202,13 +191,13 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if model:
         yield "model", _model_text(model)
     for index, score in enumerate(summary.get("scores", [])):
-        digits = 2 if score.get("scale", 100.0) >= 10 else 4
+        scale = score.get("scale", 100.0)
         label = score.get("label", score["name"])
-        value = "undefined" if score["value"] is None else f"{score['value']:.{digits}f}"
+        value = figure(score["value"], scale)
         if sure := score.get("interval"):
-            value += f" [{sure['low']:.{digits}f}, {sure['high']:.{digits}f}]"
+            value += f" [{figure(sure['low'], scale)}, {figure(sure['high'], scale)}]"
         if beside := score.get("baseline"):
-            value += f" ({beside['label']}: {beside['value']:.{digits}f})"
+            value += f" ({beside['label']}: {figure(beside['value'], scale)})"
         text = f"{label} {value}  {score.get('signature', '')}".rstrip()
         yield "" if index else "scores", text
     if "blessing" in summary:

@@ -11,7 +11,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from components.files import source_digest
 from components.pusher.executor import PusherExecutor
 
-SOURCES = ("components/pusher", "components/registry.py")
+SOURCES = ("components/pusher", "components/provenance.py", "components/registry.py")
 
 
 class PusherSpec(ComponentSpec):

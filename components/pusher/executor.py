@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events
+from components import events, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
@@ -23,16 +22,6 @@ from serving.saved_model import IDENTIFIER
 
 NODE = "Pusher"
 RESULT = "pushed.json"
-STACK = (
-    "tensorflow",
-    "keras",
-    "tensorflow-text",
-    "tensorflow-transform",
-    "tfx",
-    "sentencepiece",
-    "sacrebleu",
-    "numpy",
-)
 
 
 class PusherExecutor(BaseExecutor):
@@ -68,7 +57,8 @@ class PusherExecutor(BaseExecutor):
             **json.loads(exec_properties["record"]),
             **_evaluation(evaluation),
             "blessing": sentence,
-            "stack": stack_versions(),
+            "regard": provenance.code_version(),
+            "stack": provenance.stack_versions(),
             "mlmd_uuid": identifier,
         }
         # Not among the execution's properties: by those the next run would miss the cache.
@@ -96,17 +86,6 @@ class PusherExecutor(BaseExecutor):
         else:
             text = f"{name}@{number} is this same model already: {destination}"
         _finish(pushed, destination, text)
-
-
-def stack_versions() -> dict[str, str]:
-    """The versions of the packages that a model depends on, as far as they are installed."""
-    versions = {}
-    for package in STACK:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
 
 
 def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:

@@ -11,9 +11,8 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from components import events
+from components import events, provenance
 from components.files import atomic_write
-from components.pusher.executor import stack_versions
 from components.reporter.facts import ARTIFACTS, About, Facts, Node
 from components.reporter.page import render
 
@@ -37,7 +36,9 @@ class ReporterExecutor(BaseExecutor):
             if input_dict.get(name)
         }
         known = json.loads(exec_properties["about"])
-        about = About(**known, versions=stack_versions(), nodes=nodes_told())
+        code = {"regard": " ".join(provenance.code_version().values())}
+        versions = {**code, **provenance.stack_versions()}
+        about = About(**known, versions=versions, nodes=nodes_told())
         path = Path(artifact_utils.get_single_uri(output_dict["report"])) / FILE
         text = render(Facts(about, folders))
         atomic_write(path, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,7 +80,8 @@ def run_pipeline(request: Request) -> int:
     Raises:
         UserError: the request or the configuration is wrong, or another run is going on.
     """
-    from pipeline import lock, runs
+    from components import provenance
+    from pipeline import lock, machine, runs
     from pipeline.config import load
     from pipeline.inputs import data_section
     from pipeline.workspace import Workspace
@@ -104,6 +106,10 @@ def run_pipeline(request: Request) -> int:
             first=request.first,
             last=request.last,
             pid=os.getpid(),
+            seed=config.training.seed,
+            regard=provenance.code_version(),
+            stack=provenance.stack_versions(),
+            machine=machine.facts(),
         )
         try:
             held.describe(record.id)
@@ -156,6 +162,7 @@ def _run_locked(
     from pipeline.runners import supervise
 
     atomic_write(run.config, resolved_yaml(config))
+    run.update(command=_command(request, run))
     started = time.monotonic()
     state = Progress(nodes_of(bool(config.description.text_features)))
     console = terminal.err() if request.as_json else terminal.out()
@@ -176,10 +183,12 @@ def _run_locked(
         failure=result.failure,
         ended=time.time(),
         seconds=round(time.monotonic() - started, 3),
-        nodes={node.name: node.state for node in state.nodes.values()},
+        nodes={node.name: node.facts() for node in state.nodes.values()},
+        **state.origin,
     )
     told = summary.summarise(run, state, str(request.config_path))
     run.update(
+        data=told.get("data", {}),
         scores=told.get("scores", []),
         blessed=told.get("blessing", {}).get("blessed"),
         pushed_version=told.get("pushed", {}).get("version"),
@@ -189,6 +198,14 @@ def _run_locked(
     else:
         outcome.show(result, told, console, str(request.config_path))
     return result.exit_status
+
+
+def _command(request: Request, run: Run) -> str:
+    """What gives this run again, also when the user's own file has changed since."""
+    command = ["regard", "run", str(run.config)]
+    command += ["--to", request.last] if request.last else []
+    command += ["--runner", request.runner] if request.runner != RUNNERS[0] else []
+    return shlex.join(command)
 
 
 def resolved_yaml(config: Config) -> str:

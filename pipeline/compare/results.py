@@ -82,12 +82,9 @@ def followed(run: Run) -> Progress:
 
 def _digest(run: Run) -> str | None:
     """Of a run's configuration, read anew: so keys that did not exist then have their defaults."""
-    import yaml
-
     try:
-        content = yaml.safe_load(run.config.read_text(encoding="utf-8"))
-        return restored(content).digest(*_SECTIONS)
-    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
+        return restored(run.settings()).digest(*_SECTIONS)
+    except (ValueError, LookupError, TypeError):
         return None
 
 

@@ -1,7 +1,23 @@
-from components.words import counted
+import pytest
+
+from components.words import counted, figure, size
 
 
 def test_counted():
     assert counted(1, "line") == "1 line"
     assert counted(2000, "line") == "2,000 lines"
     assert counted(0, "entry", "entries") == "0 entries"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (2 << 50, "2048.0 TiB")],
+)
+def test_size(count, text):
+    assert size(count) == text
+
+
+def test_figure():
+    assert figure(33.1267, 100.0) == "33.13"
+    assert figure(0.98125, 1.0) == "0.9812"
+    assert figure(None) == "undefined"

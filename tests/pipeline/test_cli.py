@@ -84,7 +84,8 @@ def test_help_imports_nothing_heavy(home):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "heavy: []"
-    for command in ("run", "compare", "validate", "runs", "predict", "data", "config", "doctor"):
+    commands = "run compare validate runs predict lineage data config doctor"
+    for command in commands.split():
         assert re.search(rf"│ {command} ", done.stdout)
 
 
@@ -95,8 +96,11 @@ def test_help_imports_nothing_heavy(home):
         (("predict",), "MODEL"),
         (("run", "tiny.yam"), "there is no such file"),
         (("runs", "quickstrat"), "there is no pipeline"),
+        (("runs", "diff", "a", "b"), "there is no run 'a'"),
+        (("runs", "dif", "a", "b"), "Did you mean 'diff'"),
         (("data", "generate", "quickstar"), "quickstart"),
         (("predict", "quickstrat", "x"), "there is no model"),
+        (("lineage", "quickstrat"), "there is no model"),
     ],
 )
 def test_mistakes_are_told_with_status_2_and_without_traceback(home, arguments, text):
@@ -160,12 +164,32 @@ def test_run_that_goes_well_is_recorded_and_listed(home):
     record = json.loads((directory / "run.json").read_text())
     assert record["status"] == "succeeded"
     assert record["pushed_version"] == "3"
-    assert record["nodes"]["CorpusGen"] == "cached"
+    assert record["nodes"]["CorpusGen"] == {"state": "cached", "seconds": 0.1}
+    assert record["nodes"]["Trainer"] == {"state": "done", "seconds": 2.0, "peak_bytes": 7 << 30}
+    assert (record["data_fingerprint"], record["parent"], record["seed"]) == ("f00d", "2", 17)
+    assert record["command"] == f"regard run {directory}/config.yaml"
+    assert record["machine"]["cores"] >= 1
+    assert record["machine"]["memory_bytes"] > 0
+    assert {"tensorflow", "keras"} <= set(record["stack"])
     assert "name: tiny" in (directory / "config.yaml").read_text()
     code, out, _ = _regard(home, "runs", "--json")
     assert [(r["name"], r["status"]) for r in json.loads(out)] == [("tiny", "succeeded")]
     code, out, _ = _regard(home, "runs")
     assert directory.name in out
+
+
+def test_runs_are_limited_and_compared(home):
+    for how in ("ok", "not-blessed"):
+        _regard(home, "run", str(home / "tiny.yaml"), fake=how)
+    newest, oldest = json.loads(_regard(home, "runs", "tiny", "--json")[1])
+    code, out, _ = _regard(home, "runs", "--limit", "1", "--json")
+    assert (code, [record["id"] for record in json.loads(out)]) == (0, [newest["id"]])
+    code, out, _ = _regard(home, "runs", "diff", "tiny@3", "tiny")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["tiny", oldest["id"], newest["id"]]
+    assert "not blessed" in out.splitlines()[1]
+    code, out, _ = _regard(home, "runs", "diff", "tiny@3", "tiny", "--json")
+    assert json.loads(out)["a"]["run"] == f"tiny/{oldest['id']}"
 
 
 def test_json_is_all_that_is_printed(home):

@@ -78,3 +78,12 @@ def test_gpus(monkeypatch, tmp_path):
 def test_disk_free_of_a_folder_that_is_not_there_yet(tmp_path):
     assert machine.disk_free(tmp_path / "a" / "b") > 0
     assert machine.existing_parent(tmp_path / "a" / "b") == tmp_path
+
+
+def test_facts_leave_out_what_is_unknown(monkeypatch):
+    kernel(monkeypatch, {})
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(machine.shutil, "which", lambda _: None)
+    facts = machine.facts()
+    assert facts["cores"] == 2
+    assert facts.keys() == {"system", "python", "cores"}

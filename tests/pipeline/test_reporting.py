@@ -29,7 +29,7 @@ def run(tmp_path):
     run.update(
         status=runs.SUCCEEDED,
         command="regard run it.yaml",
-        regard="0.1.0 abc123",
+        regard={"version": "0.1.0", "commit": "abc123"},
         data_fingerprint="f1e2",
         stack={"keras": "3.15.1"},
         machine={"system": "Linux x86_64", "cores": 2, "memory_bytes": 24 << 30, "gpus": ["H200"]},
@@ -45,7 +45,7 @@ def test_a_report_is_made_of_a_run(run, tmp_path):
         "regard run it.yaml",
         run.id,
         "f1e2",
-        "0.1.0 abc123",
+        "regard 0.1.0 abc123",
         "keras 3.15.1",
         "Linux x86_64, 2 cores, 24 GiB, H200",
         "Pusher done 2.0 s 1.5 GB",

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from components import events
 from components.errors import UserError
 from pipeline import lock, runs
 from pipeline.workspace import Workspace
@@ -164,3 +165,15 @@ def test_a_version_knows_its_run_best(store):
 def test_older_records_of_nodes_are_read(store):
     run = store.add("c/20260101-101010", nodes={"Trainer": "cached"})
     assert run.nodes() == {"Trainer": {"state": "cached"}}
+
+
+def test_nodes_of_a_killed_run_are_known_from_its_events(store, monkeypatch):
+    run = store.add("c/20260101-101010")
+    assert run.nodes() == {}
+    monkeypatch.setenv(events.VARIABLE, str(run.events))
+    events.emit("node", node="CorpusGen", state="done", seconds=1.0, peak_bytes=7)
+    events.emit("node", node="Trainer", state="running")
+    assert run.nodes() == {
+        "CorpusGen": {"state": "done", "seconds": 1.0, "peak_bytes": 7},
+        "Trainer": {"state": "running"},
+    }

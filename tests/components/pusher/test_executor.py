@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from components import events
+from components import events, provenance
 from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
@@ -89,6 +89,7 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     assert record["compared_with"] == "4"
     assert record["blessing"] == SENTENCE
     assert {"tensorflow", "keras", "tfx"} <= set(record["stack"])
+    assert record["regard"] == provenance.code_version()
     assert record["code"] == "c0de"
     (note,) = (event for event, _ in events.read(log))
     assert (note["kind"], note["node"]) == ("note", "Pusher")

@@ -20,6 +20,7 @@ how = sys.argv[1]
 if how == "watch":
     worker._end_with_parent()
 events.emit("progress", node="", text="importing")
+events.emit("origin", data_fingerprint="f00d", parent="2")
 events.emit("plan", nodes=["CorpusGen", "Trainer", "Pusher"])
 events.emit("node", node="CorpusGen", state="running")
 events.emit("node", node="CorpusGen", state="cached", seconds=0.1, outputs={"examples": "/e"})
@@ -47,7 +48,8 @@ if how == "user":
     sys.exit(2)
 if how == "crash":
     os.kill(os.getpid(), signal.SIGSEGV)
-events.emit("node", node="Trainer", state="done", seconds=2.0, outputs={"model": "/m"})
+trained = {"seconds": 2.0, "peak_bytes": 7 << 30}
+events.emit("node", node="Trainer", state="done", **trained, outputs={"model": "/m"})
 events.emit("node", node="Pusher", state="running")
 pushed = {"pushed": 1, "pushed_version": "3", "pushed_destination": "/r/tiny/3"}
 if how == "not-blessed":

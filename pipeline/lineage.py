@@ -1,0 +1,186 @@
+"""From a served version back to the data: what made it, of what, and after which other version."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from components.corpus_gen import fingerprint
+from components.corpus_gen.sources import resolve
+from components.errors import UserError
+from components.registry import RECORD, Registry, read_record
+from pipeline import executions
+from pipeline.config import restored
+from pipeline.difference import differing, flattened
+from pipeline.inputs import data_section
+from pipeline.runs import Run
+from pipeline.workspace import PipelinePaths, Workspace
+
+# What of a version's record is told as it stands there.
+_OWN = ("created", "digest", "blessing", "metrics", "regard", "stack", "data_fingerprint", "config")
+UNCHANGED, CHANGED, GONE, UNKNOWN = "unchanged", "changed", "gone", "unknown"
+
+
+def trace(version: Path, workspace: Workspace) -> dict[str, Any]:
+    """All that is known about where a pushed version came from.
+
+    ``nodes`` are the executions that made it, ``data`` the files it learned from, ``parents`` the
+    versions it and its predecessors were compared with, back to the first. ``missing`` says in
+    sentences what could not be found out.
+
+    Args:
+        version: the folder in the registry.
+        workspace: where its pipeline ran, if it is here.
+
+    Raises:
+        UserError: the folder is no pushed version.
+    """
+    record = read_record(version)
+    if not record:
+        raise UserError(
+            f"there is no {RECORD}, so nothing is known about this model",
+            where=str(version),
+            remedy="Give NAME or NAME@VERSION of the registry; the Pusher writes the file.",
+        )
+    paths = workspace.pipeline(record["name"])
+    missing: list[str] = []
+    found = _executions(paths, record, missing)
+    nodes = found.get("nodes", [])
+    return {
+        "model": f"{record['name']}@{record['version']}",
+        "path": str(version),
+        **{key: record[key] for key in _OWN if key in record},
+        "seed": record.get("config", {}).get("training", {}).get("seed"),
+        "run": _run(paths, record.get("run") or found.get("run"), missing),
+        "nodes": nodes,
+        "data": _data(paths, record, nodes, missing),
+        "parents": _parents(version.parent, record, missing),
+        "missing": missing,
+    }
+
+
+def _executions(paths: PipelinePaths, record: dict[str, Any], missing: list[str]) -> dict[str, Any]:
+    if not paths.metadata.is_file():
+        missing.append(
+            f"The executions and artifacts: there is no ML Metadata at {paths.metadata}. "
+            "Where the model was made elsewhere, set REGARD_HOME to the workspace of its pipeline."
+        )
+        return {}
+    found = executions.behind(paths.metadata, record.get("mlmd_uuid", ""))
+    if found is None:
+        missing.append(
+            f"The executions and artifacts: {paths.metadata} does not know this version; it was "
+            "pushed from another workspace, or ML Metadata was made anew."
+        )
+    return found or {}
+
+
+def _run(paths: PipelinePaths, run_id: str | None, missing: list[str]) -> dict[str, Any]:
+    """What the run's own record says; its id alone where the folder is gone."""
+    if run_id is None:
+        missing.append("The run: the version does not name it.")
+        return {}
+    run = Run(paths.runs / run_id)
+    record = run.record()
+    if not record:
+        missing.append(f"The run's record: there is none at {run.directory}.")
+        return {"id": run_id}
+    wanted = ("started", "seconds", "command", "machine", "config")
+    told = {key: record[key] for key in wanted if key in record}
+    return {"id": run_id, **told, "directory": str(run.directory)}
+
+
+def _data(
+    paths: PipelinePaths, record: dict[str, Any], nodes: list[dict[str, Any]], missing: list[str]
+) -> dict[str, Any]:
+    """The files with the rows that each gave, and whether they are still what they were."""
+    outputs = {
+        output["key"]: output
+        for node in nodes
+        if node["node"] == "CorpusGen"
+        for output in node["outputs"]
+    }
+    corpus = _corpus(outputs, missing)
+    state, files, digests = _today(paths, record, missing)
+    told: dict[str, Any] = {"fingerprint": record.get("data_fingerprint"), "state": state}
+    if "examples" in outputs:
+        told["examples"] = outputs["examples"]
+    if corpus:
+        told["rows"] = corpus["rows"]
+    # Without the rows of each, the files that the configuration names.
+    sources = corpus["files"] if corpus else [{"files": files}] if files else []
+    told["sources"] = [
+        {**source, "files": [_file(path, digests) for path in source["files"]]}
+        for source in sources
+    ]
+    return told
+
+
+def _corpus(outputs: dict[str, Any], missing: list[str]) -> dict[str, Any]:
+    if "findings" not in outputs:
+        return {}
+    path = Path(outputs["findings"]["uri"]) / "corpus.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        missing.append(f"The rows of each data file: {path} is gone.")
+        return {}
+
+
+def _file(path: str, digests: dict[str, list[Any]]) -> dict[str, Any]:
+    if path not in digests:
+        return {"path": path}
+    size, _, sha256 = digests[path]
+    return {"path": path, "bytes": size, "sha256": sha256}
+
+
+def _today(
+    paths: PipelinePaths, record: dict[str, Any], missing: list[str]
+) -> tuple[str, list[str], dict[str, list[Any]]]:
+    """Whether the files are what they were, which they are, and if so, size and SHA-256 of each."""
+    try:
+        data = data_section(restored(record["config"]))
+    except UserError as error:
+        missing.append(f"Whether the data are the same: {error.where}: {error.message}.")
+        return GONE, [], {}
+    except (ValueError, LookupError, TypeError):
+        missing.append("Whether the data are the same: another version of Regard made the model.")
+        return UNKNOWN, [], {}
+    files = [path for groups in resolve(data).values() for group in groups for path in group.files]
+    with tempfile.TemporaryDirectory() as folder:  # a question writes nothing into the workspace
+        cache, known = Path(folder) / "fingerprints.json", paths.root / "fingerprints.json"
+        if known.is_file():
+            shutil.copyfile(known, cache)
+        if fingerprint(data, cache) != record.get("data_fingerprint"):
+            missing.append("Sizes and digests of the data files: they have changed since.")
+            return CHANGED, files, {}
+        return UNCHANGED, files, json.loads(cache.read_text(encoding="utf-8"))
+
+
+def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
+    """The versions that were in production before, the newest first, and what changed after each.
+
+    In ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it.
+    """
+    registry, name = Registry(folder.parent), folder.name
+    parents: list[dict[str, Any]] = []
+    child = record
+    seen: set[str] = set()  # numbers of deleted versions come again, so there might be a circle
+    while (number := str(child.get("compared_with") or "")) and number not in seen:
+        seen.add(number)
+        there = number.isdecimal() and int(number) in registry.versions(name)
+        parent = registry.record(name, int(number)) if there else {}
+        told: dict[str, Any] = {"model": f"{name}@{number}"}
+        parents.append(told)
+        if not parent:
+            missing.append(f"What came before {name}@{number}: it is not in the registry any more.")
+            break
+        told.update({key: parent[key] for key in ("created", "run", "metrics") if key in parent})
+        configs = (flattened(side.get("config") or {}) for side in (parent, child))
+        told["changes"] = differing(*configs)
+        told["same_data"] = parent.get("data_fingerprint") == child.get("data_fingerprint")
+        child = parent
+    return parents

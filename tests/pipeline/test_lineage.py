@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+
+import pytest
+from rich.console import Console
+
+from components.corpus_gen import fingerprint
+from components.errors import UserError
+from pipeline import lineage, runs
+from pipeline.commands import lineage_tree
+from pipeline.config import load
+from pipeline.inputs import data_section
+from pipeline.workspace import Workspace
+
+YAML = "name: tiny\ndata:\n  root: {root}/data\n  train: train.tsv\ntraining:\n  seed: {seed}\n"
+
+
+class Place:
+    """A workspace with data, and a registry whose versions say where they came from."""
+
+    def __init__(self, root):
+        self.root, self.workspace = root, Workspace(root / "w")
+        self.paths = self.workspace.pipeline("tiny")
+        self.data = root / "data" / "train.tsv"
+        self.data.parent.mkdir()
+        self.data.write_text("".join(f"a {i}\tb\n" for i in range(50)))
+
+    def push(self, number, compared_with=None, seed=17, **fields):
+        """Puts a version into the registry as the Pusher would have."""
+        path = self.root / "config.yaml"
+        path.write_text(YAML.format(root=self.root, seed=seed))
+        config = load(path)
+        record = {
+            "name": "tiny",
+            "version": number,
+            "created": "2026-11-22T06:16:37+00:00",
+            "config": config.model_dump(mode="json"),
+            "data_fingerprint": fingerprint(data_section(config)),
+            "metrics": {"bleu": {"value": 33.127, "signature": "s"}},
+            "blessing": "Blessed: BLEU 33.1 is over the floor.",
+            "compared_with": compared_with,
+            "regard": {"version": "0.1.0", "commit": "c" * 40 + "+dirty"},
+            "stack": {"keras": "3.15.1"},
+            "mlmd_uuid": f"uuid-{number}",
+            **fields,
+        }
+        folder = self.workspace.registry / "tiny" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "saved_model.pb").touch()
+        (folder / "regard.json").write_text(json.dumps(record))
+        return folder
+
+    def trace(self, number):
+        version = self.workspace.registry / "tiny" / str(number)
+        return lineage.trace(version, self.workspace)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def shown(found, width=100, terminal=False):
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+    lineage_tree.show(found, console)
+    return console.file.getvalue()
+
+
+def test_from_the_version_over_the_executions_to_the_data(place, monkeypatch):
+    from tests.pipeline import pushing
+
+    monkeypatch.setattr(sys, "argv", ["regard"])
+    source = {"files": [str(place.data)], "rows": {"train": 45, "eval": 5}}
+    corpus = {"rows": {"train": 45, "eval": 5}, "files": [source]}
+    run = runs.create(place.paths, seconds=57.0, command="regard run c.yaml")
+    pushing.push(place.paths, run.id, "uuid-1", corpus)
+    place.push(1, run=run.id)
+
+    found = place.trace(1)
+    assert found["missing"] == []
+    assert (found["model"], found["seed"]) == ("tiny@1", 17)
+    assert (found["run"]["id"], found["run"]["seconds"]) == (run.id, 57.0)
+    assert [node["node"] for node in found["nodes"]] == ["Pusher", "CorpusGen"]
+    assert found["data"]["state"] == lineage.UNCHANGED
+    assert found["data"]["rows"] == {"train": 45, "eval": 5}
+    (told,) = found["data"]["sources"][0]["files"]
+    assert (told["path"], told["bytes"]) == (str(place.data), place.data.stat().st_size)
+    assert len(told["sha256"]) == 64
+    assert found["data"]["examples"]["properties"]["span"] == 3
+
+    text = shown(found)
+    assert f"pushed     2026-11-22 06:16 UTC, by run {run.id}, 57 s" in text
+    assert "CorpusGen/examples/1" in text
+    assert "span 3" in text
+    assert f"{place.data}  45 train, 5 eval, " in text
+    assert "commit cccccccccccc+dirty" in text
+    assert "missing" not in text
+    assert max(map(len, shown(found, 80, terminal=True).splitlines())) <= 80
+
+    shutil.rmtree(place.paths.artifacts / "CorpusGen")
+    found = place.trace(1)
+    assert "corpus.json is gone" in found["missing"][0]
+    assert [told["path"] for told in found["data"]["sources"][0]["files"]] == [str(place.data)]
+    assert "CorpusGen/examples/1  gone" in shown(found)
+
+
+def test_a_copied_registry_tells_what_it_knows_and_what_is_missing(place):
+    place.push(1, run="20260101-101010")
+    found = place.trace(1)
+    assert found["nodes"] == []
+    assert found["run"] == {"id": "20260101-101010"}
+    assert found["blessing"].startswith("Blessed")
+    assert found["data"]["state"] == lineage.UNCHANGED
+    executions, run = found["missing"]
+    assert str(place.paths.metadata) in executions
+    assert "REGARD_HOME" in executions
+    assert "20260101-101010" in run
+    assert not place.workspace.pipelines.exists()  # asking makes nothing
+    text = shown(found, 40)
+    assert "scores     bleu 33.13\n" in text
+    assert executions in text  # in a pipe no line is broken
+
+
+def test_a_version_that_names_no_run(place):
+    place.push(1)
+    assert "The run: the version does not name it." in place.trace(1)["missing"]
+
+
+def test_parents_are_told_back_to_the_first_with_what_changed(place):
+    place.push(1)
+    place.push(2, compared_with="1", seed=3)
+    with place.data.open("a") as file:
+        file.write("more\trows\n")
+    place.push(4, compared_with="2", seed=3)
+    found = place.trace(4)
+    second, first = found["parents"]
+    assert (second["model"], second["changes"], second["same_data"]) == ("tiny@2", [], False)
+    assert first["changes"] == [{"key": "training.seed", "a": 17, "b": 3}]
+    assert first["same_data"] is True
+    text = shown(found)
+    assert "changed since: the data" in text
+    assert "changed since: training.seed 17 → 3" in text
+    assert "parent     none: there was nothing in production" in text
+
+
+def test_a_deleted_parent_ends_the_chain(place):
+    place.push(3, compared_with="2")
+    found = place.trace(3)
+    assert found["parents"] == [{"model": "tiny@2"}]
+    assert any("tiny@2: it is not in the registry" in text for text in found["missing"])
+
+
+def test_numbers_that_came_twice_are_no_endless_chain(place):
+    place.push(4, compared_with="5")
+    place.push(5, compared_with="4")
+    assert [parent["model"] for parent in place.trace(5)["parents"]] == ["tiny@4", "tiny@5"]
+
+
+def test_data_that_changed_or_went_since(place):
+    place.push(1)
+    place.data.write_text("other\trows\n" * 50)
+    found = place.trace(1)
+    assert found["data"]["state"] == lineage.CHANGED
+    assert found["data"]["sources"] == [{"files": [{"path": str(place.data)}]}]
+    place.data.unlink()
+    found = place.trace(1)
+    assert (found["data"]["state"], found["data"]["sources"]) == (lineage.GONE, [])
+    assert any("train.tsv" in text for text in found["missing"])
+
+
+def test_a_configuration_of_another_release_does_no_harm(place):
+    place.push(1, config={"task": "translation", "no_such_key": 1})
+    found = place.trace(1)
+    assert found["data"]["state"] == lineage.UNKNOWN
+    assert found["seed"] is None
+    assert "fingerprint" in shown(found)
+
+
+def test_a_model_that_was_not_pushed_is_refused(place):
+    folder = place.push(1)
+    (folder / "regard.json").unlink()
+    with pytest.raises(UserError, match=r"no regard\.json"):
+        place.trace(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,10 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7A7A7A"
 # Matplotlib's own font has no Chinese, Japanese or Korean; the first of these that is there has.
 FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei",
          "PingFang SC", "Microsoft YaHei", "Noto Sans", "Arial Unicode MS"]  # fmt: skip
+FONTS_REMEDY = (
+    "Some signs are drawn as boxes: no font here has them. The packages fonts-noto-cjk and "
+    "fonts-noto-core, or what your system calls them, have."
+)
 # Without the date, which would make another file of the same figures.
 _METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None},
@@ -71,8 +76,18 @@ def check_path(path: Path) -> None:
         raise UserError("there is no such folder", where=str(path.absolute().parent))
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Writes a figure into a file, whose ending says what it is, as a whole or not at all."""
+def save(figure: Figure, path: Path) -> bool:
+    """Writes a figure into a file, whose ending says what it is, as a whole or not at all.
+
+    Returns:
+        Whether there was a font for every sign; the others are boxes. See `FONTS_REMEDY`.
+    """
     kind = path.suffix.removeprefix(".").lower()
-    with atomic_path(path) as temporary:
+    with atomic_path(path) as temporary, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         figure.savefig(temporary, format=kind, dpi=150, metadata=_METADATA[kind])
+    boxes = [warning for warning in told if "missing from font" in str(warning.message)]
+    for other in told:
+        if other not in boxes:
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return not boxes

@@ -32,16 +32,19 @@ def numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
-def write(row: TypedRow, answer: Answer, path: Path) -> None:
+def write(row: TypedRow, answer: Answer, path: Path) -> bool:
     """Draws one row and its answer into a file, whose ending says what it is.
 
     Args:
         row: what was asked.
         answer: of the signature that tells most; its contract says what can be drawn.
         path: the file.
+
+    Returns:
+        Whether there was a font for every sign.
     """
     with style(STYLE):
-        save(draw(row, answer), path)
+        return save(draw(row, answer), path)
 
 
 def draw(row: TypedRow, answer: Answer) -> Figure:

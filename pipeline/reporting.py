@@ -55,7 +55,7 @@ def write(run: Run, path: Path) -> Facts:
     return facts
 
 
-def write_figures(facts: Facts, folder: Path) -> list[Path]:
+def write_figures(facts: Facts, folder: Path) -> tuple[list[Path], bool]:
     """Draws every figure of a report, and the looks of its examples, as SVG and PNG.
 
     Args:
@@ -63,31 +63,32 @@ def write_figures(facts: Facts, folder: Path) -> list[Path]:
         folder: made if it is not there.
 
     Returns:
-        The files, in the order of the page.
+        The files, in the order of the page, and whether there was a font for every sign.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files: list[Path] = []
+    whole: dict[Path, bool] = {}
     with style(page.DRAWING):
         for picture in figures.draw(facts, attention.measure(facts)):
             axes = picture.figure.axes[0]
             axes.set_title(picture.title, loc="left")
-            files += _both(picture.figure, folder / picture.name)
-    return files + _looks(facts, folder)
+            whole |= _both(picture.figure, folder / picture.name)
+    whole |= _looks(facts, folder)
+    return list(whole), all(whole.values())
 
 
-def _looks(facts: Facts, folder: Path) -> list[Path]:
+def _looks(facts: Facts, folder: Path) -> dict[Path, bool]:
     """Where the model looked in the examples of the page."""
     path, contract = facts.table, facts.predicted.get("contract", {})
     if path is None or not contract.get("looks"):
-        return []
-    files: list[Path] = []
+        return {}
+    whole: dict[Path, bool] = {}
     for group, rows in examples.chosen(facts).items():
         for number, row in enumerate(predictions.rows_at(path, rows), 1):
             figure = _look(row, contract, facts.about.config)
             if figure is not None:
                 with style(look_picture.STYLE):
-                    files += _both(figure, folder / f"look-{group}-{number}")
-    return files
+                    whole |= _both(figure, folder / f"look-{group}-{number}")
+    return whole
 
 
 def _look(row: Mapping[str, Any], contract: Mapping[str, Any], config: Mapping[str, Any]) -> Any:
@@ -108,11 +109,10 @@ def _look(row: Mapping[str, Any], contract: Mapping[str, Any], config: Mapping[s
     return look_picture.drawn(contract, asked, outputs)
 
 
-def _both(figure: Any, stem: Path) -> list[Path]:
+def _both(figure: Any, stem: Path) -> dict[Path, bool]:
+    """Writes a figure in both formats; each file with whether there was a font for every sign."""
     files = [stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS]
-    for path in files:
-        save(figure, path)
-    return files
+    return {path: save(figure, path) for path in files}
 
 
 def _versions(record: Mapping[str, Any]) -> dict[str, str]:

@@ -64,7 +64,7 @@ def predict(
 
       regard predict captioning photo.jpg --picture looks.png
     """
-    from components.pictures import check_path
+    from components.pictures import FONTS_REMEDY, check_path
     from components.registry import Registry
     from pipeline import look_picture, predicting
     from pipeline.typed_rows import Reader
@@ -89,10 +89,12 @@ def predict(
         else:
             # A file object of our own: the reading thread may sit in it when the process ends.
             rows = reader.lines(predicting.stream_batches(open(os.dup(0), "rb")))  # noqa: SIM115
+        boxes = False
         told = loaded.answers(rows, align=align or picture is not None)
         for number, (row, answer) in enumerate(told, 1):
             if picture is not None and answer is not None:
-                look_picture.write(row, answer, look_picture.numbered(picture, number))
+                drawn = look_picture.write(row, answer, look_picture.numbered(picture, number))
+                boxes = boxes or not drawn
             if as_json:
                 fields = predicting.as_dict(row, answer, loaded.contract)
                 text = json.dumps(fields, ensure_ascii=False)
@@ -102,6 +104,8 @@ def predict(
                 )
             out.write(f"{text}\n")
             out.flush()
+    if boxes:
+        terminal.err().print(FONTS_REMEDY, soft_wrap=True)
 
 
 def _check_looks(contract: Mapping[str, Any], option: str) -> None:

@@ -43,6 +43,7 @@ def report(
 
       regard report quickstart@2 -o report.html --figures figures/
     """
+    from components.pictures import FONTS_REMEDY
     from pipeline import reporting, runs
     from pipeline.workspace import Workspace
 
@@ -50,9 +51,13 @@ def report(
     path = (output or found.directory / reporting.FILE).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     facts = reporting.write(found, path)
-    drawn = [str(file) for file in reporting.write_figures(facts, pictures)] if pictures else []
+    drawn, whole = reporting.write_figures(facts, pictures) if pictures else ([], True)
+    if not whole:
+        terminal.err().print(FONTS_REMEDY, soft_wrap=True)
     if as_json:
-        terminal.print_json({"run": found.id, "report": str(path), "figures": drawn})
+        terminal.print_json(
+            {"run": found.id, "report": str(path), "figures": list(map(str, drawn))}
+        )
     else:
         terminal.out().print(str(path), soft_wrap=True, highlight=False)
         if pictures:

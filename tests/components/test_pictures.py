@@ -42,3 +42,14 @@ def test_a_style_ends_with_its_block() -> None:
         assert not matplotlib.rcParams["axes.spines.top"]
     assert matplotlib.rcParams["font.size"] == before
     assert matplotlib.rcParams["axes.spines.top"]
+
+
+def test_signs_without_a_font_are_told_of(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    from matplotlib.figure import Figure
+
+    with style({"font.family": ["DejaVu Sans"]}):
+        for title, whole in (("a", True), ("\u30e6", False)):
+            figure = Figure((2.0, 2.0))
+            figure.suptitle(title)
+            assert save(figure, tmp_path / "a.png") is whole
+    assert not recwarn.list

@@ -76,7 +76,8 @@ def test_artifacts_that_were_swept_away_are_left_out(run, tmp_path):
 
 
 def test_figures_are_written_as_files(run, tmp_path):
-    found = reporting.write_figures(reporting.facts_of(run), tmp_path / "figures")
+    found, whole = reporting.write_figures(reporting.facts_of(run), tmp_path / "figures")
+    assert whole
     names = {file.name for file in found}
     assert {"loss.svg", "loss.png", "by-length.svg", "entropy.png", "look-worst-1.svg"} <= names
     assert all(file.stat().st_size > 1000 for file in found)
@@ -85,7 +86,7 @@ def test_figures_are_written_as_files(run, tmp_path):
 
 @pytest.mark.parametrize("kind", ["points", "image", "number"])
 def test_looks_of_every_task_are_files_too(tmp_path, kind):
-    files = reporting.write_figures(made.KINDS[kind](tmp_path / "run"), tmp_path / "figures")
+    files, _ = reporting.write_figures(made.KINDS[kind](tmp_path / "run"), tmp_path / "figures")
     looks = [file.name for file in files if file.name.startswith("look")]
     # An image that is gone is not drawn; of numbers there is nothing to draw.
     assert len(looks) == {"points": 2 * 14, "image": 2 * 2, "number": 0}[kind]

@@ -188,7 +188,7 @@ def find(workspace: Workspace, given: str) -> Run:
     raise UserError(
         f"{given!r} may be any of {len(fitting)} runs",
         where=str(workspace.pipelines),
-        remedy=f"Give one of them: {_some([run.full_id for run in fitting])}.",
+        remedy=f"Give one of them: {_some([run.full_id for run in reversed(fitting)])}.",
     )
 
 

@@ -118,7 +118,9 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
     yield from _part("config", found["config"])
     yield from _data_rows(found["data"])
     if found["scores"]:
-        yield Row("scores", ("value [interval]", ""), note="difference", top=True)
+        # Perhaps only what is trained on differs, so other data do not make scores incomparable.
+        doubt = "" if found["data"]["same"] else "perhaps of other rows"
+        yield Row("scores", ("value [interval]", doubt), note="difference", top=True)
         yield from map(_score_row, found["scores"])
     if found["nodes"]:
         yield Row("nodes", ("time, peak memory", ""), top=True)

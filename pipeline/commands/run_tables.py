@@ -58,7 +58,7 @@ def _listed(record: dict[str, Any]) -> tuple[str, ...]:
     return (
         record["name"],
         record["id"],
-        record.get("status", "?"),
+        record["status"],
         {True: "yes", False: "no"}.get(record.get("blessed"), ""),  # type: ignore[arg-type]
         str(record.get("pushed_version") or ""),
         str(record.get("parent") or ""),
@@ -109,7 +109,7 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
         yield Row(names[0], ids, top=True)
     else:
         yield Row("run", (a["run"], b["run"]), top=True)
-    yield Row("status", [side.get("status", "?") for side in (a, b)])
+    yield Row("status", [side["status"] for side in (a, b)])
     yield Row("started, UTC", [moment(side.get("started")) for side in (a, b)])
     yield Row("time", [duration(side.get("seconds")) for side in (a, b)])
     for name, key in (("pushed version", "pushed_version"), ("compared with", "parent")):

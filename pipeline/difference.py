@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.progress import CACHED
-from pipeline.runs import Run
+from pipeline.runs import Run, status
 
 _SIDES = ("a", "b")
 
@@ -48,9 +48,9 @@ def flattened(value: Any, key: str = "") -> dict[str, Any]:
 
 def _standing(run: Run) -> dict[str, Any]:
     record = run.record()
-    wanted = ("status", "started", "seconds", "pushed_version", "parent", "command")
+    wanted = ("started", "seconds", "pushed_version", "parent", "command")
     told = {key: record[key] for key in wanted if record.get(key) is not None}
-    return {"run": run.full_id, **told, "directory": str(run.directory)}
+    return {"run": run.full_id, "status": status(run), **told, "directory": str(run.directory)}
 
 
 def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from components.errors import UserError
 from pipeline.nodes import NODES
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def behind(metadata: Path, identifier: str) -> dict[str, Any] | None:
 
     Returns:
         None where the file does not know the model.
+
+    Raises:
+        UserError: the file cannot be read.
     """
     store = _open(metadata)
     pushed = [
@@ -56,7 +60,11 @@ def _open(metadata: Path) -> MetadataStore:
     config = metadata_store_pb2.ConnectionConfig()
     config.sqlite.filename_uri = str(metadata)
     config.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
-    return MetadataStore(config)
+    try:
+        return MetadataStore(config)
+    except RuntimeError as error:
+        reason = str(error).partition(" query:")[0]
+        raise UserError(f"ML Metadata cannot be read: {reason}", where=str(metadata)) from error
 
 
 def _out(event: metadata_store_pb2.Event) -> bool:

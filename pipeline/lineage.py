@@ -69,7 +69,11 @@ def _executions(paths: PipelinePaths, record: dict[str, Any], missing: list[str]
             "Where the model was made elsewhere, set REGARD_HOME to the workspace of its pipeline."
         )
         return {}
-    found = executions.behind(paths.metadata, record.get("mlmd_uuid", ""))
+    try:
+        found = executions.behind(paths.metadata, record.get("mlmd_uuid", ""))
+    except UserError as error:
+        missing.append(f"The executions and artifacts: {error.where}: {error.message}.")
+        return {}
     if found is None:
         missing.append(
             f"The executions and artifacts: {paths.metadata} does not know this version; it was "

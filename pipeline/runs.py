@@ -146,14 +146,21 @@ def listing(workspace: Workspace, name: str | None = None) -> list[dict[str, Any
     for pipeline_name in workspace.pipeline_names():
         if name is not None and pipeline_name != name:
             continue
-        paths = workspace.pipeline(pipeline_name)
-        for run in runs_of(paths):
+        for run in runs_of(workspace.pipeline(pipeline_name)):
             record = {"id": run.id, "name": pipeline_name, **run.record()}
-            if record.get("status") == RUNNING and not _is_running(paths, run):
-                record["status"] = KILLED
-            record["directory"] = str(run.directory)
+            record.update(status=status(run), directory=str(run.directory))
             records.append(record)
     return sorted(records, key=lambda record: record.get("started", 0.0), reverse=True)
+
+
+def status(run: Run) -> str:
+    """How a run ended, or that it goes on; where its process is gone, it was killed."""
+    told = str(run.record().get("status", "?"))
+    if told != RUNNING:
+        return told
+    path = PipelinePaths(run.directory.parents[1]).lock
+    goes_on = lock.holder(path).get("run") == run.id and lock.is_held(path)
+    return RUNNING if goes_on else KILLED
 
 
 def find(workspace: Workspace, given: str) -> Run:
@@ -188,7 +195,7 @@ def find(workspace: Workspace, given: str) -> Run:
     raise UserError(
         f"{given!r} may be any of {len(fitting)} runs",
         where=str(workspace.pipelines),
-        remedy=f"Give one of them: {_some([run.full_id for run in fitting])}.",
+        remedy=f"Give one of them: {_some([run.full_id for run in reversed(fitting)])}.",
     )
 
 
@@ -247,7 +254,3 @@ def _version_of(run: Run) -> str | None:
 def _some(texts: list[str], most: int = 6) -> str:
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
-
-
-def _is_running(paths: PipelinePaths, run: Run) -> bool:
-    return lock.holder(paths.lock).get("run") == run.id and lock.is_held(paths.lock)

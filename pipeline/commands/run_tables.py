@@ -58,7 +58,7 @@ def _listed(record: dict[str, Any]) -> tuple[str, ...]:
     return (
         record["name"],
         record["id"],
-        record.get("status", "?"),
+        record["status"],
         {True: "yes", False: "no"}.get(record.get("blessed"), ""),  # type: ignore[arg-type]
         str(record.get("pushed_version") or ""),
         str(record.get("parent") or ""),
@@ -109,7 +109,7 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
         yield Row(names[0], ids, top=True)
     else:
         yield Row("run", (a["run"], b["run"]), top=True)
-    yield Row("status", [side.get("status", "?") for side in (a, b)])
+    yield Row("status", [side["status"] for side in (a, b)])
     yield Row("started, UTC", [moment(side.get("started")) for side in (a, b)])
     yield Row("time", [duration(side.get("seconds")) for side in (a, b)])
     for name, key in (("pushed version", "pushed_version"), ("compared with", "parent")):
@@ -118,7 +118,9 @@ def _rows(found: dict[str, Any]) -> Iterator[Row]:
     yield from _part("config", found["config"])
     yield from _data_rows(found["data"])
     if found["scores"]:
-        yield Row("scores", ("value [interval]", ""), note="difference", top=True)
+        # Perhaps only what is trained on differs, so other data do not make scores incomparable.
+        doubt = "" if found["data"]["same"] else "perhaps of other rows"
+        yield Row("scores", ("value [interval]", doubt), note="difference", top=True)
         yield from map(_score_row, found["scores"])
     if found["nodes"]:
         yield Row("nodes", ("time, peak memory", ""), top=True)

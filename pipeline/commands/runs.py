@@ -38,10 +38,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-RunArgument = typer.Argument(
-    help="A run's id or its beginning, NAME (its newest run), NAME@VERSION (the run that pushed "
-    "it), NAME/ID, or a run's folder.",
-    show_default=False,
+_RUN_HELP = (
+    "A run's id or its beginning, NAME (its newest run), NAME@VERSION (the run that pushed it), "
+    "NAME/ID, or a run's folder."
 )
 
 
@@ -86,8 +85,8 @@ def list_runs(
 
 @app.command("diff")
 def diff(
-    a: Annotated[str, RunArgument],
-    b: Annotated[str, RunArgument],
+    a: Annotated[str, typer.Argument(metavar="A", help=_RUN_HELP, show_default=False)],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another run.", show_default=False)],
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Lay two runs side by side: what differs in what went in and came out.

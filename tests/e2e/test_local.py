@@ -60,6 +60,30 @@ def test_a_second_run_skips_everything(shell, finished):
     assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]
 
 
+def test_a_version_is_traced_back_to_its_data(shell, finished):
+    """Also behind a later run that found everything in the cache, for that one made nothing."""
+    done = shell.run("run", "tiny.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = shell.run("lineage", "tiny@1", "--json")
+    found = json.loads(done.stdout)
+    first, *_ = sorted(path.name for path in (shell.home / "pipelines/tiny/runs").iterdir())
+    assert (found["run"]["id"], found["missing"]) == (first, [])
+    assert [node["node"] for node in found["nodes"]] == list(reversed(NODES))
+    assert {node["run"] for node in found["nodes"]} == {first}
+    assert all(output["there"] for node in found["nodes"] for output in node["outputs"])
+    assert found["data"]["state"] == "unchanged"
+    assert sum(found["data"]["rows"].values()) > 0
+
+    done = shell.run("runs", "diff", "tiny@1", "tiny", "--json")
+    difference = json.loads(done.stdout)
+    assert difference["a"]["run"] == f"tiny/{first}"
+    assert difference["config"] == []
+    assert difference["data"]["same"] is True
+    trainer = next(node for node in difference["nodes"] if node["name"] == "Trainer")
+    assert trainer["a"]["peak_bytes"] > 100 << 20
+    assert trainer["b"] == {"state": "cached"}
+
+
 def test_to_stops_after_a_node(shell, finished):
     done = shell.run("run", "tiny.yaml", "--to", "Preprocess")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -20,7 +20,8 @@ def pair(tmp_path):
     def make(configs, records):
         found = []
         for config, record in zip(configs, records, strict=True):
-            run = runs.create(Workspace(tmp_path).pipeline("tiny"), **record)
+            run = runs.create(Workspace(tmp_path).pipeline("tiny"))
+            run.update(**record)
             run.config.write_text(yaml.safe_dump(config, sort_keys=False))
             found.append(run)
         return found
@@ -37,6 +38,11 @@ def test_a_configuration_becomes_one_level():
         "sections.0.k": 1,
         "sections.1.k": 2,
     }
+
+
+def test_a_run_whose_process_is_gone_was_killed(pair):
+    found = difference(*pair(({}, {}), ({}, {"status": runs.FAILED})))
+    assert (found["a"]["status"], found["b"]["status"]) == (runs.KILLED, runs.FAILED)
 
 
 def test_only_keys_that_differ_are_told_with_the_sides_that_have_them(pair):

@@ -125,6 +125,13 @@ def test_a_copied_registry_tells_what_it_knows_and_what_is_missing(place):
     assert executions in text  # in a pipe no line is broken
 
 
+def test_a_broken_store_of_metadata_is_missing_too(place):
+    place.push(1)
+    place.paths.root.mkdir(parents=True)
+    place.paths.metadata.write_text("no database")
+    assert "cannot be read" in place.trace(1)["missing"][0]
+
+
 def test_a_version_that_names_no_run(place):
     place.push(1)
     assert "The run: the version does not name it." in place.trace(1)["missing"]

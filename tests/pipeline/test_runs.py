@@ -124,7 +124,7 @@ def test_a_run_is_found_by_its_folder(store, monkeypatch):
 def test_what_fits_several_runs_is_refused_with_their_full_ids(store):
     with pytest.raises(UserError, match="may be any of 2 runs") as told:
         store.find("20260202")
-    assert "a/20260202-101010, b/20260202-101010" in told.value.remedy
+    assert "b/20260202-101010, a/20260202-101010" in told.value.remedy
     with pytest.raises(UserError, match="may be any of 3 runs"):
         store.find("a/2026")
 

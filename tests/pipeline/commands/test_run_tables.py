@@ -106,6 +106,7 @@ def test_a_difference_in_a_pipe_keeps_every_row_in_one_line():
     assert row["test rows"].split()[-2:] == ["-", "7"]
     assert row["train rows"].split()[-2:] == ["5,000", "5,000"]
     assert row["finding"].split() == ["finding", "1", "empty", "line", "-"]
+    assert "perhaps of other rows" in row["scores"]
     assert row["BLEU"].endswith("33.13 [32.00, 34.00]        35.00 [34.50, 36.00]   +1.87, apart")
     assert row["chrF"].split()[1:] == ["50.00", "-"]
     assert row["Trainer"].endswith("20 s, 1.5 GiB               cached")

@@ -8,7 +8,7 @@ whole answer is written (Tu et al. 2016, "Modeling Coverage for Neural Machine T
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from components import predictions
 from components.reporter.facts import Facts
@@ -28,24 +28,14 @@ class Attention:
     Attributes:
         rows: how many were looked at.
         entropy: of each step of each row, 0 (one place) to 1 (all alike).
-        coverage: of each piece of each input.
-        pieces: what the input's parts are called: ``pieces``, ``points`` or ``cells``.
+        coverage: of each piece of each input; None of images, whose cells nobody has to look at.
+        pieces: what the input's parts are called: ``pieces`` or ``points``.
     """
 
     rows: int
     entropy: np.ndarray
-    coverage: np.ndarray
+    coverage: np.ndarray | None
     pieces: str
-
-    @property
-    def little(self) -> float:
-        """The share of the input that was hardly looked at."""
-        return float((self.coverage < LITTLE).mean())
-
-    @property
-    def much(self) -> float:
-        """The share of the input that was looked at again and again."""
-        return float((self.coverage > MUCH).mean())
 
 
 def measure(facts: Facts) -> Attention | None:
@@ -68,8 +58,10 @@ def measure(facts: Facts) -> Attention | None:
     if not entropies:
         return None
     kinds = {entry["name"]: entry["kind"] for entry in facts.predicted["contract"]["inputs"]}
-    called = {"image": "cells", "points": "points"}.get(kinds.get(looks["columns"], ""), "pieces")
-    return Attention(len(entropies), np.concatenate(entropies), np.concatenate(coverages), called)
+    kind = kinds.get(looks["columns"], "pieces")
+    coverage = None if kind == "image" else np.concatenate(coverages)
+    called = "points" if kind == "points" else "pieces"
+    return Attention(len(entropies), np.concatenate(entropies), coverage, called)
 
 
 def entropy(weights: np.ndarray) -> np.ndarray:
@@ -83,13 +75,18 @@ def entropy(weights: np.ndarray) -> np.ndarray:
     return -(shares * logarithms).sum(axis=1) / most
 
 
-def summary(found: Attention) -> list[tuple[str, Any]]:
+def summary(found: Attention) -> list[tuple[str, str]]:
     """What stands beside the pictures: names and texts."""
     from components.reporter.words import share
 
-    return [
+    told = [
         ("rows looked at", f"{found.rows:,}"),
         ("mean entropy of a step, of even attention's", share(float(found.entropy.mean()))),
-        (f"{found.pieces} looked at less than {LITTLE:g} times in all", share(found.little)),
-        (f"{found.pieces} looked at more than {MUCH:g} times in all", share(found.much)),
     ]
+    if found.coverage is not None:
+        little, much = (found.coverage < LITTLE).mean(), (found.coverage > MUCH).mean()
+        told += [
+            (f"{found.pieces} looked at less than {LITTLE:g} times in all", share(float(little))),
+            (f"{found.pieces} looked at more than {MUCH:g} times in all", share(float(much))),
+        ]
+    return told

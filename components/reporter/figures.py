@@ -55,7 +55,8 @@ def draw(facts: Facts, attention: Attention | None) -> list[Picture]:
     lengths = facts.checks.get("lengths", {})
     pictures += [_lengths(name, of) for name, of in lengths.items()]
     if attention is not None:
-        pictures += [_entropy(attention), _coverage(attention)]
+        pictures += [_entropy(attention)]
+        pictures += [_coverage(attention)] if attention.coverage is not None else []
     return pictures
 
 

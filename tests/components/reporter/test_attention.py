@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from components.reporter import attention
 from tests.components.reporter import runs
@@ -27,8 +26,9 @@ def test_what_the_looks_of_a_run_have_in_common(facts):
     assert found.pieces == "pieces"
     assert found.entropy.shape == (40,)
     np.testing.assert_allclose(found.coverage[:3], [0.8 + 1 / 3, 0.2 + 1 / 3, 1 / 3], atol=1e-6)
-    assert found.little == 0.0
-    assert dict(attention.summary(found))["rows looked at"] == "20"
+    told = dict(attention.summary(found))
+    assert told["rows looked at"] == "20"
+    assert told["pieces looked at less than 0.2 times in all"] == "0%"
 
 
 def test_at_most_so_many_rows_are_read_spread_over_all(facts, monkeypatch):
@@ -36,9 +36,16 @@ def test_at_most_so_many_rows_are_read_spread_over_all(facts, monkeypatch):
     assert attention.measure(facts).rows == 6
 
 
-@pytest.mark.parametrize(("kind", "called"), [("points", "points"), ("image", "cells")])
-def test_looks_at_points_and_images(tmp_path, kind, called):
-    assert attention.measure(runs.KINDS[kind](tmp_path)).pieces == called
+def test_looks_at_points(tmp_path):
+    found = attention.measure(runs.points_run(tmp_path))
+    assert found.pieces == "points"
+    np.testing.assert_allclose(found.coverage, 1.0)
+
+
+def test_nobody_has_to_look_at_every_cell_of_an_image(tmp_path):
+    found = attention.measure(runs.image_run(tmp_path))
+    assert found.coverage is None
+    assert len(attention.summary(found)) == 2
 
 
 def test_a_model_without_looks(tmp_path):

@@ -9,10 +9,11 @@ outputs by theirs.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,30 @@ def write(
         # A slice at a time: alignments of a large test split are the bulk of its memory.
         for start in range(0, len(rows), ROWS_A_GROUP):
             part = slice(start, start + ROWS_A_GROUP)
-            writer.write_table(_table(columns, features, start, rows[part], answers[part]))
+            numbers = range(start, start + len(rows[part]))
+            writer.write_table(table(features, numbers, rows[part], answers[part], columns))
+
+
+def join(path: str | os.PathLike[str], windows: Iterable[Sequence[Path]]) -> None:
+    """Writes one table of many, as a whole or not at all, and as `write` would have written it.
+
+    Args:
+        path: the file.
+        windows: files with rows of the table; those of a window hold the next rows of it, in any
+            order among them. One window at a time is in memory, and there is at least one.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with atomic_path(path) as temporary, contextlib.ExitStack() as stack:
+        writer = None
+        for files in windows:
+            parts = [pq.ParquetFile(file).read() for file in files]
+            rows = pa.concat_tables(parts).sort_by("row").replace_schema_metadata()
+            if writer is None:
+                new = pq.ParquetWriter(temporary, rows.schema, compression="zstd")
+                writer = stack.enter_context(new)
+            writer.write_table(rows, row_group_size=ROWS_A_GROUP)
 
 
 def read(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, list]:
@@ -226,18 +250,28 @@ def _lists(kind: pa.DataType, depth: int) -> pa.DataType:
     return kind
 
 
-def _table(
-    columns: pa.Schema,
+def table(
     features: Sequence[Feature],
-    start: int,
+    numbers: Sequence[int],
     rows: Sequence[Row],
     answers: Sequence[Answer],
+    columns: pa.Schema | None = None,
 ) -> pa.Table:
+    """Some rows of the table, at least one.
+
+    Args:
+        features: those of the task.
+        numbers: of each row its place in the table.
+        rows: what was asked.
+        answers: one a row.
+        columns: their `schema`, where it is known.
+    """
     import numpy as np
     import pyarrow as pa
 
+    columns = schema(features, answers) if columns is None else columns
     values: dict[str, list[Any]] = {
-        "row": list(range(start, start + len(rows))),
+        "row": list(numbers),
         "file": [row.file for row in rows],
         "line": [row.line for row in rows],
         **{feature.name: [row.column(feature) for row in rows] for feature in _kept(features)},

@@ -110,6 +110,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         },
     )
     model = trainer.outputs["model"]
+    aligned = config.evaluation.alignment
     predictor = Predictor(
         examples=examples,
         model=model,
@@ -117,7 +118,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         production=production,
         production_version=version,
         batch_size=config.evaluation.batch_size,
-        aligned=config.evaluation.alignment is not None,
+        aligned=aligned.heads_json() if aligned else "",
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(predictions=predictions, config=config.section_json("evaluation"))

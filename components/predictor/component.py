@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.dsl.components.base.base_beam_component import BaseBeamComponent
+from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
@@ -29,7 +29,7 @@ class PredictorSpec(ComponentSpec):
         "production": ExecutionParameter(type=str),
         "production_version": ExecutionParameter(type=str),
         "batch_size": ExecutionParameter(type=int),
-        "aligned": ExecutionParameter(type=int),
+        "aligned": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -39,8 +39,10 @@ class PredictorSpec(ComponentSpec):
     OUTPUTS = {"predictions": ChannelParameter(type=Predictions)}
 
 
-class Predictor(BaseComponent):
+class Predictor(BaseBeamComponent):
     """Decodes the test split once with each model, and keeps all that they answered.
+
+    A Beam pipeline for each: the workers load the SavedModel and share out the batches.
 
     Args:
         examples: the examples of CorpusGen; the split ``test`` is decoded.
@@ -49,12 +51,13 @@ class Predictor(BaseComponent):
         production: the folder of the version in production; empty where there is none.
         production_version: its number, for people.
         batch_size: rows decoded together.
-        aligned: whether the model also shows where it looks for the reference of each row.
+        aligned: JSON of the ``layer`` and the ``head`` that show where the model looks for the
+            reference of each row, null for what it shows by default; empty: it is not asked.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
     SPEC_CLASS = PredictorSpec
-    EXECUTOR_SPEC = ExecutorClassSpec(PredictorExecutor)
+    EXECUTOR_SPEC = BeamExecutorSpec(PredictorExecutor)
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class Predictor(BaseComponent):
         production: str = "",
         production_version: str = "",
         batch_size: int = 64,
-        aligned: bool = False,
+        aligned: str = "",
         code: str | None = None,
     ):
         super().__init__(
@@ -75,7 +78,7 @@ class Predictor(BaseComponent):
                 production=production,
                 production_version=production_version,
                 batch_size=batch_size,
-                aligned=int(aligned),
+                aligned=aligned,
                 code=source_digest(*SOURCES) if code is None else code,
                 predictions=Channel(type=Predictions),
             )

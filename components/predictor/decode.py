@@ -1,133 +1,148 @@
-"""Asks an exported model for rows, in batches of about equal length."""
+"""Decodes the test split with one model, as a Beam pipeline whose answers become one table."""
 
 from __future__ import annotations
 
 import dataclasses
-import time
+import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from models.metrics.aligning import ALIGNMENT, SOURCE, TARGET
-from serving import saved_model
-from serving.saved_model import Answer, SavedModelError
+import apache_beam as beam
+from apache_beam.utils.shared import Shared
 
-# What a model shows of a given answer, and what it is called beside its own answer.
-SHOWN = {"alignment": ALIGNMENT, "source_pieces": SOURCE, "target_pieces": TARGET}
+from components import predictions
+from components.predictor import asking, parts
+from components.predictor.looks import Looks
+from components.predictor.parts import Told
+from components.predictor.plan import Plan
+from components.predictor.watching import seconds, speed, watching
+from models.tasks.features import Feature
+from serving.saved_model import SavedModelError, read_contract
 
 
 @dataclasses.dataclass(frozen=True)
 class Decoded:
-    """The answers in the order of the rows, the model's contract, and how long they took.
+    """The model's contract, and how each batch was answered.
 
-    The contract is the model's own; what was asked besides is in the answers' contract.
+    The contract is the model's own; what was asked besides is in the table alone.
     """
 
-    answers: list[Answer]
     contract: Mapping[str, Any]
-    seconds: float
-    load_seconds: float
+    told: Sequence[Told]
 
     @property
-    def sentences_per_second(self) -> float:
-        """The speed of decoding; loading the model is not counted."""
-        return len(self.answers) / self.seconds if self.seconds else 0.0
+    def device(self) -> str:
+        """``CPU`` or ``GPU``, or both where the workers had not the same."""
+        return ", ".join(sorted({one.device for one in self.told})) or asking.device()
+
+    def speed(self) -> dict[str, float]:
+        """``load_seconds``, ``seconds`` and ``sentences_per_second``, for people."""
+        return {
+            "load_seconds": round(max((one.load_seconds for one in self.told), default=0.0), 3),
+            "seconds": round(seconds(self.told), 3),
+            "sentences_per_second": round(speed(self.told), 1),
+        }
 
 
-def decode(
-    model: Path,
-    rows: Sequence[Mapping[str, Any]],
-    batch_size: int,
-    progress: Callable[[int, float], None] = lambda done, seconds: None,
-    given: Sequence[Any] | None = None,
-) -> Decoded:
-    """Loads a SavedModel and asks the signature that tells most for every row.
+@dataclasses.dataclass(frozen=True)
+class Decoding:
+    """What is asked of one model and then of another.
 
-    The longest rows come first: the largest batch shows at once whether the memory suffices, and
-    the time left is never guessed too short. The order of the result is that of ``rows``. An
-    empty text is decoded like any other.
-
-    Args:
-        model: the folder with ``saved_model.pb``.
-        rows: the inputs of each, by name.
-        batch_size: rows a batch.
-        progress: called after each batch with the rows done and the seconds spent.
-        given: an answer to each row, of which the model is to show where it looks: the answers have
-            the outputs of ``SHOWN`` besides. Models that cannot show it leave them out.
-
-    Raises:
-        SavedModelError: the signature or one of its outputs is missing, or the model takes
-            something that the rows do not have.
+    Attributes:
+        pipeline: makes an empty Beam pipeline.
+        plan: the rows, in batches.
+        features: those of the task.
+        looks: whose weights of the references are shown; None: of none.
     """
-    started = time.monotonic()
-    loaded = saved_model.load(model)
-    signature = loaded.contract["detail"]
-    loaded.signature(signature)
-    load_seconds = time.monotonic() - started
-    for entry in loaded.contract["inputs"]:
-        if rows and entry["name"] not in rows[0]:
-            given = ", ".join(rows[0])
-            raise SavedModelError(f"it takes {entry['name']}, and the rows have {given}")
-    lengths = [_length(row) for row in rows]
-    order = sorted(range(len(rows)), key=lambda index: (-lengths[index], index))
-    answers: dict[int, Answer] = {}
-    seconds = 0.0
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        began = time.monotonic()
-        batch = loaded.ask(signature, [rows[index] for index in chosen])
-        seconds += time.monotonic() - began
-        if given is not None and _shows(loaded.contract):
-            asked = [(rows[index], given[index]) for index in chosen]
-            batch = [
-                _with(answer, shown)
-                for answer, shown in zip(batch, _look(loaded, asked), strict=True)
-            ]
-        answers.update(zip(chosen, batch, strict=True))
-        progress(len(answers), seconds)
-    return Decoded(
-        [answers[index] for index in range(len(rows))], loaded.contract, seconds, load_seconds
-    )
 
+    pipeline: Callable[[], beam.Pipeline]
+    plan: Plan
+    features: Sequence[Feature]
+    looks: Looks | None
 
-def _shows(contract: Mapping[str, Any]) -> bool:
-    """Whether the model says where it looks for each piece of a given answer."""
-    scored = contract["signatures"].get(contract["scored"], {}).get("outputs", {})
-    return set(SHOWN) <= set(scored)
+    def __call__(
+        self,
+        model: Path,
+        table: Path,
+        label: str,
+        first: float = 0.0,
+        last: float = 1.0,
+        lenient: bool = False,
+    ) -> Decoded:
+        """Loads a SavedModel and asks the signature that tells most for every row.
 
+        An empty text is decoded like any other.
 
-def _look(
-    loaded: saved_model.ServedModel, asked: Sequence[tuple[Mapping[str, Any], Any]]
-) -> list[Answer]:
-    signature = loaded.contract["scored"]
-    entries = loaded.contract["signatures"][signature]["inputs"]
-    return loaded.ask(
-        signature,
-        [
-            {entry["name"]: row.get(entry["name"], answer) for entry in entries}
-            for row, answer in asked
-        ],
-    )
+        Args:
+            model: the folder with ``saved_model.pb``.
+            table: the file for the answers, in row order; it is whole or not there.
+            label: the model, for people.
+            first: the fraction of the progress at which it begins.
+            last: the one at which it ends.
+            lenient: whether a model without the layer of ``looks`` leaves its weights out.
 
+        Raises:
+            UserError: a row is longer than the model takes, or it has not the layer.
+            SavedModelError: the model is not what it should be, or one of another task.
+            WorkerError: something else went wrong where it was asked.
+        """
+        contract = self._checked(model)
+        if not self.plan.rows:
+            predictions.write(table, self.features, [], [])
+            return Decoded(contract, [])
+        # Beside the table, for all workers must see it; a killed run's goes with the artifact.
+        folder = table.parent / f".parts-{table.stem}-{uuid.uuid4().hex[:8]}"
+        folder.mkdir(parents=True)
+        ask = asking.Ask(model, self.features, folder, self.looks, lenient)
+        try:
+            with watching(folder, label, self._noun, self.plan.rows, first, last):
+                self._run(ask, folder)
+            windows = ([parts.path(folder, n) for n in window] for window in self.plan.windows)
+            predictions.join(table, windows)
+            return Decoded(contract, list(parts.done(folder, {}).values()))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
-def _with(answer: Answer, shown: Answer) -> Answer:
-    """An answer with what was shown of another, and a contract that knows of both."""
-    contract = answer.contract
-    detail, scored = (contract["signatures"][contract[key]] for key in ("detail", "scored"))
-    more = {called: scored["outputs"][name] for name, called in SHOWN.items()}
-    outputs = {**detail["outputs"], **more}
-    signatures = {**contract["signatures"], contract["detail"]: {**detail, "outputs": outputs}}
-    found = {called: shown.outputs[name] for name, called in SHOWN.items()}
-    return Answer({**answer.outputs, **found}, {**contract, "signatures": signatures})
+    def _run(self, ask: asking.Ask, folder: Path) -> None:
+        shards = self.plan.shards
+        try:
+            with self.pipeline() as pipeline:
+                _ = (
+                    pipeline
+                    | "Shards" >> beam.Create(shards, reshuffle=len(shards) > 1)
+                    | "Read" >> beam.FlatMap(asking.read)
+                    | "Batches" >> beam.GroupByKey()
+                    | "Ask" >> beam.ParDo(ask)
+                )
+        except Exception as error:
+            if (failure := parts.failure(folder)) is not None:
+                raise failure from error
+            raise
+        finally:
+            # What is shared lives on in this process until something else is.
+            Shared().acquire(lambda: None)
 
+    def _checked(self, model: Path) -> dict[str, Any]:
+        """The contract of a model that can be asked for these rows."""
+        if not (model / "saved_model.pb").is_file():
+            raise SavedModelError(f"there is no model at {model}")
+        contract = read_contract(model)
+        inputs = [feature.name for feature in self.features if feature.role == "input"]
+        for entry in contract["inputs"]:
+            if entry["name"] not in inputs:
+                has = ", ".join(inputs)
+                raise SavedModelError(f"it takes {entry['name']}, and the rows have {has}")
+        (wanted,) = (f.kind for f in self.features if f.role == "reference")
+        if (kind := contract["answer_kind"]) != wanted:
+            raise SavedModelError(
+                f"its answers are of the kind {kind}, and the references are {wanted}"
+            )
+        return contract
 
-def device() -> str:
-    """``GPU`` where TensorFlow would decode on one, else ``CPU``."""
-    import tensorflow as tf
-
-    return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-
-
-def _length(row: Mapping[str, Any]) -> int:
-    """About how much work a row is: its characters and points; images are all the same size."""
-    return sum(len(value) for value in row.values() if not isinstance(value, bytes))
+    @property
+    def _noun(self) -> str:
+        """What the rows are called."""
+        inputs = [feature.kind for feature in self.features if feature.role == "input"]
+        return "sentences" if inputs == ["text"] else "rows"

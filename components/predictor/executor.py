@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from components import events, predictions
-from components.errors import UserError
-from components.predictions import Row
-from components.predictor.decode import Decoded, decode, device
-from components.predictor.rows import read_rows, test_split
+from components.predictor import plan
+from components.predictor.decode import Decoded, Decoding
+from components.predictor.looks import Looks
+from components.predictor.parts import WorkerError
+from components.predictor.rows import test_split
+from components.predictor.watching import NODE
+from models.metrics.aligning import ALIGNMENT
 from models.tasks.features import Feature
-from serving.saved_model import SavedModelError, SourceRefused
-
-NODE = "Predictor"
-SECONDS_BETWEEN_EVENTS = 0.5
 
 
-class PredictorExecutor(BaseExecutor):
+class PredictorExecutor(BaseBeamExecutor):
     """Writes ``candidate.parquet``, ``production.parquet`` and ``predictions.json``."""
 
     def Do(
@@ -34,144 +31,90 @@ class PredictorExecutor(BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Decodes; a production model that fails is reported and left out."""
+        """Decodes; a production model that fails is reported and left out.
+
+        Raises:
+            UserError: there is no test split, a row is longer than the new model takes, or that
+                has no such layer or head.
+            SavedModelError: the new model is not what it should be, or one of another task.
+            WorkerError: something else went wrong where it was asked.
+        """
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         folder = Path(artifact_utils.get_single_uri(output_dict["predictions"]))
         features = [Feature.from_json(entry) for entry in json.loads(exec_properties["features"])]
-        rows = read_rows(test_split(examples), features)
-        aligned = bool(exec_properties.get("aligned"))
-        ask = _Asking(rows, features, int(exec_properties["batch_size"]), aligned)
+        batch_size = int(exec_properties["batch_size"])
+        aligned = exec_properties.get("aligned")
+        looks = Looks(**json.loads(aligned)) if aligned else None
+        batches = plan.make(test_split(examples), features, batch_size)
+        decode = Decoding(self._make_beam_pipeline, batches, features, looks)
 
         candidate = Path(path_utils.serving_model_path(model.uri))
         production = exec_properties["production"]
         version = exec_properties["production_version"]
         share = 0.5 if production else 1.0
 
-        decoded = ask("the new model", candidate, 0.0, share)
-        predictions.write(folder / predictions.CANDIDATE, features, rows, decoded.answers)
+        decoded = decode(candidate, folder / predictions.CANDIDATE, "the new model", 0.0, share)
         _tell_cut(decoded)
-        models = {"candidate": _speed(candidate, decoded)}
+        models = {"candidate": {"path": str(candidate), **decoded.speed()}}
         error = None
         if production:
             table = folder / predictions.PRODUCTION
+            label = f"version {version}"
             try:
-                beside = ask(f"version {version}", Path(production), share, 1.0)
-                predictions.write(table, features, rows, beside.answers)
+                beside = decode(Path(production), table, label, share, 1.0, lenient=True)
             # Whatever is wrong with the old model must not keep a new one from being judged.
             except Exception as failure:
-                error = f"{type(failure).__name__}: {failure}"
-                events.emit(
-                    "warning",
-                    node=NODE,
-                    text=f"version {version} in production cannot be decoded, so there is no"
-                    f" comparison with it: {_short(error)}",
+                error = _in_words(failure)
+                _warn(
+                    f"{label} in production cannot be decoded, so there is no comparison with it:"
+                    f" {_short(error)}"
                 )
             else:
-                models["production"] = _speed(Path(production), beside)
+                models["production"] = {"path": production, **beside.speed()}
+                if looks and looks.layer and ALIGNMENT not in predictions.column_names(table):
+                    _warn(f"{label} in production has no {looks}, so there is no aer of it")
         predictions.write_summary(
             folder,
             {
-                "rows": len(rows),
-                "seconds": round(decoded.seconds, 3),
-                "sentences_per_second": round(decoded.sentences_per_second, 1),
+                "rows": batches.rows,
+                "seconds": models["candidate"]["seconds"],
+                "sentences_per_second": models["candidate"]["sentences_per_second"],
                 "production": production if production and error is None else None,
                 "production_version": version or None,
                 "production_error": error,
-                "batch_size": ask.batch_size,
-                "device": device(),
+                "batch_size": batch_size,
+                "device": decoded.device,
                 "models": models,
                 "contract": decoded.contract,
             },
         )
 
 
-class _Asking:
-    """The rows, to be asked of one model and then of another.
-
-    Args:
-        rows: of the test split.
-        features: those of the task.
-        batch_size: rows asked together.
-        aligned: whether to see where the models look for the references.
-    """
-
-    def __init__(
-        self, rows: list[Row], features: Sequence[Feature], batch_size: int, aligned: bool
-    ):
-        self.rows, self.batch_size = rows, batch_size
-        self._given = [row.references[0] for row in rows] if aligned else None
-        inputs = [feature.kind for feature in features if feature.role == "input"]
-        self._noun = "sentences" if inputs == ["text"] else "rows"
-        (self._wanted,) = (f.kind for f in features if f.role == "reference")
-        self._told = 0.0
-
-    def __call__(self, label: str, model: Path, first: float, last: float) -> Decoded:
-        """Decodes with progress events whose fraction runs from ``first`` to ``last``.
-
-        Raises:
-            UserError: a row is longer than the model takes.
-            SavedModelError: the model is not what it should be, or one of another task.
-        """
-        self._told = time.monotonic()
-
-        def progress(done: int, seconds: float) -> None:
-            self._tell(label, done, seconds, first + (last - first) * done / len(self.rows))
-
-        try:
-            asked = [row.inputs for row in self.rows]
-            decoded = decode(model, asked, self.batch_size, progress, self._given)
-        except SourceRefused as error:
-            raise UserError(
-                f"the test split cannot be decoded: {error}",
-                where="search.long_source",
-                remedy="Raise search.max_source_length, or let long_source: truncate cut them.",
-            ) from None
-        if (kind := decoded.contract["answer_kind"]) != self._wanted:
-            raise SavedModelError(
-                f"its answers are of the kind {kind}, and the references are {self._wanted}"
-            )
-        return decoded
-
-    def _tell(self, label: str, done: int, seconds: float, fraction: float) -> None:
-        now = time.monotonic()
-        if now - self._told < SECONDS_BETWEEN_EVENTS and done < len(self.rows):
-            return
-        self._told = now
-        speed = done / seconds if seconds else 0.0
-        events.emit(
-            "progress",
-            node=NODE,
-            text=f"{label}: {done:,} of {len(self.rows):,} {self._noun},"
-            f" {speed:,.0f} {self._noun}/s",
-            fraction=fraction,
-            sentences_per_second=round(speed, 1),
-        )
-
-
 def _tell_cut(decoded: Decoded) -> None:
     """Says how many rows the model has not read to their end."""
-    cut = [answer.cut for answer in decoded.answers if answer.cut]
+    rows, cut, pieces = (
+        sum(getattr(one, name) for one in decoded.told)
+        for name in ("rows", "cut_rows", "cut_pieces")
+    )
     if cut:
         inputs = [entry["name"] for entry in decoded.contract["inputs"]]
         noun = f"{inputs[0]}s" if len(inputs) == 1 else "rows"
         # What is searched for has a score, and the search's section says what is read.
         limit = "search.max_source_length" if decoded.contract["score"] else "the model reads"
-        events.emit(
-            "warning",
-            node=NODE,
-            text=f"{len(cut):,} of {len(decoded.answers):,} {noun} are longer than "
-            f"{limit}: {sum(cut):,} pieces were not read",
+        _warn(
+            f"{cut:,} of {rows:,} {noun} are longer than {limit}: {pieces:,} pieces were not read"
         )
 
 
-def _speed(model: Path, decoded: Decoded) -> dict[str, Any]:
-    return {
-        "path": str(model),
-        "load_seconds": round(decoded.load_seconds, 3),
-        "seconds": round(decoded.seconds, 3),
-        "sentences_per_second": round(decoded.sentences_per_second, 1),
-    }
+def _warn(text: str) -> None:
+    events.emit("warning", node=NODE, text=text)
+
+
+def _in_words(failure: Exception) -> str:
+    if isinstance(failure, WorkerError):
+        return str(failure)
+    return f"{type(failure).__name__}: {failure}"
 
 
 def _short(text: str, limit: int = 200) -> str:

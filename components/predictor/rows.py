@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from components.predictions import Row
 from models.tasks.features import Feature
 
 SPLIT = "test"
+# Few, for an image can have as many bytes as ten thousand sentences.
+_READ_TOGETHER = 32
 
 
 def test_split(examples: Artifact) -> str:
@@ -31,62 +34,40 @@ def test_split(examples: Artifact) -> str:
     return artifact_utils.get_split_uri([examples], SPLIT)
 
 
-def read_rows(split: str, features: Sequence[Feature]) -> list[Row]:
-    """Reads ``tf.Example`` records in the order in which they stood in the corpus.
-
-    Beam writes a split in any order; the features ``file`` and ``line`` put it right, so that
-    the answers line up with the user's own test file. Without them the order read is kept.
-
-    Args:
-        split: the folder of the split, with TFRecord files, ``.gz`` or plain.
-        features: those of the task.
-
-    Raises:
-        UserError: the examples lack one of them.
-    """
-    rows = [_row(record, features, path) for path, record in _records(split)]
-    return sorted(rows, key=lambda row: (row.file, row.line))
+def shards(split: str) -> list[Path]:
+    """The files of a split's folder, in order."""
+    return sorted(path for path in Path(split).iterdir() if not path.name.startswith((".", "_")))
 
 
-def read_images(
-    split: str, names: Sequence[str], chosen: Sequence[int]
-) -> dict[int, dict[str, bytes]]:
-    """The images of some rows, by the numbers that `read_rows` gives them, and by feature.
-
-    Args:
-        split: the folder of the split.
-        names: the features.
-        chosen: numbers of rows.
-    """
-    places = [_place(record) for _, record in _records(split)]
-    order = sorted(range(len(places)), key=places.__getitem__)
-    wanted = {order[row]: row for row in chosen}
-    return {
-        wanted[place]: {name: record[name].bytes_list.value[0] for name in names}
-        for place, (_, record) in enumerate(_records(split))
-        if place in wanted
-    }
-
-
-def _records(split: str) -> Iterator[tuple[Path, Any]]:
+def records(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The serialised ``tf.Example`` records of a TFRecord file, ``.gz`` or plain."""
     import tensorflow as tf
 
-    for path in sorted(Path(split).iterdir()):
-        if path.name.startswith((".", "_")):
-            continue
-        compression = "GZIP" if path.suffix == ".gz" else ""
-        for record in tf.data.TFRecordDataset(str(path), compression).as_numpy_iterator():
-            yield path, tf.train.Example.FromString(record).features.feature
+    compression = "GZIP" if Path(path).suffix == ".gz" else ""
+    several = tf.data.TFRecordDataset(os.fspath(path), compression).batch(_READ_TOGETHER)
+    for batch in several.as_numpy_iterator():
+        yield from batch.tolist()
 
 
-def _row(record: Any, features: Sequence[Feature], path: Path) -> Row:
-    missing = [feature.name for feature in features if feature.name not in record]
+def parse(record: bytes, features: Sequence[Feature], path: str | os.PathLike[str] = "") -> Row:
+    """A row of a serialised ``tf.Example``.
+
+    Args:
+        record: the example.
+        features: those of the task.
+        path: the file that it is from.
+
+    Raises:
+        UserError: the example lacks one of them.
+    """
+    found = _decoded(record)
+    missing = [feature.name for feature in features if feature.name not in found]
     if missing:
         raise UserError(
-            f"the examples have no feature {missing[0]!r} (they have: {', '.join(sorted(record))})",
-            where=str(path),
+            f"the examples have no feature {missing[0]!r} (they have: {', '.join(sorted(found))})",
+            where=os.fspath(path),
         )
-    values = {feature.name: _value(record, feature) for feature in features}
+    values = {feature.name: _value(found, feature) for feature in features}
     by_role: dict[str, list[Feature]] = {"input": [], "reference": [], "extra": []}
     for feature in features:
         by_role[feature.role].append(feature)
@@ -94,19 +75,65 @@ def _row(record: Any, features: Sequence[Feature], path: Path) -> Row:
     wanted = values[reference.name]
     if not reference.several:
         wanted = [] if wanted is None else [wanted]
-    file, line = _place(record)
+    file, line = _place(found)
     return Row(
         inputs={feature.name: values[feature.name] for feature in by_role["input"]},
         references=wanted,
         extras={feature.name: values[feature.name] for feature in by_role["extra"]},
         paths={
-            feature.name: _text(record, f"{feature.name}_file")
+            feature.name: _text(found, f"{feature.name}_file")
             for feature in features
             if feature.kind == "image"
         },
         file=file,
         line=line,
     )
+
+
+def length(row: Row) -> int:
+    """About how much work a row is: its characters and points; images are all the same size."""
+    return sum(len(value) for value in row.inputs.values() if not isinstance(value, bytes))
+
+
+def read_images(
+    split: str, names: Sequence[str], chosen: Sequence[int]
+) -> dict[int, dict[str, bytes]]:
+    """The images of some rows, by their numbers in the Predictor's table, and by feature.
+
+    Args:
+        split: the folder of the split.
+        names: the features.
+        chosen: numbers of rows.
+    """
+    order = in_order([_place(record) for record in _examples(split)])
+    wanted = {order[row]: row for row in chosen}
+    return {
+        wanted[place]: {name: record[name].bytes_list.value[0] for name in names}
+        for place, record in enumerate(_examples(split))
+        if place in wanted
+    }
+
+
+def in_order(places: Sequence[tuple[str, int]]) -> list[int]:
+    """The records in the order in which they stood in the corpus.
+
+    Beam writes a split in any order; the features ``file`` and ``line`` put it right, so that
+    the answers line up with the user's own test file. Without them the order read is kept.
+
+    Args:
+        places: the file and the line of each record, in the order read.
+    """
+    return sorted(range(len(places)), key=places.__getitem__)
+
+
+def _examples(split: str) -> Iterator[Any]:
+    return (_decoded(record) for path in shards(split) for record in records(path))
+
+
+def _decoded(record: bytes) -> Any:
+    import tensorflow as tf
+
+    return tf.train.Example.FromString(record).features.feature
 
 
 def _value(record: Any, feature: Feature) -> Any:

@@ -38,17 +38,24 @@ def aer(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
 
     Args:
         rows: with the columns.
-        options: ``alignment``, with the column of the ``gold`` links and the ``unit``.
+        options: ``alignment``, with the column of the ``gold`` links, the ``unit``, and of a
+            Transformer the ``layer`` and the ``head`` that the weights are of.
 
     Raises:
         ValueError: there is no gold, or a link cannot be read.
     """
     counts = _counts(rows, options)
     used = sum(count is not None for count in counts)
-    signature = f"unit:{options['alignment']['unit']}|rows:{used} of {len(counts)}"
+    signature = f"{_asked(options['alignment'])}|rows:{used} of {len(counts)}"
     totals = [sum(column) for column in zip(*filter(None, counts), strict=True)]
     value = _rate(totals) if totals else math.nan
     return value, signature if math.isfinite(value) else f"{signature}|undefined:no links"
+
+
+def _asked(alignment: Mapping[str, Any]) -> str:
+    """What the rate depends on, as the beginning of a signature."""
+    told = {name: alignment.get(name) for name in ("unit", "layer", "head")}
+    return "|".join(f"{name}:{value}" for name, value in told.items() if value is not None)
 
 
 def aer_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:

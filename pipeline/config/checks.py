@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from components.predictions import RESERVED
 from models.metrics import METRICS, judging, unusable
 from models.settings.base import Path, Problem
+from models.settings.decoders import TransformerDecoder
 from models.tasks.features import Feature
 from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
-from pipeline.config.evaluation import Evaluation
+from pipeline.config.evaluation import Alignment, Evaluation
 from pipeline.config.sections import Config
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training_checks import impossible_training
@@ -168,6 +170,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     yield from _slices(evaluation, config.features)
     yield from _answer_checks(config)
     yield from _alignment(evaluation, metrics, config.features)
+    yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))
     yield from _samples(evaluation)
     production = evaluation.production
     if production is not None and production.metric not in metrics:
@@ -195,6 +198,24 @@ def _alignment(
         path = ("evaluation", "alignment", "gold")
         named = evaluation.alignment.gold
         yield Problem(path, f"{show(named)} is no column of data.extra{suggest(named, extras)}")
+
+
+def _heads(alignment: Alignment | None, decoder: Any) -> Iterator[Problem]:
+    """The layer and the head that are to be measured are there."""
+    path = ("evaluation", "alignment")
+    if alignment is None or (alignment.layer is None and alignment.head is None):
+        return
+    if alignment.layer is None:
+        yield Problem((*path, "head"), "is one of a layer; give evaluation.alignment.layer too")
+    elif not isinstance(decoder, TransformerDecoder):
+        message = "only a transformer decoder has layers of heads; leave it out, or use null"
+        yield Problem((*path, "layer"), message)
+    else:
+        for name, most in (("layer", decoder.layers), ("head", decoder.heads)):
+            number = getattr(alignment, name)
+            if number is not None and number > most:
+                message = f"{number} is too high: model.decoder.{name}s is {most}; use 1 to {most}"
+                yield Problem((*path, name), message)
 
 
 def _answer_checks(config: Config) -> Iterator[Problem]:

@@ -103,6 +103,18 @@ class Alignment(Section):
         examples=["links"],
     )
     unit: Literal["word", "character"] = Field(default="word", description="What the links count.")
+    layer: Positive | None = Field(
+        default=None,
+        description="The layer of a Transformer's decoder whose attention is measured, from 1; "
+        "null: the one that the model shows, which is its last.",
+    )
+    head: Positive | None = Field(
+        default=None, description="Its head, from 1; null: the mean of all its heads."
+    )
+
+    def heads_json(self) -> str:
+        """``layer`` and ``head`` as JSON, which is all of it that concerns the model."""
+        return self.model_dump_json(include={"layer", "head"})
 
 
 class Evaluation(Section):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from components import predictions
@@ -49,6 +50,36 @@ def test_a_table_comes_back_as_it_was(tmp_path, monkeypatch):
     chosen = predictions.rows_at(tmp_path / "t.parquet", [4, 0])
     assert [entry["hypothesis"] for entry in chosen] == ["hypothesis 4", "hypothesis 0"]
     assert predictions.rows_at(tmp_path / "t.parquet", []) == []
+
+
+def test_parts_in_any_order_become_the_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(predictions, "ROWS_A_GROUP", 2)
+    rows = [Row({"source": f"s{n}"}, ["r"], file="f", line=n) for n in range(7)]
+    answers = [answer(n, n % 3, n % 4) for n in range(7)]
+    predictions.write(tmp_path / "whole.parquet", fake_models.FEATURES, rows, answers)
+    windows = [[[3, 0], [2, 1]], [[6, 4, 5]]]
+    for window in windows:
+        for part in window:
+            of_part = [[those[n] for n in part] for those in (rows, answers)]
+            table = predictions.table(fake_models.FEATURES, part, *of_part)
+            pq.write_table(table.replace_schema_metadata({"a": "b"}), tmp_path / f"{part[0]}")
+    files = [[tmp_path / f"{part[0]}" for part in window] for window in windows]
+    predictions.join(tmp_path / "joined.parquet", files)
+    joined, whole = (pq.ParquetFile(tmp_path / f"{n}.parquet") for n in ("joined", "whole"))
+    assert joined.read().equals(whole.read())
+    assert joined.schema_arrow.equals(whole.schema_arrow, check_metadata=True)
+    groups = [joined.metadata.row_group(n).num_rows for n in range(joined.num_row_groups)]
+    assert groups == [2, 2, 2, 1]
+
+
+def test_a_join_that_fails_leaves_nothing(tmp_path):
+    part = predictions.table(
+        fake_models.FEATURES, [0], [Row({"source": "a"}, ["b"])], [answer(0, 1, 1)]
+    )
+    pq.write_table(part, tmp_path / "part")
+    with pytest.raises(FileNotFoundError):
+        predictions.join(tmp_path / "t.parquet", [[tmp_path / "part"], [tmp_path / "missing"]])
+    assert [path.name for path in tmp_path.iterdir()] == ["part"]
 
 
 def test_images_extras_and_numbers(tmp_path):

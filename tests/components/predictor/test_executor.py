@@ -1,24 +1,31 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from components import events, predictions
 from components.artifacts import Predictions
 from components.errors import UserError
-from components.predictor import executor
+from components.predictor import asking, executor, plan
 from components.predictor.decode import Decoded
 from components.predictor.executor import PredictorExecutor
+from components.predictor.parts import Told
 from models.tasks.features import Feature
-from serving.saved_model import Answer, SavedModelError
+from serving.saved_model import SavedModelError
 from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser, artifact
 
+BY_DEFAULT = json.dumps({"layer": None, "head": None})
+BEAM = ["--runner=FnApiRunner", "--sdk_container_image=unused"]
+IN_MEMORY = [*BEAM, "--direct_running_mode=in_memory"]
+PROCESSES = [*BEAM, "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 TEXTS = ["abc", "", "a longer sentence than the others", "été", "xy"]
 
 
@@ -37,12 +44,18 @@ def row(line: int, text: str, file: str = "test.en") -> dict:
     return {"source": text, "target": text.upper(), "file": file, "line": line}
 
 
+def made(tmp_path: Path, beam=IN_MEMORY) -> PredictorExecutor:
+    context = BaseBeamExecutor.Context(beam_pipeline_args=beam, tmp_dir=str(tmp_path / "tmp"))
+    return PredictorExecutor(context)
+
+
 def run(
     tmp_path: Path,
     model: Path,
     shards=None,
     production: Path | str = "",
     features=fake_models.FEATURES,
+    beam=IN_MEMORY,
     **more,
 ):
     if shards is None:
@@ -50,7 +63,7 @@ def run(
         lines = [row(number, text) for number, text in enumerate(TEXTS, start=1)]
         shards = [[lines[1], lines[3]], [lines[4], lines[0], lines[2]]]
     out = artifact(Predictions, tmp_path / "predictions")
-    PredictorExecutor().Do(
+    made(tmp_path, beam).Do(
         {
             "examples": [fake_models.examples(tmp_path / "examples", shards)],
             "model": [artifact(standard_artifacts.Model, model)],
@@ -105,8 +118,50 @@ def test_answers_stand_in_the_order_of_the_corpus(models, tmp_path, monkeypatch)
     assert "5 of 5 sentences" in last["text"]
 
 
+@pytest.mark.slow
+def test_processes_give_what_one_process_gives(models, tmp_path, monkeypatch):
+    """Each of two workers loads the model, and what they tell and write comes together."""
+    log = tmp_path / "events.jsonl"
+    alone = run(tmp_path / "alone", models / "good", aligned=BY_DEFAULT)
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    shared = run(tmp_path / "shared", models / "good", beam=PROCESSES, aligned=BY_DEFAULT)
+    ours, theirs = (pq.read_table(folder / predictions.CANDIDATE) for folder in (alone, shared))
+    assert theirs.equals(ours)
+    assert theirs.schema.equals(ours.schema, check_metadata=True)
+    assert [event["fraction"] for event, _ in events.read(log)][-1] == 1.0
+    assert predictions.read_summary(shared)["device"] == "CPU"
+
+    strict = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
+    with pytest.raises(UserError, match=r"test.en:1: a source has more than the 100") as caught:
+        run(tmp_path / "refused", strict, shards=[[row(1, "a" * 101)]], beam=PROCESSES)
+    assert caught.value.where == "search.long_source"
+
+
+def test_the_longest_are_asked_first_and_the_table_is_in_order(models, tmp_path, monkeypatch):
+    """Of windows of four rows, each written as a group of two."""
+    monkeypatch.setattr(plan, "WINDOW", 4)
+    monkeypatch.setattr(predictions, "ROWS_A_GROUP", 2)
+    asked = []
+    real = asking._ask
+
+    def noted(model, batch):
+        asked.append([len(one.inputs["source"]) for one in batch])
+        return real(model, batch)
+
+    monkeypatch.setattr(asking, "_ask", noted)
+    lengths = [1, 9, 3, 4, 20, 2, 8, 7, 6]
+    lines = [row(number, "x" * length) for number, length in enumerate(lengths, start=1)]
+    folder = run(tmp_path, models / "good", shards=[lines[5:], lines[:5]])
+    assert asked == [[20, 8], [9, 4], [7, 2], [6], [3, 1]]
+    table = predictions.read(folder / predictions.CANDIDATE)
+    assert table["row"] == list(range(9))
+    assert [len(text) for text in table["hypothesis"]] == lengths
+    groups = pq.read_metadata(folder / predictions.CANDIDATE)
+    assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [2, 2, 2, 2, 1]
+
+
 def test_where_it_looks_for_the_references(models, tmp_path):
-    folder = run(tmp_path, models / "good", aligned=1)
+    folder = run(tmp_path, models / "good", aligned=BY_DEFAULT)
     table = predictions.read(folder / predictions.CANDIDATE)
     for row, text in enumerate(TEXTS):
         # The references are no answers of the model: the capitals in order, and not reversed.
@@ -124,13 +179,53 @@ def test_where_it_looks_for_the_references(models, tmp_path):
     assert "forced_alignment" not in told
 
 
+@pytest.mark.parametrize(("layer", "head", "row"), [(1, 1, 0), (2, 2, -1)])
+def test_a_layer_and_a_head_of_it(tmp_path, layer, head, row):
+    """The first head looks where the letters came from, the second back to front."""
+    model = fake_models.save(fake_models.ManyHeaded(), tmp_path / "m" / "Format-Serving").parent
+    line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
+    asked = json.dumps({"layer": layer, "head": head})
+    folder = run(tmp_path, model, shards=[[line]], aligned=asked)
+    table = predictions.read(folder / predictions.CANDIDATE)
+    assert table["forced_alignment"][0][row] == [0.0, 0.0, 1.0, 0.0]
+    assert table["forced_source_pieces"] == [["a", "b", "c", "</s>"]]
+    assert table["forced_target_pieces"] == [["C", "B", "A", "</s>"]]
+
+
+def test_a_layer_that_there_is_not_is_the_users_error(models, tmp_path):
+    asked = json.dumps({"layer": 1, "head": None})
+    with pytest.raises(UserError, match="no layers with heads") as caught:
+        run(tmp_path, models / "good", aligned=asked)
+    assert caught.value.where == "evaluation.alignment.layer"
+
+
+def test_production_without_the_layer_is_compared_all_the_same(models, tmp_path, monkeypatch):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    model = fake_models.save(fake_models.ManyHeaded(), tmp_path / "m" / "Format-Serving").parent
+    line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
+    asked = json.dumps({"layer": 2, "head": None})
+    production = models / "good" / "Format-Serving"
+    folder = run(tmp_path, model, shards=[[line]], production=production, aligned=asked)
+    assert predictions.read_summary(folder)["production_error"] is None
+    assert predictions.read(folder / predictions.PRODUCTION)["hypothesis"] == ["CBA"]
+    (warning,) = (event for event, _ in events.read(log) if event["kind"] == "warning")
+    assert warning["text"] == "version 3 in production has no layer 2, so there is no aer of it"
+
+
 def test_a_model_that_cannot_show_it_leaves_it_out(models, tmp_path):
     features = [
         Feature("points", "points"),
         Feature("positions", "positions", role="reference"),
     ]
     shards = [[{"points": [0.0, 1.0, 1.0, 0.0], "positions": [0, 1], "file": "a", "line": 1}]]
-    folder = run(tmp_path, models / "sorter", shards, features=features, aligned=1)
+    folder = run(
+        tmp_path,
+        models / "sorter",
+        shards,
+        features=features,
+        aligned=BY_DEFAULT,
+    )
     assert "forced_alignment" not in predictions.column_names(folder / predictions.CANDIDATE)
 
 
@@ -148,7 +243,7 @@ def test_production_is_decoded_beside_it(models, tmp_path):
 @pytest.mark.parametrize(
     ("which", "reason"),
     [
-        ("missing", "OSError"),
+        ("missing", "there is no model at"),
         ("no_align/Format-Serving", "there is no signature 'align'"),
         ("matcher/Format-Serving", "it takes first, and the rows have source"),
     ],
@@ -187,7 +282,7 @@ def test_a_missing_test_split_is_said(models, tmp_path):
     given = fake_models.examples(tmp_path / "examples", [[row(1, "a")]])
     given.split_names = '["train", "eval"]'
     with pytest.raises(UserError, match="no 'test' split"):
-        PredictorExecutor().Do(
+        made(tmp_path).Do(
             {"examples": [given], "model": [artifact(standard_artifacts.Model, models / "good")]},
             {"predictions": [artifact(Predictions, tmp_path / "out")]},
             {
@@ -213,18 +308,21 @@ def test_sources_that_are_cut_are_counted(models, tmp_path, monkeypatch):
 def test_where_nothing_is_searched_for_the_search_is_not_blamed(tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
-    contract = {**fake_tasks.Matcher().contract(), "cut": "cut"}
-    answers = [Answer({"similarity": 0.5, "cut": cut}, contract) for cut in (0, 3)]
-    executor._tell_cut(Decoded(answers, contract, 1.0, 1.0))
-    (told,) = (event for event, _ in events.read(log))
-    assert told["text"] == "1 of 2 rows are longer than the model reads: 3 pieces were not read"
+    told = Told(2, 1.0, "a", 1.0, "CPU", cut_rows=1, cut_pieces=3)
+    executor._tell_cut(Decoded({**fake_tasks.Matcher().contract(), "cut": "cut"}, [told]))
+    (event,) = (event for event, _ in events.read(log))
+    assert event["text"] == "1 of 2 rows are longer than the model reads: 3 pieces were not read"
 
 
 def test_a_source_that_is_refused_is_a_users_error(tmp_path):
     model = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
-    with pytest.raises(UserError, match="more than the 100 pieces of max_source_length") as caught:
-        run(tmp_path, model, shards=[[row(1, "a" * 101)]])
+    lines = [row(1, "a" * 100), row(2, "a" * 99), row(3, "a" * 101)]
+    message = r"decoded: test.en:3: a source has more than the 100 pieces of max_source_length$"
+    with pytest.raises(UserError) as caught:
+        run(tmp_path, model, shards=[lines])
+    assert re.search(message, caught.value.message)
     assert caught.value.where == "search.long_source"
+    assert list((tmp_path / "predictions").iterdir()) == []
 
 
 def test_a_model_whose_answers_are_of_another_kind_is_a_bug(models, tmp_path):

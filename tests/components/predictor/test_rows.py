@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 
 from components.errors import UserError
-from components.predictor.rows import read_images, read_rows
+from components.predictions import Row
+from components.predictor import rows
 from models.tasks.features import Feature
 from tests import fake_models, fake_tasks
 
 
 def split(tmp_path: Path, *shards) -> str:
     return str(Path(fake_models.examples(tmp_path, shards).uri, "Split-test"))
+
+
+def read_rows(folder: str, features) -> list[Row]:
+    found = [(path, record) for path in rows.shards(folder) for record in rows.records(path)]
+    return [rows.parse(record, features, path) for path, record in found]
 
 
 def row(**values) -> dict:
@@ -26,7 +32,8 @@ def test_rows_without_a_line_keep_their_order(tmp_path):
     packed = next(Path(folder).glob("*.gz"))
     plain.write_bytes(gzip.decompress(packed.read_bytes()))
     found = read_rows(folder, fake_models.FEATURES)
-    assert [entry.inputs["source"] for entry in found] == texts * 2
+    order = rows.in_order([(entry.file, entry.line) for entry in found])
+    assert [found[place].inputs["source"] for place in order] == texts * 2
 
 
 def test_numbers_are_those_of_the_files(tmp_path):
@@ -70,7 +77,8 @@ def test_images_of_some_rows(tmp_path):
         for n in range(5)
     ]
     folder = split(tmp_path, [images[3], images[0]], [images[4], images[1], images[2]])
-    rows = read_rows(folder, fake_tasks.CAPTIONING)
-    assert [entry.paths["image"] for entry in rows] == ["0", "1", "2", "3", "4"]
-    found = read_images(folder, ["image"], [4, 1])
+    read = read_rows(folder, fake_tasks.CAPTIONING)
+    order = rows.in_order([(entry.file, entry.line) for entry in read])
+    assert [read[place].paths["image"] for place in order] == ["0", "1", "2", "3", "4"]
+    found = rows.read_images(folder, ["image"], [4, 1])
     assert found == {n: {"image": f"image {n}".encode()} for n in (1, 4)}

@@ -12,11 +12,10 @@ from components import predictions
 from components.artifacts import Predictions
 from components.errors import UserError
 from components.predictions import Row
-from components.predictor.decode import decode
 from components.serving_check import executor
 from components.serving_check.executor import ServingCheckExecutor
 from components.serving_check.process import run_check
-from serving import check, warmup
+from serving import check, saved_model, warmup
 from tests import fake_models, fake_tasks
 from tests.fake_models import artifact
 
@@ -26,12 +25,12 @@ TEXTS = ["the cat sat", "on a mat", "", "abc def"]
 def predict(folder: Path, model: Path, features, rows: list[Row], change=None) -> None:
     """What the Predictor leaves behind."""
     folder.mkdir(parents=True, exist_ok=True)
-    decoded = decode(model, [row.inputs for row in rows], 2)
-    answers = decoded.answers
+    loaded = saved_model.load(model)
+    answers = loaded.ask(loaded.contract["detail"], [row.inputs for row in rows])
     if change:
         answers[0] = dataclasses.replace(answers[0], outputs={**answers[0].outputs, **change})
     predictions.write(folder / predictions.CANDIDATE, features, rows, answers)
-    summary = {"rows": len(rows), "device": "CPU", "contract": decoded.contract}
+    summary = {"rows": len(rows), "device": "CPU", "contract": loaded.contract}
     predictions.write_summary(folder, summary)
 
 

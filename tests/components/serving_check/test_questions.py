@@ -8,7 +8,6 @@ from tfx.types import standard_artifacts
 
 from components import predictions
 from components.predictions import Row
-from components.predictor.decode import decode
 from components.serving_check.questions import in_memory, questions
 from serving import saved_model
 from tests import fake_models, fake_tasks
@@ -17,10 +16,10 @@ NONE = standard_artifacts.Examples()  # not looked at where no image is asked fo
 
 
 def predict(folder: Path, model, features, rows: list[Row]) -> Path:
-    saved = fake_models.save(model, folder / "model")
-    decoded = decode(saved, [row.inputs for row in rows], 4)
-    predictions.write(folder / predictions.CANDIDATE, features, rows, decoded.answers)
-    predictions.write_summary(folder, {"contract": decoded.contract})
+    loaded = saved_model.load(fake_models.save(model, folder / "model"))
+    answers = loaded.ask(loaded.contract["detail"], [row.inputs for row in rows])
+    predictions.write(folder / predictions.CANDIDATE, features, rows, answers)
+    predictions.write_summary(folder, {"contract": loaded.contract})
     return folder
 
 

@@ -57,6 +57,14 @@ def test_rows_are_summed_and_not_averaged():
     assert both == pytest.approx(1 - (4 + 4) / (5 + 5))
 
 
+def test_the_signature_says_whose_weights_they_are():
+    asked = {"gold": "links", "unit": "word", "layer": 2, "head": None}
+    for head, told in ((None, "unit:word|layer:2|"), (3, "unit:word|layer:2|head:3|")):
+        options = {"alignment": {**asked, "head": head}}
+        (found,) = compute(["aer"], rows([looks(RIGHT)], [GOLD]), options)
+        assert found.signature == f"{told}rows:1 of 1"
+
+
 def test_what_has_no_gold_link_does_not_count():
     assert rate([looks([0, 1, 2, 0, 0, 0, 5])], ["0-0 1-1"]).value == 0.0
 

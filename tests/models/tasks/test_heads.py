@@ -1,47 +1,16 @@
 """The signature ``heads``: every head of every layer, of any text, saved and loaded."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.trainer.export import export, read_tokenizers
-from models import tasks
 from models.tasks import heads
 from serving.ops import core_ops, unsupported, used_ops
+from tests.models.tasks.exported import made
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SOURCES = ["a cat sat", "the dog ran far away", "", "a"]
 TARGETS = ["the dog", "", "a cat sat on", "unseen ☃"]
-TRANSFORMER = {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 8}
-TRAINING = {"precision": "float32", "label_smoothing": 0.0, "reinforce": {}, "penalties": {}}
-SEARCH = {"type": "greedy", "max_source_length": 20}
-
-
-def config(encoder=TRANSFORMER, decoder=TRANSFORMER):
-    score = "scaled_dot" if decoder["type"] == "transformer" else "general"
-    model = {
-        "embedding": 8,
-        "dropout": 0.1,
-        "tie_embeddings": "none",
-        "pretrained": None,
-        "encoder": encoder,
-        "decoder": decoder,
-        "attention": {"score": score, "alignment": "soft"},
-    }
-    return {"model": model, "training": TRAINING, "search": SEARCH}
-
-
-def made(folder, **sides):
-    keras.utils.set_random_seed(3)  # before the tokenizers, which would be lost
-    task, settings = tasks.get("translation"), config(**sides)
-    tokenizers = read_tokenizers(folder, task.description.text_features)
-    pieces = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
-    model = task.build(settings["model"], settings["training"], pieces)
-    for weight in model.weights:
-        weight.assign(weight * 2.0)
-    export(model, task, settings, tokenizers, folder / "saved")
-    return task.served(model, tokenizers, settings)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,40 @@ def test_checks_of_answers_that_are_no_texts(tmp_path: Path) -> None:
         if task == "captioning":
             text = text.replace("a.jsonl}", "a.jsonl, images: .}")
         compare(problems_of(tmp_path, text), [f"4: evaluation.checks.{name}: " for name in wrong])
+
+
+_TRANSFORMER = "{attention: {score: scaled_dot}, decoder: {type: transformer, layers: 4, heads: 2}}"
+
+
+@pytest.mark.parametrize(
+    ("heads", "model", "wrong"),
+    [
+        ("layer: 1", "{}", ["layer: only a transformer decoder has layers of heads"]),
+        ("head: 1", _TRANSFORMER, ["head: is one of a layer; give evaluation.alignment.layer too"]),
+        (
+            "layer: 5, head: 3",
+            _TRANSFORMER,
+            [
+                "layer: 5 is too high: model.decoder.layers is 4; use 1 to 4",
+                "head: 3 is too high: model.decoder.heads is 2; use 1 to 2",
+            ],
+        ),
+        ("layer: 0", _TRANSFORMER, ["layer: "]),
+        ("layer: 4, head: 2", _TRANSFORMER, []),
+        ("layer: 4", _TRANSFORMER, []),
+    ],
+)
+def test_whose_attention_is_measured(heads, model, wrong, tmp_path: Path) -> None:
+    text = (
+        "name: x\ndata: {train: a.tsv, extra: [links]}\n"
+        f"evaluation: {{metrics: [aer], alignment: {{gold: links, {heads}}}}}\nmodel: {model}\n"
+    )
+    if wrong:
+        compare(problems_of(tmp_path, text), [f"3: evaluation.alignment.{one}" for one in wrong])
+    else:
+        (tmp_path / "x.yaml").write_text(text)
+        told = json.loads(load(tmp_path / "x.yaml").evaluation.alignment.heads_json())
+        assert told == {"layer": 4, "head": 2 if "head" in heads else None}
 
 
 def test_a_check_given_in_part_keeps_its_own_limit(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2
 
 from components.corpus_gen import CorpusGen, fingerprint
-from components.evaluator import Evaluator
+from components.evaluator import Evaluator, scoring
 from components.example_validator import ExampleValidator
 from components.files import source_digest
 from components.predictor import Predictor
@@ -119,6 +119,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         production_version=version,
         batch_size=config.evaluation.batch_size,
         aligned=aligned.heads_json() if aligned else "",
+        likelihood="perplexity" in scoring.wanted_metrics(config.evaluation.model_dump()),
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(predictions=predictions, config=config.section_json("evaluation"))

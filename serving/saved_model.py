@@ -83,6 +83,20 @@ class Answer:
         """How much of an input was not read, as far as the signature tells."""
         return int(self.outputs.get(self.contract["cut"], 0))
 
+    def extended(
+        self, outputs: Mapping[str, Any], dimensions: Mapping[str, Sequence[str | None]]
+    ) -> Answer:
+        """This answer with further outputs, and a contract that knows of them.
+
+        Args:
+            outputs: by name.
+            dimensions: of each, as the contract's signatures tell them.
+        """
+        detail = self.contract["signatures"][self.contract["detail"]]
+        known = {**detail, "outputs": {**detail["outputs"], **dimensions}}
+        signatures = {**self.contract["signatures"], self.contract["detail"]: known}
+        return Answer({**self.outputs, **outputs}, {**self.contract, "signatures": signatures})
+
 
 class ServedModel:
     """A loaded SavedModel with its contract; `load` makes one.

@@ -15,11 +15,15 @@ from components import predictions
 from components.errors import UserError
 from components.predictions import Row
 from components.predictor import parts, rows
+from components.predictor.likelihood import Likelihood
 from components.predictor.looks import Looks
 from components.predictor.plan import Shard
 from models.tasks.features import Feature
 from serving import saved_model
 from serving.saved_model import Answer, ServedModel, SourceRefused
+
+# What a model can be asked of an answer that it is given.
+Given = Looks | Likelihood
 
 
 def read(shard: Shard) -> Iterator[tuple[int, Any]]:
@@ -45,8 +49,8 @@ class Ask(beam.DoFn):
         model: the folder with ``saved_model.pb``.
         features: those of the task.
         folder: where the parts go; every worker must be able to write there.
-        looks: whose weights of the references are shown; None: of none.
-        lenient: whether a model that cannot show them leaves them out.
+        given: what it is asked of the references besides.
+        lenient: whether a model that cannot tell it leaves it out.
     """
 
     def __init__(
@@ -54,11 +58,11 @@ class Ask(beam.DoFn):
         model: Path,
         features: Sequence[Feature],
         folder: Path,
-        looks: Looks | None,
+        given: Sequence[Given],
         lenient: bool,
     ):
         self._path, self._features, self._folder = model, list(features), folder
-        self._looks, self._lenient = looks, lenient
+        self._given, self._lenient = list(given), lenient
         self._shared = Shared()
 
     def setup(self) -> None:
@@ -100,15 +104,15 @@ class Ask(beam.DoFn):
                 cut_rows=len(cut),
                 cut_pieces=sum(cut),
             )
-            if self._looks is not None:
-                answers = self._beside(self._looks, answers, asked)
+            for given in self._given:
+                answers = self._beside(given, answers, asked)
             table = predictions.table(self._features, [row for row, _ in found], asked, answers)
             parts.write(self._folder, number, table, told)
 
-    def _beside(self, looks: Looks, answers: list[Answer], asked: Sequence[Row]) -> list[Answer]:
+    def _beside(self, given: Given, answers: list[Answer], asked: Sequence[Row]) -> list[Answer]:
         inputs = [row.inputs for row in asked]
         try:
-            return looks.beside(self._model, answers, inputs, [row.references[0] for row in asked])
+            return given.beside(self._model, answers, inputs, [row.references[0] for row in asked])
         except UserError:
             if self._lenient:
                 return answers

@@ -16,6 +16,7 @@ SOURCES = (
     "components/predictor",
     "components/predictions.py",
     "models/metrics/aligning.py",
+    "models/metrics/likelihood.py",
     "models/tasks/features.py",
     "serving/saved_model.py",
 )
@@ -30,6 +31,7 @@ class PredictorSpec(ComponentSpec):
         "production_version": ExecutionParameter(type=str),
         "batch_size": ExecutionParameter(type=int),
         "aligned": ExecutionParameter(type=str),
+        "likelihood": ExecutionParameter(type=int),
         "code": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -53,6 +55,7 @@ class Predictor(BaseBeamComponent):
         batch_size: rows decoded together.
         aligned: JSON of the ``layer`` and the ``head`` that show where the model looks for the
             reference of each row, null for what it shows by default; empty: it is not asked.
+        likelihood: whether it also tells how probable the reference of each row is.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -68,6 +71,7 @@ class Predictor(BaseBeamComponent):
         production_version: str = "",
         batch_size: int = 64,
         aligned: str = "",
+        likelihood: bool = False,
         code: str | None = None,
     ):
         super().__init__(
@@ -79,6 +83,7 @@ class Predictor(BaseBeamComponent):
                 production_version=production_version,
                 batch_size=batch_size,
                 aligned=aligned,
+                likelihood=int(likelihood),
                 code=source_digest(*SOURCES) if code is None else code,
                 predictions=Channel(type=Predictions),
             )

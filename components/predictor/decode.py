@@ -14,7 +14,6 @@ from apache_beam.utils.shared import Shared
 
 from components import predictions
 from components.predictor import asking, parts
-from components.predictor.looks import Looks
 from components.predictor.parts import Told
 from components.predictor.plan import Plan
 from components.predictor.watching import seconds, speed, watching
@@ -54,13 +53,13 @@ class Decoding:
         pipeline: makes an empty Beam pipeline.
         plan: the rows, in batches.
         features: those of the task.
-        looks: whose weights of the references are shown; None: of none.
+        given: what is asked of the references besides.
     """
 
     pipeline: Callable[[], beam.Pipeline]
     plan: Plan
     features: Sequence[Feature]
-    looks: Looks | None
+    given: Sequence[asking.Given]
 
     def __call__(
         self,
@@ -81,7 +80,7 @@ class Decoding:
             label: the model, for people.
             first: the fraction of the progress at which it begins.
             last: the one at which it ends.
-            lenient: whether a model without the layer of ``looks`` leaves its weights out.
+            lenient: whether a model without the layer that is ``given`` leaves its weights out.
 
         Raises:
             UserError: a row is longer than the model takes, or it has not the layer.
@@ -95,7 +94,7 @@ class Decoding:
         # Beside the table, for all workers must see it; a killed run's goes with the artifact.
         folder = table.parent / f".parts-{table.stem}-{uuid.uuid4().hex[:8]}"
         folder.mkdir(parents=True)
-        ask = asking.Ask(model, self.features, folder, self.looks, lenient)
+        ask = asking.Ask(model, self.features, folder, self.given, lenient)
         try:
             with watching(folder, label, self._noun, self.plan.rows, first, last):
                 self._run(ask, folder)

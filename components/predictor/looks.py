@@ -74,7 +74,10 @@ class Looks:
             shown = [dict(found.outputs) for found in model.ask(signature, asked)]
         else:
             shown = [self._chosen(found) for found in _ask_heads(model, signature, asked)]
-        return [_with(answer, found) for answer, found in zip(answers, shown, strict=True)]
+        return [
+            answer.extended({called: found[name] for name, called in SHOWN.items()}, _DIMENSIONS)
+            for answer, found in zip(answers, shown, strict=True)
+        ]
 
     def _chosen(self, found: Answer) -> dict[str, Any]:
         """The outputs of `SHOWN`, of the chosen layer and head."""
@@ -144,13 +147,3 @@ def _ask_heads(
 
 def _outputs(contract: Mapping[str, Any], signature: str) -> Mapping[str, Any]:
     return contract["signatures"].get(signature, {}).get("outputs", {})
-
-
-def _with(answer: Answer, shown: Mapping[str, Any]) -> Answer:
-    """An answer with what was shown of another, and a contract that knows of both."""
-    contract = answer.contract
-    detail = contract["signatures"][contract["detail"]]
-    outputs = {**detail["outputs"], **_DIMENSIONS}
-    signatures = {**contract["signatures"], contract["detail"]: {**detail, "outputs": outputs}}
-    found = {called: shown[name] for name, called in SHOWN.items()}
-    return Answer({**answer.outputs, **found}, {**contract, "signatures": signatures})

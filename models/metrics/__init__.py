@@ -14,6 +14,7 @@ from models.metrics import numbers, overlap, points
 from models.metrics.aligning import aer, aer_summed
 from models.metrics.base import Kind, Metric, Rows
 from models.metrics.exact import exact_match, exact_match_summed
+from models.metrics.likelihood import perplexity, perplexity_summed
 from models.metrics.overlap import tokenizers, unusable
 from models.metrics.pointing import pointing, pointing_summed
 from models.metrics.rouge import rouge, rouge_summed
@@ -64,6 +65,9 @@ METRICS: Mapping[str, Kind] = MappingProxyType(
                 ("l", "ROUGE-L", "rougeL"),
             )
         },
+        "perplexity": Kind(
+            "perplexity", perplexity, perplexity_summed, scale=1.0, **{**_LOW, "low": 1.0}
+        ),
         "pearson": Kind(
             "Pearson", numbers.pearson, numbers.pearson_summed, low=-1.0, high=1.0, **_NUMBER
         ),

@@ -119,7 +119,11 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         aligned=config.evaluation.alignment is not None,
     )
     predictions = predictor.outputs["predictions"]
-    evaluator = Evaluator(predictions=predictions, config=config.section_json("evaluation"))
+    evaluator = Evaluator(
+        predictions=predictions,
+        findings=validator.outputs["findings"],
+        config=config.section_json("evaluation"),
+    )
     check = ServingCheck(
         model=model,
         predictions=predictions,

@@ -9,7 +9,7 @@ import numpy as np
 from tfx.types import standard_artifacts
 
 from components import predictions
-from components.artifacts import Predictions
+from components.artifacts import Findings, Predictions
 from components.evaluator.executor import EvaluatorExecutor
 from components.predictions import Row
 from serving.saved_model import Answer
@@ -55,7 +55,20 @@ def summary(folder: Path, rows: int, contract=CONTRACT, **more) -> None:
     predictions.write_summary(folder, {**values, "production_error": None, **more})
 
 
-def run(tmp_path: Path, config: dict):
+def run(tmp_path: Path, config: dict, words: dict | None = None):
+    """The evaluation's artifact's folder and the blessing.
+
+    Args:
+        tmp_path: holds the folder with the tables.
+        config: the section ``evaluation``.
+        words: of each feature the words of the train split, if they are known.
+    """
+    evaluation, blessing = evaluated(tmp_path, config, words)
+    return Path(evaluation.uri), blessing
+
+
+def evaluated(tmp_path: Path, config: dict, words: dict | None = None):
+    """The two artifacts."""
     made = []
     kinds = (Predictions, standard_artifacts.ModelEvaluation, standard_artifacts.ModelBlessing)
     for kind in kinds:
@@ -63,12 +76,28 @@ def run(tmp_path: Path, config: dict):
         artifact.uri = str(tmp_path / kind.TYPE_NAME)
         Path(artifact.uri).mkdir(exist_ok=True)
         made.append(artifact)
+    inputs = {"predictions": [made[0]]}
+    if words is not None:
+        findings = Findings()
+        findings.uri = str(tmp_path / "findings")
+        profile(Path(findings.uri), words)
+        inputs["findings"] = [findings]
     EvaluatorExecutor().Do(
-        {"predictions": [made[0]]},
+        inputs,
         {"evaluation": [made[1]], "blessing": [made[2]]},
         {"config": json.dumps(config), "code": ""},
     )
-    return Path(made[1].uri), made[2]
+    return made[1], made[2]
+
+
+def profile(folder: Path, words: dict, complete: bool = True) -> None:
+    """What the ExampleValidator tells of the words of each feature."""
+    folder.mkdir(exist_ok=True)
+    features = {
+        name: {"words": dict.fromkeys(known, 1), "complete": complete}
+        for name, known in words.items()
+    }
+    (folder / "profile.json").write_text(json.dumps({"rows": 1, "features": features}))
 
 
 def read(path: Path) -> dict:

@@ -100,13 +100,11 @@ def _eval_config(
     spec = config_pb2.MetricsSpec(
         model_names=[one.name for one in models],
         metrics=[config_pb2.MetricConfig(class_name="ExampleCount")],
-        thresholds={
-            name: _threshold(candidate[name], limit)
-            for name, limit in config.get("floors", {}).items()
-        },
     )
-    for title, floors in config.get("slices", {}).get("floors", {}).items():
-        for name, limit in floors.items():
+    # A threshold without a slice would be one of every slice; that of all rows is one of its own.
+    floors = {None: config.get("floors", {}), **config.get("slices", {}).get("floors", {})}
+    for title, limits in floors.items():
+        for name, limit in limits.items():
             spec.per_slice_thresholds[name].thresholds.add(
                 slicing_specs=[_slicing_spec(title)], threshold=_threshold(candidate[name], limit)
             )

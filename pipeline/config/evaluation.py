@@ -102,8 +102,8 @@ class Slices(Section):
     )
     oov: Listed[Share] | None = Field(
         default=(0.0, 0.1),
-        description="Upper bounds of the share of an input's words that the train split does not "
-        "have. null: no such parts.",
+        description="Where a model reads text: upper bounds of the share of its words that the "
+        "train split does not have. null: no such parts.",
     )
     floors: dict[str, dict[str, float]] = Field(
         default_factory=dict,

@@ -17,7 +17,7 @@ _PLACE: Path = ("evaluation", "slices")
 def impossible_slices(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[Problem]:
     """Yields what of ``evaluation.slices`` cannot be, and what is asked of slices there are not."""
     yield from _features(evaluation, features)
-    yield from _shares(evaluation, features)
+    yield from _shares(evaluation)
     for name, floors in evaluation.slices.floors.items():
         path: Path = (*_PLACE, "floors", name)
         yield from _unknown(path, name, evaluation, features)
@@ -63,17 +63,13 @@ def _features(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[P
             yield Problem(path, f"{message}; data.extra can add columns")
 
 
-def _shares(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[Problem]:
+def _shares(evaluation: Evaluation) -> Iterator[Problem]:
     """Bounds of what is unknown among the words of an input."""
-    slices, path = evaluation.slices, (*_PLACE, "oov")
-    if slices.oov is None:
-        return
-    if "oov" in slices.model_fields_set and not _reads_text(features):
-        yield Problem(path, "no input of this task is text; leave it out")
-    elif not slices.oov:
+    bounds, path = evaluation.slices.oov, (*_PLACE, "oov")
+    if bounds == ():
         yield Problem(path, "there is no bound; use null for no such slices")
-    elif list(slices.oov) != sorted(set(slices.oov)):
-        yield Problem(path, f"the bounds must rise; {list(slices.oov)} was given")
+    elif bounds is not None and list(bounds) != sorted(set(bounds)):
+        yield Problem(path, f"the bounds must rise; {list(bounds)} was given")
 
 
 def _unknown(
@@ -82,7 +78,7 @@ def _unknown(
     """A name that no slice can have; the values of features are known to the test split alone."""
     slices = evaluation.slices
     known = {PATTERN: list(slices.patterns), LENGTH: length_names(evaluation.length_buckets)}
-    if slices.oov and _reads_text(features):
+    if slices.oov and any(one.kind == "text" and one.role == "input" for one in features):
         known[OOV] = share_names(slices.oov)
     kind, found, value = name.partition("=")
     kinds = [*slices.by, *(kind for kind, values in known.items() if values)]
@@ -92,7 +88,3 @@ def _unknown(
     elif found and kind in known and value not in known[kind]:
         titles = [f"{kind}={value}" for value in known[kind]]
         yield Problem(path, f"there is no slice {show(name)}{suggest(name, titles)}")
-
-
-def _reads_text(features: Sequence[Feature]) -> bool:
-    return any(feature.kind == "text" and feature.role == "input" for feature in features)

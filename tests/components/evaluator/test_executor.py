@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ml_metadata.metadata_store import ListOptions, MetadataStore
+from ml_metadata.proto import metadata_store_pb2
 from tfx.components.util import model_utils
 
 from components import events, predictions
@@ -13,6 +15,8 @@ from tests.components.evaluator.evaluating import (
     CONFIG,
     GOOD,
     NUMBERS,
+    REFERENCES,
+    evaluated,
     numbers,
     read,
     run,
@@ -112,3 +116,74 @@ def test_a_model_that_answers_everything_alike_is_not_blessed(folder, tmp_path):
     assert read(Path(blessing.uri) / "blessing.json")["sentence"] == (
         "Not blessed: Pearson is undefined (nrefs:1|undefined:all hypotheses are the same)."
     )
+
+
+def test_ml_metadata_knows_the_metrics_and_their_signatures(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, GOOD)
+    summary(folder, 4)
+    artifact, _ = evaluated(tmp_path, {**CONFIG, "metrics": ["bleu", "chrf"]})
+    metrics = read(Path(artifact.uri) / "metrics.json")["metrics"]
+    assert list(metrics) == ["bleu", "chrf", "exact_match"]
+    config = metadata_store_pb2.ConnectionConfig()
+    config.sqlite.filename_uri = str(tmp_path / "m.sqlite")
+    store = MetadataStore(config)
+    artifact.type_id = store.put_artifact_type(artifact.artifact_type)
+    store.put_artifacts([artifact.mlmd_artifact])
+    for name, metric in metrics.items():
+        value, signature = (f"custom_properties.{kind}_{name}" for kind in ("metric", "signature"))
+        asked = f"{value}.double_value > {metric['value'] - 0.01:.3f}"
+        asked += f" AND {signature}.string_value = '{metric['signature']}'"
+        (found,) = store.get_artifacts(ListOptions(filter_query=asked))
+        assert found.custom_properties[f"metric_{name}"].double_value == metric["value"]
+        assert found.custom_properties["rows"].int_value == 4
+
+
+def test_what_is_undefined_has_no_value_in_ml_metadata(folder, tmp_path):
+    numbers(folder, predictions.CANDIDATE, [0.5, 0.5, 0.5], [0.25, 0.5, 1.0])
+    summary(folder, 3, fake_tasks.Matcher().contract())
+    artifact, _ = evaluated(tmp_path, NUMBERS)
+    assert not artifact.has_custom_property("metric_pearson")
+    signature = artifact.get_string_custom_property("signature_pearson")
+    assert signature.endswith("all hypotheses are the same")
+    assert artifact.get_float_custom_property("metric_mse") > 0
+
+
+def test_slices_by_new_words_need_the_words_of_the_train_split(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, GOOD)
+    summary(folder, 4)
+    config = {**CONFIG, "slices": {"oov": [0.0, 0.5]}}
+    evaluation, _ = run(tmp_path, config)
+    assert not (evaluation / "slices.json").exists()
+    evaluation, _ = run(tmp_path, config, {"source": ["one", "two", "three", "yes", "five"]})
+    found = read(evaluation / "slices.json")
+    assert found["words"] == {"count": 5, "all": True}
+    parts = found["slices"]
+    assert [(one["slice"], one["name"], one["rows"]) for one in parts] == [
+        ("oov", "0", 1),
+        ("oov", "0-0.5", 1),
+        ("oov", "0.5+", 2),
+    ]
+    assert [one["candidate"]["exact_match"] for one in parts] == [1.0, 1.0, 0.5]
+
+
+def test_slices_may_keep_a_model_back(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, GOOD)
+    table(folder, predictions.PRODUCTION, REFERENCES)
+    summary(folder, 4, production="/registry/x/3", production_version="3")
+    floors = {"length=4-6": {"exact_match": 0.75}, "length": {"bleu": 0.0}}
+    production = {"metric": "chrf", "test": None, "slices": ["length"]}
+    config = {**CONFIG, "slices": {"floors": floors}, "production": production}
+    evaluation, blessing = run(tmp_path, config)
+    assert not model_utils.is_model_blessed(blessing)
+    reasons = read(Path(blessing.uri) / "blessing.json")["reasons"]
+    against = [(one["rule"], one["slice"], one["rows"]) for one in reasons if not one["passed"]]
+    assert against == [
+        ("floors", "length=4-6", 2),
+        ("production", None, None),
+        ("production", "length=4-6", 2),
+    ]
+    found = read(evaluation / "metrics.json")["production"]["comparison"]["slices"]
+    assert [(one["slice"], one["name"], one["rows"], one["adjusted"]) for one in found] == [
+        ("length", "0-3", 2, None),
+        ("length", "4-6", 2, None),
+    ]

@@ -48,6 +48,7 @@ def decide(
         verdicts += _missing(comparison.get("slices", ()), parts)
     elif comparison and summary.get("production_error"):
         verdicts += rules.no_comparison(version, summary["production_error"])
+    # Where a slice is named twice, by its kind and by its title, it is told of once.
     return rules.bless(list(dict.fromkeys(verdicts)))
 
 

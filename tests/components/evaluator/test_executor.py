@@ -134,7 +134,8 @@ def test_ml_metadata_knows_the_metrics_and_their_signatures(folder, tmp_path):
         asked = f"{value}.double_value > {metric['value'] - 0.01:.3f}"
         asked += f" AND {signature}.string_value = '{metric['signature']}'"
         (found,) = store.get_artifacts(ListOptions(filter_query=asked))
-        assert found.custom_properties[f"metric_{name}"].double_value == metric["value"]
+        stored = found.custom_properties[f"metric_{name}"].double_value
+        assert stored == pytest.approx(metric["value"], abs=1e-6)  # it keeps six decimals
         assert found.custom_properties["rows"].int_value == 4
 
 

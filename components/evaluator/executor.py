@@ -22,7 +22,7 @@ from components.evaluator.scoring import Part, Scores
 from components.evaluator.unknown_words import Vocabulary, vocabulary
 from components.files import atomic_write
 from models import metrics
-from models.metrics import Metric
+from models.metrics import Metric, Rows
 from models.metrics.baselines import BASELINES
 
 NODE = "Evaluator"
@@ -58,18 +58,8 @@ class EvaluatorExecutor(BaseExecutor):
         contract = summary["contract"]
         asked = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
         names = scoring.wanted_metrics(config)
-        looks = any(metrics.looks(name) for name in names)
-        candidate = answered(source / predictions.CANDIDATE, contract, looks)
-        if not candidate.hypotheses:
-            raise UserError(
-                "the test split has no rows, so the model cannot be evaluated",
-                remedy="Give `data.test` more rows, or raise `data.split.test`.",
-            )
-        models = {"candidate": candidate}
-        if config.get("baseline"):
-            models["baseline"] = baseline(candidate, contract, config["baseline"])
-        if summary["production"]:
-            models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
+        models = _answers(source, summary, names, config)
+        candidate = models["candidate"]
 
         scores = {model: Scores(names, rows, config) for model, rows in models.items()}
         values = {model: found.metrics for model, found in scores.items()}
@@ -83,10 +73,8 @@ class EvaluatorExecutor(BaseExecutor):
         parts = scoring.in_parts(scores, found)
         against = None
         if config.get("production") and "production" in models:
-            compared = decision.compared(found, config)
-            against = scoring.comparison(
-                scores["candidate"], scores["production"], config, compared
-            )
+            pair = scores["candidate"], scores["production"]
+            against = scoring.comparison(*pair, config, decision.compared(found, config))
         content = _metrics(summary, values, sure, against, config)
         _write_json(evaluation / METRICS, content)
         _write_parts(evaluation, parts, contract, known)
@@ -105,6 +93,25 @@ class EvaluatorExecutor(BaseExecutor):
         model_analysis.write(evaluation / model_analysis.FOLDER, content, parts, decided, config)
         _tell(artifact, content)
         events.emit("note", node=NODE, text=decided.sentence)
+
+
+def _answers(
+    source: Path, summary: Mapping[str, Any], names: Sequence[str], config: Mapping[str, Any]
+) -> dict[str, Rows]:
+    """The answers of every model to the same rows, by model."""
+    contract, looks = summary["contract"], any(metrics.looks(name) for name in names)
+    candidate = answered(source / predictions.CANDIDATE, contract, looks)
+    if not candidate.hypotheses:
+        raise UserError(
+            "the test split has no rows, so the model cannot be evaluated",
+            remedy="Give `data.test` more rows, or raise `data.split.test`.",
+        )
+    models = {"candidate": candidate}
+    if config.get("baseline"):
+        models["baseline"] = baseline(candidate, contract, config["baseline"])
+    if summary["production"]:
+        models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
+    return models
 
 
 def _known(findings: list[Artifact] | None, asked: Sequence[str]) -> Vocabulary | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -100,9 +101,23 @@ class Statistics:
     value: Callable[[np.ndarray], float]
     signature: str = ""
 
-    def of(self, chosen: Any = slice(None)) -> float:
-        """The metric of some of the rows, which may be chosen several times; of all of them."""
-        return self.value(self.rows[chosen].sum(axis=0))
+    def whole(self) -> float:
+        """The metric of all rows."""
+        return self.value(self.rows.sum(axis=0))
+
+    def total(self, chosen: np.ndarray) -> np.ndarray:
+        """The sum of some rows: by their places, of which some may be there twice, or by a mask."""
+        import numpy as np
+
+        if not self._exact:
+            return self.rows[chosen].sum(axis=0)
+        times = chosen if chosen.dtype == bool else np.bincount(chosen, minlength=len(self.rows))
+        return times @ self.rows
+
+    @functools.cached_property
+    def _exact(self) -> bool:
+        """Whether all are whole numbers: their sum is the same in any order, as a product too."""
+        return bool((self.rows == self.rows.round()).all())
 
 
 # Rows and options → the statistics; their sum over all rows gives the value of the function.
@@ -152,7 +167,7 @@ class Kind:
 
         def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
             found = statistics(rows, options)
-            return found.of(), found.signature
+            return found.whole(), found.signature
 
         return cls(label, function, statistics, by_sums=True, **more)
 

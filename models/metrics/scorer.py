@@ -44,8 +44,10 @@ class Scorer:
 
     def part(self, chosen: Sequence[int]) -> float:
         """The value of some of the rows, to the last bit as if there were no others."""
+        import numpy as np
+
         if self._kind.by_sums and self._sums is not None:
-            return self._sums.of(list(chosen))
+            return self._sums.value(self._sums.total(np.asarray(chosen, int)))
         return self._kind.function(self._rows.take(chosen), self._options)[0]
 
     def take(self, chosen: Sequence[int]) -> Scorer:
@@ -58,14 +60,13 @@ class Scorer:
     def sample(self, chosen: np.ndarray) -> float:
         """The value of rows of which some may be there several times."""
         if self._sums is not None:
-            return self._sums.of(chosen)
+            return self._sums.value(self._sums.total(chosen))
         return self._kind.function(self._rows.take(chosen.tolist()), self._options)[0]
 
     def mixed(self, other: Scorer, mine: np.ndarray) -> float:
         """With the answers of another model to the rows that are not ``mine``."""
         if self._sums is not None and other._sums is not None:
-            own = self._sums.rows[mine].sum(axis=0)
-            return self._sums.value(own + other._sums.rows[~mine].sum(axis=0))
+            return self._sums.value(self._sums.total(mine) + other._sums.total(~mine))
         rows = dataclasses.replace(
             self._rows,
             hypotheses=[
@@ -84,5 +85,5 @@ class Scorer:
     @functools.cached_property
     def _whole(self) -> tuple[float, str]:
         if self._kind.by_sums and self._sums is not None:
-            return self._sums.of(), self._sums.signature
+            return self._sums.whole(), self._sums.signature
         return self._kind.function(self._rows, self._options)

@@ -8,6 +8,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from models.metrics import METRICS, Rows, Scorer
+from models.metrics.base import Statistics
 from tests.models.metrics.test_sampling import OPTIONS, TEXTS, WORSE, rows_for
 
 SEVERAL = Rows(
@@ -49,6 +50,18 @@ def test_sums_are_to_the_last_bit_sacrebleus(name, metric, rows):
     whole = scorer.metric(name)
     assert whole.value == scorer.value
     assert whole.signature.startswith("nrefs:var|" if rows is SEVERAL else "nrefs:1|")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_sums_of_places_and_masks(whole):
+    draw = np.random.default_rng(2)
+    table = draw.integers(0, 9, (20, 3)).astype(float) + (0.0 if whole else 0.1)
+    found = Statistics(table, lambda total: float(total[0]))
+    places = np.array([3, 3, 0, 7])
+    assert found.total(places).tolist() == (table[3] + table[3] + table[0] + table[7]).tolist()
+    mask = draw.integers(0, 2, 20, dtype=bool)
+    assert found.total(mask).tolist() == pytest.approx(sum(table[mask]).tolist())
+    assert found.whole() == pytest.approx(sum(table[:, 0]))
 
 
 def test_rows_are_read_once():

@@ -122,7 +122,11 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         likelihood="perplexity" in scoring.wanted_metrics(config.evaluation.model_dump()),
     )
     predictions = predictor.outputs["predictions"]
-    evaluator = Evaluator(predictions=predictions, config=config.section_json("evaluation"))
+    evaluator = Evaluator(
+        predictions=predictions,
+        findings=validator.outputs["findings"],
+        config=config.section_json("evaluation"),
+    )
     check = ServingCheck(
         model=model,
         predictions=predictions,

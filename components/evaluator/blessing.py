@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.words import counted
 from models.metrics import Metric
 
 
@@ -23,11 +24,32 @@ class Verdict:
         rule: the rule's name.
         passed: False keeps the model from being pushed.
         reason: a clause that goes on after the model, such as ``BLEU 33.1 is …``.
+        metric: what is judged; None where it is no metric.
+        value: its value; None where it has none.
+        bound: what that is held against.
+        slice: the part of the test split, such as ``domain=news``; None: the whole of it.
+        rows: how many that part has.
     """
 
     rule: str
     passed: bool
     reason: str
+    metric: str | None = None
+    value: float | None = None
+    bound: float | None = None
+    slice: str | None = None
+    rows: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """A slice of the test split, by its title, and how many rows it has."""
+
+    slice: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f" in {self.slice} ({counted(self.rows, 'row')})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,14 +68,22 @@ class Blessing:
 def undefined(candidate: Mapping[str, Metric]) -> list[Verdict]:
     """A metric without a value says nothing good: of a model that answers everything alike."""
     return [
-        Verdict("undefined", False, f"{metric.label} is undefined ({metric.signature})")
+        _verdict("undefined", False, f"{metric.label} is undefined ({metric.signature})", metric)
         for metric in candidate.values()
         if not metric.defined
     ]
 
 
-def floors(candidate: Mapping[str, Metric], limits: Mapping[str, float]) -> list[Verdict]:
-    """Each metric reaches its floor; where lower is better, the floor is a ceiling."""
+def floors(
+    candidate: Mapping[str, Metric], limits: Mapping[str, float], where: Where | None = None
+) -> list[Verdict]:
+    """Each metric reaches its floor; where lower is better, the floor is a ceiling.
+
+    Args:
+        candidate: its metrics.
+        limits: the floors.
+        where: the slice that the metrics are of; None: they are of all rows.
+    """
     verdicts = []
     for name, limit in limits.items():
         metric = candidate[name]
@@ -66,8 +96,8 @@ def floors(candidate: Mapping[str, Metric], limits: Mapping[str, float]) -> list
         if math.isnan(metric.value):
             relation = "cannot be compared with"
         kind = "floor" if metric.higher_is_better else "ceiling"
-        reason = f"{metric.label} {value} {relation} the {kind} of {bound}"
-        verdicts.append(Verdict("floors", passed, reason))
+        reason = f"{metric.label} {value}{where or ''} {relation} the {kind} of {bound}"
+        verdicts.append(_verdict("floors", passed, reason, metric, limit, where))
     return verdicts
 
 
@@ -78,6 +108,7 @@ def not_worse(
     version: str,
     p_value: float | None = None,
     significance: float = 0.05,
+    where: Where | None = None,
 ) -> list[Verdict]:
     """The candidate is not worse than the model in production.
 
@@ -86,21 +117,25 @@ def not_worse(
         production: that of the model in production.
         tolerance: by how much it may be worse all the same.
         version: of the model in production.
-        p_value: how probable so large a difference is by chance; None: no chance is granted.
+        p_value: how probable so large a difference is by chance; None: no chance is granted. Of
+            one of several slices it is adjusted for their number.
         significance: the least of that by which a loss is taken for chance.
+        where: the slice that the metrics are of; None: they are of all rows.
     """
+    inside = where or ""
     if not production.defined:
-        reason = f"{candidate.label} of {_version(version)} is undefined, so there is no comparison"
-        return [Verdict("production", True, reason)]
+        of = f"{candidate.label} of {_version(version)}{inside}"
+        reason = f"{of} is undefined, so there is no comparison"
+        return [_verdict("production", True, reason, candidate, where=where)]
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * tolerance
     passed = _at_least(candidate, bound)
     digits = _decimals(candidate)
     ours, theirs = tell_apart(candidate.value, production.value, digits)
-    subject = f"{candidate.label} {ours} is"
+    subject = f"{candidate.label} {ours}{inside} is"
     other = f"{_version(version)} ({theirs})"
     chance = p_value is not None and p_value >= significance and candidate.defined
-    told = "" if p_value is None else f", p = {p_value:.3f}"
+    told = "" if p_value is None else f", {'Holm’s ' if where else ''}p = {p_value:.3f}"
     if not passed and chance:
         passed, reason = True, f"{subject} not significantly worse than {other}{told}"
     elif not passed:
@@ -110,7 +145,13 @@ def not_worse(
         reason = f"{subject} not worse than {other}"
     else:
         reason = f"{subject} within the tolerance of {tolerance:g} of {other}"
-    return [Verdict("production", passed, reason)]
+    return [_verdict("production", passed, reason, candidate, bound, where)]
+
+
+def without_rows(name: str, choices: Sequence[str]) -> list[Verdict]:
+    """A slice that something is asked of, and that the test split has not: nothing is known."""
+    there = f"; there is {', '.join(choices)}" if choices else ""
+    return [Verdict("slices", False, f"the test split has no row of {name}{there}", slice=name)]
 
 
 def degeneration(found: Mapping[str, Mapping[str, Any]]) -> list[Verdict]:
@@ -145,12 +186,16 @@ def no_comparison(version: str, error: str) -> list[Verdict]:
 def bless(verdicts: Sequence[Verdict]) -> Blessing:
     """Puts the verdicts together; those that decide are the ones in the sentence."""
     against = [verdict for verdict in verdicts if not verdict.passed]
-    told = against or list(verdicts)
+    told = against or [verdict for verdict in verdicts if verdict.slice is None]
     head = "Not blessed" if against else "Blessed"
-    if told:
-        text = _join([verdict.reason for verdict in told])
-    else:
-        text = "there is no floor and no model in production to compare with"
+    reasons = [verdict.reason for verdict in told]
+    # A model that is good enough is so in each of many slices, which nobody wants to read.
+    slices = {verdict.slice for verdict in verdicts if verdict.slice is not None}
+    if slices and not against:
+        reasons.append(f"nothing is against it in {counted(len(slices), 'slice')}")
+    if not reasons:
+        reasons = ["there is no floor and no model in production to compare with"]
+    text = _join(reasons)
     return Blessing(not against, f"{head}: {text}.", list(verdicts))
 
 
@@ -161,6 +206,19 @@ def tell_apart(first: float, second: float, decimals: int) -> tuple[str, str]:
         if texts[0] != texts[1] or first == second:
             break
     return texts
+
+
+def _verdict(
+    rule: str,
+    passed: bool,
+    reason: str,
+    metric: Metric,
+    bound: float | None = None,
+    where: Where | None = None,
+) -> Verdict:
+    place = (where.slice, where.rows) if where else (None, None)
+    value = metric.value if metric.defined else None
+    return Verdict(rule, passed, reason, metric.name, value, bound, *place)
 
 
 def _at_least(metric: Metric, bound: float) -> bool:

@@ -8,26 +8,32 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components.artifacts import Predictions
+from components.artifacts import Findings, Predictions
 from components.evaluator.executor import EvaluatorExecutor
 from components.files import source_digest
 
 SOURCES = (
     "components/evaluator",
+    "components/example_validator/profile.py",
     "components/predictions.py",
     "components/scripts.py",
+    "components/slice_names.py",
+    "components/words.py",
     "models/metrics",
 )
 
 
 class EvaluatorSpec(ComponentSpec):
-    """Predictions in, evaluation and blessing out."""
+    """Predictions and what is known of the data in, evaluation and blessing out."""
 
     PARAMETERS = {
         "config": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
     }
-    INPUTS = {"predictions": ChannelParameter(type=Predictions)}
+    INPUTS = {
+        "predictions": ChannelParameter(type=Predictions),
+        "findings": ChannelParameter(type=Findings, optional=True),
+    }
     OUTPUTS = {
         "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
         "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
@@ -39,6 +45,8 @@ class Evaluator(BaseComponent):
 
     Args:
         predictions: what the Predictor made.
+        findings: what the ExampleValidator noticed, with the words of the train split; None: rows
+            are not told apart by the words that are new to the model.
         config: the ``evaluation`` section of the configuration as JSON.
         code: a digest of the code, for the cache; by default that of this component.
     """
@@ -46,10 +54,17 @@ class Evaluator(BaseComponent):
     SPEC_CLASS = EvaluatorSpec
     EXECUTOR_SPEC = ExecutorClassSpec(EvaluatorExecutor)
 
-    def __init__(self, predictions: BaseChannel, config: str, code: str | None = None):
+    def __init__(
+        self,
+        predictions: BaseChannel,
+        config: str,
+        findings: BaseChannel | None = None,
+        code: str | None = None,
+    ):
         super().__init__(
             EvaluatorSpec(
                 predictions=predictions,
+                findings=findings,
                 config=config,
                 code=source_digest(*SOURCES) if code is None else code,
                 evaluation=Channel(type=standard_artifacts.ModelEvaluation),

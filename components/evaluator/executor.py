@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from tfx.types.artifact import Artifact
 from components import events, predictions
 from components.errors import UserError
 from components.evaluator import blessing as rules
-from components.evaluator import degeneration, scoring
+from components.evaluator import decision, degeneration, model_analysis, scoring, slices
 from components.evaluator.answers import answered, baseline, text_files
+from components.evaluator.scoring import Part, Scores
+from components.evaluator.unknown_words import Vocabulary, vocabulary
 from components.files import atomic_write
 from models import metrics
 from models.metrics import Metric, Rows
@@ -33,7 +37,8 @@ class EvaluatorExecutor(BaseExecutor):
     """Writes the evaluation, and the blessing in TFX's own form with its reasons.
 
     The evaluation is ``metrics.json`` with intervals and the comparison, ``by_length.json``,
-    ``slices.json``, of texts ``checks.json``, and the answers and references as plain text.
+    ``slices.json``, of texts ``checks.json``, the answers and references as plain text, and all
+    numbers once more as TensorFlow Model Analysis reads them, in ``tfma/``.
     """
 
     def Do(
@@ -44,81 +49,106 @@ class EvaluatorExecutor(BaseExecutor):
     ) -> None:
         """Scores and blesses; a model that is not blessed is no error."""
         source = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
-        evaluation = Path(artifact_utils.get_single_uri(output_dict["evaluation"]))
+        artifact = artifact_utils.get_single_instance(output_dict["evaluation"])
+        evaluation = Path(artifact.uri)
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         config = json.loads(exec_properties["config"])
 
         summary = predictions.read_summary(source)
         contract = summary["contract"]
+        asked = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
         names = scoring.wanted_metrics(config)
-        looks = any(metrics.looks(name) for name in names)
-        candidate = answered(source / predictions.CANDIDATE, contract, looks)
-        if not candidate.hypotheses:
-            raise UserError(
-                "the test split has no rows, so the model cannot be evaluated",
-                remedy="Give `data.test` more rows, or raise `data.split.test`.",
-            )
-        models = {"candidate": candidate}
-        if config.get("baseline"):
-            models["baseline"] = baseline(candidate, contract, config["baseline"])
-        if summary["production"]:
-            models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
+        models = _answers(source, summary, names, config)
+        candidate = models["candidate"]
 
-        scores = {model: scoring.score(names, rows, config) for model, rows in models.items()}
-        sure = {model: scoring.intervals(names, rows, config) for model, rows in models.items()}
-        against = None
-        if config.get("production") and "production" in models:
-            against = scoring.comparison(candidate, models["production"], config)
-        _write_json(evaluation / METRICS, _metrics(summary, scores, sure, against, config))
+        scores = {model: Scores(names, rows, config) for model, rows in models.items()}
+        values = {model: found.metrics for model, found in scores.items()}
+        samples = config.get("samples", 0)
+        sure = {model: found.intervals(samples) for model, found in scores.items()}
+        lengths = None
         if contract["size"]:
             lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
-            buckets = scoring.by_length(names, lengths, models, config)
-            content = {"unit": contract["size"]["unit"], "buckets": buckets}
-            _write_json(evaluation / BY_LENGTH, content)
-        if parts := scoring.by_slice(names, models, config):
-            _write_json(evaluation / SLICES, {"slices": parts})
+        known = _known(input_dict.get("findings"), asked)
+        found = slices.find(candidate, lengths, asked, known, config)
+        parts = scoring.in_parts(scores, found)
+        against = None
+        if config.get("production") and "production" in models:
+            pair = scores["candidate"], scores["production"]
+            against = scoring.comparison(*pair, config, decision.compared(found, config))
+        content = _metrics(summary, values, sure, against, config)
+        _write_json(evaluation / METRICS, content)
+        _write_parts(evaluation, parts, contract, known)
         for name, lines in text_files(candidate).items():
             atomic_write(evaluation / name, "".join(f"{line}\n" for line in lines))
 
         faults = {}
         if contract["answer_kind"] == "text" and config.get("checks"):
-            faults = degeneration.examine(
-                candidate, _sources(candidate, contract), config["checks"]
-            )
+            sources = list(candidate.columns[asked[0]]) if asked else None
+            faults = degeneration.examine(candidate, sources, config["checks"])
             _write_json(evaluation / CHECKS, faults)
             _warn(faults)
-        decision = _decide(summary, scores, against, faults, config)
-        _write_json(Path(blessing.uri) / BLESSING, decision.to_dict())
-        _mark(blessing, decision.blessed)
-        events.emit("note", node=NODE, text=decision.sentence)
+        decided = decision.decide(summary, values, parts, against, faults, config)
+        _write_json(Path(blessing.uri) / BLESSING, decided.to_dict())
+        _mark(blessing, decided.blessed)
+        model_analysis.write(evaluation / model_analysis.FOLDER, content, parts, decided, config)
+        _tell(artifact, content)
+        events.emit("note", node=NODE, text=decided.sentence)
 
 
-def _decide(
-    summary: dict[str, Any],
-    scores: dict[str, dict[str, Metric]],
-    against: dict[str, Any] | None,
-    faults: dict[str, Any],
-    config: dict[str, Any],
-) -> rules.Blessing:
-    candidate = scores["candidate"]
-    version = summary.get("production_version") or ""
-    verdicts = rules.undefined(candidate)
-    verdicts += rules.floors(candidate, config.get("floors", {}))
-    verdicts += rules.degeneration(faults)
-    comparison = config.get("production")
-    if comparison and against:
-        name = comparison["metric"]
-        verdicts += rules.not_worse(
-            candidate[name],
-            scores["production"][name],
-            comparison.get("tolerance", 0.0),
-            version,
-            against["p_value"],
-            comparison.get("significance", 0.05),
+def _answers(
+    source: Path, summary: Mapping[str, Any], names: Sequence[str], config: Mapping[str, Any]
+) -> dict[str, Rows]:
+    """The answers of every model to the same rows, by model."""
+    contract, looks = summary["contract"], any(metrics.looks(name) for name in names)
+    candidate = answered(source / predictions.CANDIDATE, contract, looks)
+    if not candidate.hypotheses:
+        raise UserError(
+            "the test split has no rows, so the model cannot be evaluated",
+            remedy="Give `data.test` more rows, or raise `data.split.test`.",
         )
-    elif comparison and summary.get("production_error"):
-        verdicts += rules.no_comparison(version, summary["production_error"])
-    return rules.bless(verdicts)
+    models = {"candidate": candidate}
+    if config.get("baseline"):
+        models["baseline"] = baseline(candidate, contract, config["baseline"])
+    if summary["production"]:
+        models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
+    return models
+
+
+def _known(findings: list[Artifact] | None, asked: Sequence[str]) -> Vocabulary | None:
+    """The words of the train split, where there are words and somebody has counted them."""
+    if not findings or not asked:
+        return None
+    return vocabulary(Path(artifact_utils.get_single_uri(findings)), asked)
+
+
+def _write_parts(
+    evaluation: Path, parts: Sequence[Part], contract: Mapping[str, Any], known: Vocabulary | None
+) -> None:
+    """The slices by length in a file of their own, which also says what their unit is."""
+    if contract["size"]:
+        buckets = [part for part in parts if part.slice.bounds]
+        _write_json(
+            evaluation / BY_LENGTH,
+            {"unit": contract["size"]["unit"], "buckets": [_bucket(part) for part in buckets]},
+        )
+    others = [part.to_dict() for part in parts if not part.slice.bounds]
+    if others:
+        words = None if known is None else {"count": len(known.words), "all": known.complete}
+        _write_json(evaluation / SLICES, {"slices": others, "words": words})
+
+
+def _bucket(part: Part) -> dict[str, Any]:
+    low, high = part.slice.bounds or (0, None)
+    return {"from": low, "to": high, "rows": len(part.slice.rows), **part.values}
+
+
+def _tell(evaluation: Artifact, content: Mapping[str, Any]) -> None:
+    """The candidate's metrics in ML Metadata, where they can be asked for."""
+    evaluation.set_int_custom_property("rows", content["rows"])
+    for name, metric in content["metrics"].items():
+        if math.isfinite(metric["value"]):  # a database knows no other numbers
+            evaluation.set_float_custom_property(f"metric_{name}", metric["value"])
+        evaluation.set_string_custom_property(f"signature_{name}", metric["signature"])
 
 
 def _metrics(
@@ -152,12 +182,6 @@ def _metrics(
         "production": production,
         "baseline": beside,
     }
-
-
-def _sources(rows: Rows, contract: dict[str, Any]) -> list[str] | None:
-    """The texts that the model was asked; None where it was asked none."""
-    names = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
-    return list(rows.columns[names[0]]) if names else None
 
 
 def _warn(faults: dict[str, Any]) -> None:

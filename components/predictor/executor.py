@@ -13,6 +13,7 @@ from tfx.utils import path_utils
 
 from components import events, predictions
 from components.predictor import plan
+from components.predictor.asking import Given
 from components.predictor.decode import Decoded, Decoding
 from components.predictor.likelihood import Likelihood
 from components.predictor.looks import Looks
@@ -47,7 +48,7 @@ class PredictorExecutor(BaseBeamExecutor):
         batch_size = int(exec_properties["batch_size"])
         aligned = exec_properties.get("aligned")
         looks = Looks(**json.loads(aligned)) if aligned else None
-        given = [looks] if looks else []
+        given: list[Given] = [looks] if looks else []
         given += [Likelihood()] if exec_properties.get("likelihood") else []
         batches = plan.make(test_split(examples), features, batch_size)
         decode = Decoding(self._make_beam_pipeline, batches, features, given)

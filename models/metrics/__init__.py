@@ -11,23 +11,26 @@ from types import MappingProxyType
 from typing import Any
 
 from models.metrics import numbers, overlap, points
-from models.metrics.aligning import aer, aer_summed
+from models.metrics.aligning import aer
 from models.metrics.base import Kind, Metric, Rows
-from models.metrics.exact import exact_match, exact_match_summed
-from models.metrics.likelihood import perplexity, perplexity_summed
+from models.metrics.exact import exact_match
+from models.metrics.likelihood import perplexity
 from models.metrics.overlap import tokenizers, unusable
 from models.metrics.pointing import pointing, pointing_summed
-from models.metrics.rouge import rouge, rouge_summed
+from models.metrics.rouge import rouge
+from models.metrics.scorer import Scorer
 
 __all__ = [
     "METRICS",
     "Kind",
     "Metric",
     "Rows",
+    "Scorer",
     "compute",
     "find",
     "judging",
     "looks",
+    "scorers",
     "tokenizers",
     "unusable",
 ]
@@ -44,39 +47,31 @@ def _of_points(name: str, label: str, **more: Any) -> Kind:
 
 METRICS: Mapping[str, Kind] = MappingProxyType(
     {
-        "bleu": Kind("BLEU", overlap.bleu, overlap.bleu_summed()),
-        "chrf": Kind("chrF", overlap.chrf, overlap.chrf_summed),
-        "exact_match": Kind(
-            "exact match", exact_match, exact_match_summed, answers="any", high=1.0, scale=1.0
-        ),
-        "bleu_lc": Kind("BLEU (lc)", overlap.bleu_lc, overlap.bleu_summed(lowercase=True)),
+        "bleu": Kind.of_sums("BLEU", overlap.bleu),
+        "chrf": Kind.of_sums("chrF", overlap.chrf),
+        "exact_match": Kind.of_sums("exact match", exact_match, answers="any", high=1.0, scale=1.0),
+        "bleu_lc": Kind.of_sums("BLEU (lc)", overlap.bleu_lc),
         **{
-            f"bleu_{order}": Kind(
-                f"BLEU-{order}", overlap.bleu_up_to(order), overlap.bleu_summed(order)
-            )
+            f"bleu_{order}": Kind.of_sums(f"BLEU-{order}", overlap.bleu_up_to(order))
             for order in range(1, 5)
         },
-        "ter": Kind("TER", overlap.ter, overlap.ter_summed, **_LOW),
+        "ter": Kind.of_sums("TER", overlap.ter, **_LOW),
         **{
-            f"rouge_{short}": Kind(label, rouge(kind), rouge_summed(kind))
+            f"rouge_{short}": Kind.of_sums(label, rouge(kind))
             for short, label, kind in (
                 ("1", "ROUGE-1", "rouge1"),
                 ("2", "ROUGE-2", "rouge2"),
                 ("l", "ROUGE-L", "rougeL"),
             )
         },
-        "perplexity": Kind(
-            "perplexity", perplexity, perplexity_summed, scale=1.0, **{**_LOW, "low": 1.0}
-        ),
+        "perplexity": Kind.of_sums("perplexity", perplexity, low=1.0, scale=1.0, **_LOW),
         "pearson": Kind(
             "Pearson", numbers.pearson, numbers.pearson_summed, low=-1.0, high=1.0, **_NUMBER
         ),
         "spearman": Kind("Spearman", numbers.spearman, low=-1.0, high=1.0, **_NUMBER),
         "mse": Kind("MSE", numbers.mse, numbers.mse_summed, **_NUMBER, **_LOW),
         "pointing": Kind("pointing", pointing, pointing_summed, high=1.0, scale=1.0, looks=True),
-        "aer": Kind(
-            "AER", aer, aer_summed, high=1.0, scale=1.0, higher_is_better=False, looks=True
-        ),
+        "aer": Kind.of_sums("AER", aer, high=1.0, scale=1.0, higher_is_better=False, looks=True),
         "hull_accuracy": _of_points("hull_accuracy", "hull accuracy"),
         "hull_area": _of_points("hull_area", "hull area"),
         "tour_length": _of_points("tour_length", "tour length", **_LOW),
@@ -89,7 +84,19 @@ METRICS: Mapping[str, Kind] = MappingProxyType(
 def compute(
     names: Sequence[str], rows: Rows, options: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Metric]:
-    """Computes metrics of one corpus, in the order of ``names``.
+    """Computes metrics of one corpus, in the order of ``names``; see `scorers`.
+
+    Raises:
+        ValueError: as `scorers` does; for an unknown tokenizer, and for one whose package is
+            missing.
+    """
+    return [scorer.metric(name) for name, scorer in scorers(names, rows, options).items()]
+
+
+def scorers(
+    names: Sequence[str], rows: Rows, options: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Scorer]:
+    """What can tell metrics of one corpus and of parts of it, in the order of ``names``.
 
     Args:
         names: keys of `METRICS`.
@@ -98,9 +105,8 @@ def compute(
             ``zh`` or ``char``; ``lowercase``, whether capitals are taken for small letters.
 
     Raises:
-        ValueError: for an unknown metric or tokenizer, or a metric that cannot judge such answers
-            (the message has the choices), for a tokenizer whose package is missing, and for rows
-            that are empty, uneven or without a reference.
+        ValueError: for an unknown metric, or one that cannot judge such answers (the message has
+            the choices), and for rows that are empty, uneven or without a reference.
     """
     if len(rows.hypotheses) != len(rows.references):
         raise ValueError(f"{len(rows.hypotheses)} hypotheses but {len(rows.references)} references")
@@ -109,14 +115,7 @@ def compute(
     for row, references in enumerate(rows.references):
         if not references:
             raise ValueError(f"row {row} has no reference")
-    metrics = []
-    for name in names:
-        kind = find(name, rows.answers)
-        value, signature = kind.function(rows, options)
-        metrics.append(
-            Metric(name, kind.label, value, signature, kind.higher_is_better, kind.scale)
-        )
-    return metrics
+    return {name: Scorer(find(name, rows.answers), rows, options) for name in names}
 
 
 def find(name: str, answers: str | None = None) -> Kind:

@@ -26,8 +26,8 @@ ALIGNMENT, SOURCE, TARGET = "forced_alignment", "forced_source_pieces", "forced_
 UNITS = ("word", "character")
 
 
-def aer(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
-    """The alignment error rate, 0 to 1; lower is better.
+def aer(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+    """The alignment error rate, 0 to 1; lower is better: of each row |A ∩ S|, |A ∩ P|, |A|, |S|.
 
     Each word of the target (or character, by the unit) has one link: to the word of the source that
     has most of its weight, summed over the pieces of that word and averaged over its own. The end
@@ -44,26 +44,21 @@ def aer(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     Raises:
         ValueError: there is no gold, or a link cannot be read.
     """
-    counts = _counts(rows, options)
-    used = sum(count is not None for count in counts)
-    signature = f"{_asked(options['alignment'])}|rows:{used} of {len(counts)}"
-    totals = [sum(column) for column in zip(*filter(None, counts), strict=True)]
-    value = _rate(totals) if totals else math.nan
-    return value, signature if math.isfinite(value) else f"{signature}|undefined:no links"
+    import numpy as np
+
+    found = _counts(rows, options)
+    counts = np.array([count or (0, 0, 0, 0) for count in found], "float64").reshape(-1, 4)
+    used = sum(count is not None for count in found)
+    signature = f"{_asked(options['alignment'])}|rows:{used} of {len(found)}"
+    if not counts[:, 2:].any():
+        signature += "|undefined:no links"
+    return Statistics(counts, lambda total: _rate(total.tolist()), signature)
 
 
 def _asked(alignment: Mapping[str, Any]) -> str:
     """What the rate depends on, as the beginning of a signature."""
     told = {name: alignment.get(name) for name in ("unit", "layer", "head")}
     return "|".join(f"{name}:{value}" for name, value in told.items() if value is not None)
-
-
-def aer_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """Of each row |A ∩ S|, |A ∩ P|, |A| and |S|."""
-    import numpy as np
-
-    counts = [count or (0, 0, 0, 0) for count in _counts(rows, options)]
-    return Statistics(np.array(counts, "float64").reshape(-1, 4), lambda total: _rate(list(total)))
 
 
 def _rate(totals: Sequence[float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -93,22 +94,42 @@ class Statistics:
     Attributes:
         rows: ``[rows, n]``, float64.
         value: the metric of the sum of some rows, ``[n]``; not a number where it is undefined.
+        signature: that of the metric; empty where its function has it.
     """
 
     rows: np.ndarray
     value: Callable[[np.ndarray], float]
+    signature: str = ""
+
+    def whole(self) -> float:
+        """The metric of all rows."""
+        return self.value(self.rows.sum(axis=0))
+
+    def total(self, chosen: np.ndarray) -> np.ndarray:
+        """The sum of some rows: by their places, of which some may be there twice, or by a mask."""
+        import numpy as np
+
+        if not self._exact:
+            return self.rows[chosen].sum(axis=0)
+        times = chosen if chosen.dtype == bool else np.bincount(chosen, minlength=len(self.rows))
+        return times @ self.rows
+
+    @functools.cached_property
+    def _exact(self) -> bool:
+        """Whether all are whole numbers: their sum is the same in any order, as a product too."""
+        return bool((self.rows == self.rows.round()).all())
 
 
 # Rows and options → the statistics; their sum over all rows gives the value of the function.
 Summed = Callable[[Rows, Mapping[str, Any]], Statistics]
 
 
-def mean_of(values: Sequence[float]) -> Statistics:
+def mean_of(values: Sequence[float], signature: str = "") -> Statistics:
     """The statistics of a metric that is a mean of one number a row."""
     import numpy as np
 
     pairs = np.stack([np.asarray(values, "float64"), np.ones(len(values))], axis=1)
-    return Statistics(pairs, lambda total: float(total[0] / total[1]))
+    return Statistics(pairs, lambda total: float(total[0] / total[1]), signature)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +146,8 @@ class Kind:
         high: the greatest; None where there is none.
         scale: 100 where its values are written as percentages, else 1.
         looks: whether it reads where a model looked, which is the bulk of a table.
+        by_sums: whether the sum of any rows gives their value to the last bit. The functions of
+            the others know what is undefined, or add more exactly.
     """
 
     label: str
@@ -136,6 +159,17 @@ class Kind:
     high: float | None = 100.0
     scale: float = 100.0
     looks: bool = False
+    by_sums: bool = False
+
+    @classmethod
+    def of_sums(cls, label: str, statistics: Summed, **more: Any) -> Kind:
+        """A metric of which the statistics say all, its signature included."""
+
+        def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+            found = statistics(rows, options)
+            return found.whole(), found.signature
+
+        return cls(label, function, statistics, by_sums=True, **more)
 
     def judges(self, answers: str) -> bool:
         """Whether it can judge answers of a kind."""

@@ -8,7 +8,7 @@ from typing import Any
 from models.metrics.base import Rows, Statistics, mean_of
 
 
-def exact_match(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+def exact_match(rows: Rows, options: Mapping[str, Any]) -> Statistics:
     """The share of hypotheses that are one of their references, 0 to 1.
 
     Texts may differ in the space at their ends.
@@ -16,12 +16,7 @@ def exact_match(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     signature = f"nrefs:{rows.reference_count()}"
     if rows.answers == "text":
         signature += f"|case:{'lc' if _lowercase(options) else 'mixed'}|norm:strip"
-    return sum(_same(rows, options)) / len(rows.hypotheses), signature
-
-
-def exact_match_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """One or zero a row."""
-    return mean_of(_same(rows, options))
+    return mean_of(_same(rows, options), signature)
 
 
 def _same(rows: Rows, options: Mapping[str, Any]) -> list[bool]:

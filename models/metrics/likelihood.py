@@ -7,39 +7,39 @@ harder each of them is to foresee.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from models.metrics.base import Rows, Statistics
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # What the model told of the first reference: see the Predictor.
 SCORE, PIECES = "forced_score", "forced_length"
 
 
-def perplexity(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+def perplexity(rows: Rows, options: Mapping[str, Any]) -> Statistics:
     """exp of the mean of -ln p over the pieces of the references, their ends counted; from 1 on.
 
     Of several references the first counts. It reads the columns ``forced_score``, the natural
     logarithm of a reference's probability, and ``forced_length``, its pieces; without them it is
     undefined.
     """
-    if SCORE not in rows.columns:
-        return math.nan, "unit:piece|undefined:the model scores no given answer"
-    pieces = int(sum(rows.columns[PIECES]))
-    return _value([sum(rows.columns[SCORE]), pieces]), f"unit:piece|pieces:{pieces}"
-
-
-def perplexity_summed(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """Of each row the logarithm and the number of pieces."""
     import numpy as np
 
     count = len(rows.hypotheses)
-    columns = [rows.columns.get(name, [math.nan] * count) for name in (SCORE, PIECES)]
-    return Statistics(np.array(columns, "float64").T.reshape(count, 2), _value)
+    told = [rows.columns.get(name, [math.nan] * count) for name in (SCORE, PIECES)]
+    columns = np.array(told, "float64").T.reshape(count, 2)
+    if SCORE in rows.columns:
+        signature = f"unit:piece|pieces:{columns[:, 1].sum():.0f}"
+    else:
+        signature = "unit:piece|undefined:the model scores no given answer"
+    return Statistics(columns, _value, signature)
 
 
-def _value(total: Sequence[float]) -> float:
-    logarithm, pieces = total
+def _value(total: np.ndarray) -> float:
+    logarithm, pieces = total.tolist()
     try:
         return math.exp(-logarithm / pieces) if pieces else math.nan
     except OverflowError:

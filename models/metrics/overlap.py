@@ -5,12 +5,11 @@ A row may have several references, and not every row as many as the others.
 
 from __future__ import annotations
 
-import functools
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from models.metrics.base import Function, Rows, Statistics, Summed
+from models.metrics.base import Rows, Statistics, Summed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,9 +34,9 @@ def unusable(tokenizer: str) -> str:
     return f"{tokenizer} needs a package that is not there; pip install 'sacrebleu[{extra}]'"
 
 
-def bleu(rows: Rows, options: Mapping[str, Any], order: int = 4) -> tuple[float, str]:
-    """BLEU (Papineni et al. 2002) over n-grams up to ``order``, 0 to 100."""
-    return _score(_bleu(options, order), rows)
+def bleu(rows: Rows, options: Mapping[str, Any]) -> Statistics:
+    """BLEU (Papineni et al. 2002) over n-grams up to 4, 0 to 100."""
+    return _summed(_bleu(options), rows)
 
 
 def _bleu(options: Mapping[str, Any], order: int = 4) -> Any:
@@ -57,7 +56,7 @@ def _bleu(options: Mapping[str, Any], order: int = 4) -> Any:
         raise ValueError(f"the tokenizer {tokenize!r} cannot be used: {reason}") from error
 
 
-def bleu_lc(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+def bleu_lc(rows: Rows, options: Mapping[str, Any]) -> Statistics:
     """BLEU that ignores case: what papers call lowercased and tokenised, 0 to 100.
 
     Such papers score with multi-bleu.perl or fairseq-generate on text that Moses has lowercased
@@ -69,71 +68,44 @@ def bleu_lc(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
     return bleu(rows, {**options, "lowercase": True})
 
 
-def bleu_up_to(order: int) -> Function:
+def bleu_up_to(order: int) -> Summed:
     """BLEU-1 to BLEU-4, as papers on captions give them: n-grams up to ``order``."""
 
-    def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
-        value, signature = bleu(rows, options, order)
+    def statistics(rows: Rows, options: Mapping[str, Any]) -> Statistics:
         # sacreBLEU's signatures leave the order out, and the value depends on it.
-        return value, f"{signature}|order:{order}"
+        return _summed(_bleu(options, order), rows, f"|order:{order}")
 
-    return functools.update_wrapper(function, bleu)
+    return statistics
 
 
-def chrf(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+def chrf(rows: Rows, options: Mapping[str, Any]) -> Statistics:
     """chrF2 (Popović 2015) over character 6-grams, 0 to 100; it needs no tokenizer."""
-    return _score(_chrf(options), rows)
-
-
-def _chrf(options: Mapping[str, Any]) -> Any:
     from sacrebleu.metrics import CHRF
 
-    return CHRF(lowercase=_lowercase(options))
+    return _summed(CHRF(lowercase=_lowercase(options)), rows)
 
 
-def ter(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+def ter(rows: Rows, options: Mapping[str, Any]) -> Statistics:
     """Translation edit rate (Snover et al. 2006): edits a reference word, in percent.
 
     The nearest reference counts. Lower is better, and more than 100 is possible.
     """
-    return _score(_ter(options), rows)
-
-
-def _ter(options: Mapping[str, Any]) -> Any:
     from sacrebleu.metrics import TER
 
-    return TER(case_sensitive=not _lowercase(options))
+    return _summed(TER(case_sensitive=not _lowercase(options)), rows)
 
 
-def summed(make: Callable[[Mapping[str, Any]], Any]) -> Summed:
-    """The statistics of one of sacreBLEU's metrics, made of options."""
+def _summed(metric: Any, rows: Rows, note: str = "") -> Statistics:
+    """The statistics of one of sacreBLEU's metrics; its own score is the value of their sum."""
+    import numpy as np
 
-    def function(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-        import numpy as np
+    # What sacreBLEU's own tests of significance use; it has no other name for it.
+    found = metric._extract_corpus_statistics(list(rows.hypotheses), _streams(rows))
 
-        metric = make(options)
-        # What sacreBLEU's own tests of significance use; it has no other name for it.
-        found = metric._extract_corpus_statistics(list(rows.hypotheses), _streams(rows))
+    def value(total: np.ndarray) -> float:
+        return float(metric._compute_score_from_stats(total.tolist()).score)
 
-        def value(total: np.ndarray) -> float:
-            return float(metric._compute_score_from_stats(list(total)).score)
-
-        return Statistics(np.asarray(found, "float64"), value)
-
-    return function
-
-
-def bleu_summed(order: int = 4, **fixed: Any) -> Summed:
-    """The statistics of BLEU up to an order, with some options fixed."""
-    return summed(lambda options: _bleu({**options, **fixed}, order))
-
-
-chrf_summed, ter_summed = summed(_chrf), summed(_ter)
-
-
-def _score(metric: Any, rows: Rows) -> tuple[float, str]:
-    score = metric.corpus_score(list(rows.hypotheses), _streams(rows))
-    return float(score.score), str(metric.get_signature())
+    return Statistics(np.asarray(found, "float64"), value, f"{metric.get_signature()}{note}")
 
 
 def _streams(rows: Rows) -> list[list[str | None]]:

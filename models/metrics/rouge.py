@@ -7,30 +7,25 @@ import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
-from models.metrics.base import Function, Rows, Summed, mean_of
+from models.metrics.base import Rows, Statistics, Summed, mean_of
 
 # Letters, marks and digits make words. Scripts that write no spaces count a sign as a word.
 _ALONE = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = rf"[{_ALONE}]|[[\p{{L}}\p{{M}}\p{{N}}]--[{_ALONE}]]+"
 
 
-def rouge(kind: str) -> Function:
+def rouge(kind: str) -> Summed:
     """The F1 of ``rouge1``, ``rouge2`` or ``rougeL``, the mean over the rows, 0 to 100.
 
     Of several references the best counts. Case is ignored, and words are not stemmed.
     """
 
-    def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
+    def statistics(rows: Rows, options: Mapping[str, Any]) -> Statistics:
         version = importlib.metadata.version("rouge-score")
         signature = f"nrefs:{rows.reference_count()}|case:lc|tok:words|stem:no|version:{version}"
-        return sum(_scores(kind, rows)) / len(rows.hypotheses), signature
+        return mean_of(_scores(kind, rows), signature)
 
-    return function
-
-
-def rouge_summed(kind: str) -> Summed:
-    """One F1 a row."""
-    return lambda rows, options: mean_of(_scores(kind, rows))
+    return statistics
 
 
 def _scores(kind: str, rows: Rows) -> list[float]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
 
-from models.metrics.base import Kind, Rows
+from models.metrics.scorer import Scorer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,23 +41,18 @@ class Interval:
     samples: int
 
 
-def interval(
-    kind: Kind, rows: Rows, options: Mapping[str, Any], samples: int = 1000
-) -> Interval | None:
+def interval(scorer: Scorer, samples: int = 1000) -> Interval | None:
     """The interval of a metric; None where it is undefined in too many samples.
 
     Args:
-        kind: of metric.
-        rows: what the model answered and what it should have.
-        options: as in ``compute``.
+        scorer: of the metric and the rows.
         samples: how many times as many rows are drawn, with replacement.
     """
     import numpy as np
 
-    scorer = _Scorer(kind, rows, options)
-    if not math.isfinite(scorer.whole()):
+    if not math.isfinite(scorer.value):
         return None
-    values = np.array([scorer.sample(chosen) for chosen in _drawn(len(rows.hypotheses), samples)])
+    values = np.array([scorer.sample(chosen) for chosen in _drawn(len(scorer), samples)])
     defined = np.sort(values[np.isfinite(values)])
     if len(defined) < (1 - _MOST_UNDEFINED) * samples:
         return None
@@ -66,12 +61,7 @@ def interval(
 
 
 def p_value(
-    kind: Kind,
-    one: Rows,
-    other: Rows,
-    options: Mapping[str, Any],
-    test: Test = "randomization",
-    samples: int = 1000,
+    one: Scorer, other: Scorer, test: Test = "randomization", samples: int = 1000
 ) -> float | None:
     """How probable so large a difference is where the two models are as good.
 
@@ -79,10 +69,8 @@ def p_value(
     sizes first, which finds about twice as many differences.
 
     Args:
-        kind: of metric.
-        one: the answers of one model.
-        other: the answers of the other one, to the same rows.
-        options: as in ``compute``.
+        one: of the answers of one model.
+        other: of the answers of the other one, by the same metric to the same rows.
         test: ``randomization`` lets the models change places in some rows; ``bootstrap`` draws rows
             with replacement, which says little of a few rows.
         samples: how many.
@@ -92,19 +80,18 @@ def p_value(
     """
     import numpy as np
 
-    first, second = _Scorer(kind, one, options), _Scorer(kind, other, options)
-    difference = abs(first.whole() - second.whole())
+    difference = abs(one.value - other.value)
     if not math.isfinite(difference):
         return None
     if difference == 0:
         return 1.0
-    count = len(one.hypotheses)
+    count = len(one)
     if test == "bootstrap":
-        found = np.array([first.sample(x) - second.sample(x) for x in _drawn(count, samples)])
+        found = np.array([one.sample(x) - other.sample(x) for x in _drawn(count, samples)])
     else:
         generator = np.random.default_rng(SEED)
         swaps = (generator.integers(2, size=count, dtype=bool) for _ in range(samples))
-        found = np.array([first.mixed(second, x) - second.mixed(first, x) for x in swaps])
+        found = np.array([one.mixed(other, x) - other.mixed(one, x) for x in swaps])
     found = found[np.isfinite(found)]
     if len(found) < (1 - _MOST_UNDEFINED) * samples:
         return None
@@ -114,38 +101,20 @@ def p_value(
     return (int(np.sum(found >= difference - _NOISE * abs(difference))) + 1) / (len(found) + 1)
 
 
-class _Scorer:
-    """A metric of any sample of some rows: by their sums, or by the rows themselves."""
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of several tests, adjusted so that all of them together err seldom.
 
-    def __init__(self, kind: Kind, rows: Rows, options: Mapping[str, Any]):
-        # Numbers are judged by themselves: their columns need not be copied for every sample.
-        rows = Rows(rows.hypotheses, rows.references) if kind.answers == "number" else rows
-        self._kind, self._rows, self._options = kind, rows, options
-        self._found = kind.statistics(rows, options) if kind.statistics else None
-
-    def whole(self) -> float:
-        return self._kind.function(self._rows, self._options)[0]
-
-    def sample(self, chosen: np.ndarray) -> float:
-        if self._found is not None:
-            return self._found.value(self._found.rows[chosen].sum(axis=0))
-        return self._kind.function(self._rows.take(chosen.tolist()), self._options)[0]
-
-    def mixed(self, other: _Scorer, mine: np.ndarray) -> float:
-        """With the answers of another model to the rows that are not ``mine``."""
-        if self._found is not None and other._found is not None:
-            own = self._found.rows[mine].sum(axis=0)
-            return self._found.value(own + other._found.rows[~mine].sum(axis=0))
-        rows = dataclasses.replace(
-            self._rows,
-            hypotheses=[
-                ours if keep else theirs
-                for ours, theirs, keep in zip(
-                    self._rows.hypotheses, other._rows.hypotheses, mine, strict=True
-                )
-            ],
-        )
-        return self._kind.function(rows, self._options)[0]
+    Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure": where those below a level
+    are called differences, the probability that any is called so by chance is at most the level,
+    whatever the tests have to do with each other. The least is taken as many times as there are
+    tests (Bonferroni), the next one time less, and so on; none falls below one before it.
+    """
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    adjusted, least = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(order):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = least
+    return adjusted
 
 
 def _drawn(count: int, samples: int) -> Iterator[np.ndarray]:

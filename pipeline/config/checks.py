@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from components.predictions import RESERVED
-from models.metrics import METRICS, judging, unusable
+from models.metrics import judging, unusable
 from models.settings.base import Path, Problem
 from models.settings.decoders import TransformerDecoder
 from models.tasks.features import Feature
@@ -15,6 +15,7 @@ from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
 from pipeline.config.sections import Config
+from pipeline.config.slice_checks import impossible_floor, impossible_slices
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training_checks import impossible_training
 
@@ -154,20 +155,14 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if unknown:  # what follows from it would only confuse
         return
     for metric, floor in evaluation.floors.items():
-        path = ("evaluation", "floors", metric)
-        if metric not in metrics:
-            yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
-        low, high = METRICS[metric].low, METRICS[metric].high
-        if (low is not None and floor < low) or (high is not None and floor > high):
-            to = f"is at least {low:g}" if high is None else f"goes from {low:g} to {high:g}"
-            yield Problem(path, f"{metric} {to}; {floor:g} was given")
+        yield from impossible_floor(("evaluation", "floors", metric), metric, floor, metrics)
     texts = [f for f in config.features if f.role == "input" and f.kind == "text"]
     if evaluation.baseline is not None and (not texts or config.description.answers != "text"):
         message = f"{evaluation.baseline} answers a text with a text, which this task does not; "
         yield Problem(("evaluation", "baseline"), f"{message}use null")
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
-    yield from _slices(evaluation, config.features)
+    yield from impossible_slices(evaluation, config.features)
     yield from _answer_checks(config)
     yield from _alignment(evaluation, metrics, config.features)
     yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))
@@ -249,31 +244,14 @@ def _samples(evaluation: Evaluation) -> Iterator[Problem]:
         yield Problem(("evaluation", "samples"), message)
 
 
-def _slices(evaluation: Evaluation, features: tuple[Feature, ...]) -> Iterator[Problem]:
-    """Slices are by features of text, of which a row has one."""
-    texts = [feature.name for feature in features if feature.kind == "text" and not feature.several]
-    named: list[tuple[Path, str]] = [
-        (("evaluation", "slices", "by", index), name)
-        for index, name in enumerate(evaluation.slices.by)
-    ]
-    named += [
-        (("evaluation", "slices", "patterns", name, "feature"), pattern.feature)
-        for name, pattern in evaluation.slices.patterns.items()
-    ]
-    for index, name in enumerate(evaluation.slices.by):
-        if name in evaluation.slices.by[:index]:
-            yield Problem(("evaluation", "slices", "by", index), f"{show(name)} is given twice")
-    for path, name in named:
-        if name not in texts:
-            message = f"{show(name)} is no feature of text{suggest(name, texts)}"
-            yield Problem(path, f"{message}; data.extra can add columns")
-
-
 def _named(evaluation: Evaluation) -> Iterator[tuple[Path, str]]:
     """Where metrics are named."""
     for index, metric in enumerate(evaluation.metrics):
         yield ("evaluation", "metrics", index), metric
     for metric in evaluation.floors:
         yield ("evaluation", "floors", metric), metric
+    for name, floors in evaluation.slices.floors.items():
+        for metric in floors:
+            yield ("evaluation", "slices", "floors", name, metric), metric
     if evaluation.production is not None:
         yield ("evaluation", "production", "metric"), evaluation.production.metric

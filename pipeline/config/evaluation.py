@@ -45,6 +45,14 @@ class Production(Section):
         default=0.05,
         description="A loss that chance would give at least so often is taken for chance.",
     )
+    slices: Listed[str] = Field(
+        default=(),
+        description="Slices in each of which the candidate must not be worse either, such as "
+        "domain=news or length=31+; a name alone, such as domain, means all of its slices. Their "
+        "p-values are adjusted together by Holm's method (1979), so that chance does not refuse "
+        "more models where there are more slices.",
+        examples=[["length", "domain=news"]],
+    )
 
 
 class RatioCheck(Check):
@@ -91,6 +99,17 @@ class Slices(Section):
     )
     patterns: dict[str, Pattern] = Field(
         default_factory=dict, description="Parts by what stands in a feature, with their names."
+    )
+    oov: Listed[Share] | None = Field(
+        default=(0.0, 0.1),
+        description="Where a model reads text: upper bounds of the share of its words that the "
+        "train split does not have. null: no such parts.",
+    )
+    floors: dict[str, dict[str, float]] = Field(
+        default_factory=dict,
+        description="As evaluation.floors, of one part: domain=news, pattern=questions, "
+        "length=0-10, oov=0.1+; or of all parts of one kind: domain.",
+        examples=[{"domain=news": {"bleu": 25.0}}],
     )
 
 

@@ -64,6 +64,11 @@ def test_a_floor_does_not_train_again(make):
         assert same == (node not in ("Evaluator", "Pusher", "Reporter"))
 
 
+def test_the_evaluator_is_told_the_words_of_the_train_split(make):
+    (evaluator,) = [c for c in make().components if c.id == "Evaluator"]
+    assert evaluator.inputs["findings"].producer_component_id == "ExampleValidator"
+
+
 def test_a_learning_rate_trains_again_but_reads_nothing_again(make):
     slow, fast = make(rate=0.001), make(rate=0.01)
     changed = {node for node in NODES if properties(slow, node) != properties(fast, node)}

@@ -30,6 +30,11 @@ def test_the_sentence_of_a_blessed_model():
         "rule": "floors",
         "passed": True,
         "reason": "BLEU 33.1 is over the floor of 30.0",
+        "metric": "bleu",
+        "value": 33.1,
+        "bound": 30.0,
+        "slice": None,
+        "rows": None,
     }
 
 

@@ -57,7 +57,7 @@ def test_no_rows_and_no_references_are_refused():
 
 
 def test_what_judges_what():
-    assert metrics.judging("text") == [*TEXT, *ROUGE, "pointing", "aer"]
+    assert metrics.judging("text") == [*TEXT, *ROUGE, "perplexity", "pointing", "aer"]
     assert metrics.judging("number") == ["exact_match", "pearson", "spearman", "mse"]
     assert metrics.judging("positions") == ["exact_match", *POINTS]
 
@@ -78,6 +78,8 @@ def test_perfect_answers_have_the_best_value(name):
         "forced_source_pieces": [["▁a"]] * 2,
         "forced_target_pieces": [["▁b"]] * 2,
         "gold": ["0-0"] * 2,
+        "forced_score": [0.0] * 2,
+        "forced_length": [7] * 2,
     }
     rows = Rows(answers, [[one] for one in answers], {"points": points, **looks, **aligned})
     (metric,) = metrics.compute([name], rows, {"alignment": {"gold": "gold", "unit": "word"}})

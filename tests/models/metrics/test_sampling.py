@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
-from models.metrics import METRICS, Rows, sampling
+from models.metrics import METRICS, Rows, Scorer, sampling
 
 WORDS = ["a", "man", "rides", "red", "bike", "zwei", "Hunde", "laufen", "the", "end", "of", "it"]
 DRAW = np.random.default_rng(4)
@@ -56,7 +56,19 @@ ALIGNED = Rows(
         "links": ["0-0 1-1 2-2", "0-0 2p1"] * 10,
     },
 )
+FORCED = Rows(
+    ["a"] * 20,
+    [["a"]] * 20,
+    {
+        "forced_score": [-0.1 * n for n in range(20)],
+        "forced_length": [1 + n % 3 for n in range(20)],
+    },
+)
 OPTIONS = {"alignment": {"gold": "links", "unit": "word"}}
+
+
+def of(name, rows):
+    return Scorer(METRICS[name], rows, {})
 
 
 def rows_for(name):
@@ -64,6 +76,8 @@ def rows_for(name):
         return ALIGNED
     if name == "pointing":
         return CAPTIONS
+    if name == "perplexity":
+        return FORCED
     if METRICS[name].answers == "positions":
         return HULLS if name.startswith("hull") else TOURS
     return RATED if METRICS[name].answers == "number" else TEXTS
@@ -91,16 +105,16 @@ def test_the_sum_of_the_statistics_gives_the_metric(name, lowercase):
 def test_the_value_lies_in_its_interval(name):
     kind, rows = METRICS[name], rows_for(name)
     value, _ = kind.function(rows, OPTIONS)
-    found = sampling.interval(kind, rows, OPTIONS, samples=200)
+    found = sampling.interval(Scorer(kind, rows, OPTIONS), samples=200)
     assert found.low <= value <= found.high
     assert found.low < found.high or value in (kind.low, kind.high)
-    assert found == sampling.interval(kind, rows, OPTIONS, samples=200)
+    assert found == sampling.interval(Scorer(kind, rows, OPTIONS), samples=200)
 
 
 @pytest.mark.parametrize(("name", "metric"), [("bleu", BLEU()), ("chrf", CHRF())])
 def test_intervals_are_sacrebleus(name, metric):
     score = metric.corpus_score(TEXTS.hypotheses, [REFERENCES], n_bootstrap=500)
-    found = sampling.interval(METRICS[name], TEXTS, {}, samples=500)
+    found = sampling.interval(of(name, TEXTS), samples=500)
     assert (found.high - found.low) / 2 == pytest.approx(score._ci, abs=1e-3)
 
 
@@ -113,14 +127,14 @@ def test_randomization_is_sacrebleus(other):
     metrics = {"BLEU": BLEU(), "chrF2": CHRF()}
     _, scores = PairedTest(systems, metrics, [REFERENCES], "ar", n_samples=1000)()
     for name, label in (("bleu", "BLEU"), ("chrf", "chrF2")):
-        found = sampling.p_value(METRICS[name], TEXTS, other, {}, "randomization", 1000)
+        found = sampling.p_value(of(name, TEXTS), of(name, other), "randomization", 1000)
         # Other draws: of two p-values of 1,000 samples each.
         assert found == pytest.approx(scores[label][1].p_value, abs=0.08)
 
 
 def test_some_of_these_are_neither_sure_nor_chance():
     found = [
-        sampling.p_value(METRICS["chrf"], TEXTS, other, {}, test, 300)
+        sampling.p_value(of("chrf", TEXTS), of("chrf", other), test, 300)
         for other in SLIGHTLY
         for test in sampling.TESTS
     ]
@@ -134,34 +148,51 @@ def test_where_there_is_no_difference_few_are_found(test):
     called = 0
     for _ in range(200):
         sides = [Rows(draw.normal(size=60).tolist(), [[0.0]] * 60) for _ in range(2)]
-        called += sampling.p_value(METRICS["mse"], *sides, {}, test, 99) <= 0.05
+        called += sampling.p_value(*(of("mse", side) for side in sides), test, 99) <= 0.05
     assert 2 <= called <= 22
 
 
 def test_of_a_few_rows_randomization_says_little():
     right = Rows(["a"] * 8, [["a"]] * 8)
     wrong = Rows(["b"] * 3 + ["a"] * 5, [["a"]] * 8)
-    assert sampling.p_value(METRICS["exact_match"], right, wrong, {}, "randomization") > 0.2
+    assert (
+        sampling.p_value(of("exact_match", right), of("exact_match", wrong), "randomization") > 0.2
+    )
 
 
 def test_the_same_answers_are_no_difference():
     for test in sampling.TESTS:
-        assert sampling.p_value(METRICS["bleu"], TEXTS, TEXTS, {}, test, 100) == 1.0
+        assert sampling.p_value(of("bleu", TEXTS), of("bleu", TEXTS), test, 100) == 1.0
 
 
 def test_a_metric_without_sums_is_tested_by_its_rows():
     shuffled = Rows(RATED.hypotheses[::-1], RATED.references)
     for test in sampling.TESTS:
-        assert sampling.p_value(METRICS["spearman"], RATED, shuffled, {}, test, 200) < 0.05
-        assert sampling.p_value(METRICS["pearson"], RATED, shuffled, {}, test, 200) < 0.05
+        assert sampling.p_value(of("spearman", RATED), of("spearman", shuffled), test, 200) < 0.05
+        assert sampling.p_value(of("pearson", RATED), of("pearson", shuffled), test, 200) < 0.05
 
 
 def test_of_what_is_undefined_nothing_is_said():
     flat = Rows([1.0] * 40, RATED.references)
-    assert sampling.p_value(METRICS["pearson"], RATED, flat, {}) is None
-    assert sampling.interval(METRICS["pearson"], flat, {}, 50) is None
+    assert sampling.p_value(of("pearson", RATED), of("pearson", flat)) is None
+    assert sampling.interval(of("pearson", flat), 50) is None
     crossing = Rows([[0, 0, 0, 0, 0]] * 8, TOURS.references, TOURS.columns)
     assert math.isnan(METRICS["tour_length"].function(crossing, {})[0])
-    assert sampling.p_value(METRICS["tour_length"], TOURS, crossing, {}) is None
+    assert sampling.p_value(of("tour_length", TOURS), of("tour_length", crossing)) is None
     one_bad = Rows([*TOURS.hypotheses[:-1], [0, 0, 0, 0, 0]], TOURS.references, TOURS.columns)
-    assert sampling.interval(METRICS["tour_length"], one_bad, {}, 50) is None
+    assert sampling.interval(of("tour_length", one_bad), 50) is None
+
+
+def test_holm_is_that_of_the_paper():
+    """Of the level 0.05, 0.01 is held against 0.05 / 4, 0.02 against 0.05 / 3, and so on."""
+    assert sampling.holm([0.04, 0.01, 0.02, 0.9]) == pytest.approx([0.08, 0.04, 0.06, 0.9])
+    # One that is not significant alone is not made so by a worse one before it.
+    assert sampling.holm([0.03, 0.03, 0.001]) == pytest.approx([0.06, 0.06, 0.003])
+    assert sampling.holm([0.7, 0.8]) == [1.0, 1.0]
+    assert (sampling.holm([0.2]), sampling.holm([])) == ([0.2], [])
+
+
+def test_of_many_tests_of_no_difference_holm_finds_one_at_its_level():
+    draw = np.random.default_rng(3)
+    found = [min(sampling.holm(draw.random(12).tolist())) < 0.05 for _ in range(2000)]
+    assert 0.03 < np.mean(found) < 0.07

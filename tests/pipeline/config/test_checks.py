@@ -150,13 +150,6 @@ CASES = {
         "tokenizer: {special_pieces: [<a>, <a>]}",
         ["4: tokenizer.special_pieces: a piece is given twice"],
     ),
-    "slices by what there is not": (
-        "evaluation: {slices: {by: [domian], patterns: {x: {feature: sorce, matches: a}}}}",
-        [
-            "4: evaluation.slices.by.0: 'domian' is no feature of text",
-            "4: evaluation.slices.patterns.x.feature: 'sorce' is no feature of text; did you mean",
-        ],
-    ),
     "aer without gold": (
         "evaluation: {metrics: [bleu, aer]}",
         ["4: evaluation.metrics.1: aer needs evaluation.alignment"],
@@ -168,10 +161,6 @@ CASES = {
     "gold that is no column": (
         "evaluation: {metrics: [aer], alignment: {gold: links}}",
         ["4: evaluation.alignment.gold: 'links' is no column of data.extra"],
-    ),
-    "slices twice": (
-        "evaluation: {slices: {by: [source, source]}}",
-        ["4: evaluation.slices.by.1: 'source' is given twice"],
     ),
     "too few samples": (
         "evaluation: {samples: 19}",

@@ -1,0 +1,90 @@
+"""Slices that cannot be, and floors that cannot be reached, found before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from components.slice_names import LENGTH, OOV, PATTERN, length_names, share_names
+from models.metrics import METRICS
+from models.settings.base import Path, Problem
+from models.tasks.features import Feature
+from pipeline.config.errors import show, suggest
+from pipeline.config.evaluation import Evaluation
+
+_PLACE: Path = ("evaluation", "slices")
+
+
+def impossible_slices(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[Problem]:
+    """Yields what of ``evaluation.slices`` cannot be, and what is asked of slices there are not."""
+    yield from _features(evaluation, features)
+    yield from _shares(evaluation)
+    for name, floors in evaluation.slices.floors.items():
+        path: Path = (*_PLACE, "floors", name)
+        yield from _unknown(path, name, evaluation, features)
+        for metric, floor in floors.items():
+            yield from impossible_floor((*path, metric), metric, floor, evaluation.metrics)
+    if evaluation.production is not None:
+        for index, name in enumerate(evaluation.production.slices):
+            path = ("evaluation", "production", "slices", index)
+            yield from _unknown(path, name, evaluation, features)
+
+
+def impossible_floor(
+    path: Path, metric: str, floor: float, metrics: Sequence[str]
+) -> Iterator[Problem]:
+    """Yields what is wrong with a floor of a metric that fits the task."""
+    if metric not in metrics:
+        yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
+    low, high = METRICS[metric].low, METRICS[metric].high
+    if (low is not None and floor < low) or (high is not None and floor > high):
+        to = f"is at least {low:g}" if high is None else f"goes from {low:g} to {high:g}"
+        yield Problem(path, f"{metric} {to}; {floor:g} was given")
+
+
+def _features(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[Problem]:
+    """Slices are by features of text, of which a row has one."""
+    texts = [feature.name for feature in features if feature.kind == "text" and not feature.several]
+    named: list[tuple[Path, str]] = [
+        ((*_PLACE, "by", index), name) for index, name in enumerate(evaluation.slices.by)
+    ]
+    named += [
+        ((*_PLACE, "patterns", name, "feature"), pattern.feature)
+        for name, pattern in evaluation.slices.patterns.items()
+    ]
+    for index, name in enumerate(evaluation.slices.by):
+        path = (*_PLACE, "by", index)
+        if name in evaluation.slices.by[:index]:
+            yield Problem(path, f"{show(name)} is given twice")
+        if name in (LENGTH, OOV, PATTERN):
+            yield Problem(path, f"other slices are called {name}; give the column another name")
+    for path, name in named:
+        if name not in texts:
+            message = f"{show(name)} is no feature of text{suggest(name, texts)}"
+            yield Problem(path, f"{message}; data.extra can add columns")
+
+
+def _shares(evaluation: Evaluation) -> Iterator[Problem]:
+    """Bounds of what is unknown among the words of an input."""
+    bounds, path = evaluation.slices.oov, (*_PLACE, "oov")
+    if bounds == ():
+        yield Problem(path, "there is no bound; use null for no such slices")
+    elif bounds is not None and list(bounds) != sorted(set(bounds)):
+        yield Problem(path, f"the bounds must rise; {list(bounds)} was given")
+
+
+def _unknown(
+    path: Path, name: str, evaluation: Evaluation, features: Sequence[Feature]
+) -> Iterator[Problem]:
+    """A name that no slice can have; the values of features are known to the test split alone."""
+    slices = evaluation.slices
+    known = {PATTERN: list(slices.patterns), LENGTH: length_names(evaluation.length_buckets)}
+    if slices.oov and any(one.kind == "text" and one.role == "input" for one in features):
+        known[OOV] = share_names(slices.oov)
+    kind, found, value = name.partition("=")
+    kinds = [*slices.by, *(kind for kind, values in known.items() if values)]
+    if kind not in kinds:
+        message = f"there is no slice {show(name)}{suggest(kind, kinds)}"
+        yield Problem(path, f"{message}; evaluation.slices.by adds features")
+    elif found and kind in known and value not in known[kind]:
+        titles = [f"{kind}={value}" for value in known[kind]]
+        yield Problem(path, f"there is no slice {show(name)}{suggest(name, titles)}")

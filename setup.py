@@ -21,6 +21,8 @@ REQUIRES = [
     "rouge-score>=0.1.2,<0.2",
     "regex>=2024.11",
     "scipy>=1.13,<2",
+    "ftfy>=6.3,<7",
+    "rensa>=0.5,<0.6",  # before 1.0: each minor release may change what it hashes
     "numpy>=1.26,<3",
     "pyarrow>=15,<19",
     # The command, its configuration and its pictures

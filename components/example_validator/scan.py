@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +51,7 @@ def scan(
     given, right = (
         [i for i in texts if features[i].role == role] for role in ("input", "reference")
     )
-    sizes = {i: Counter[int]() for i in learned if unit(features[i])}
+    sizes = {i: defaultdict[int, int](int) for i in learned if unit(features[i])}
     counter = WordCounter(list(texts.values())) if train else None
     repeats = any(name in checks for name in REPEATS)
     script = checks.get("script") if texts else None
@@ -66,7 +66,8 @@ def scan(
         for name in find([values[i] for i in given], [values[i] for i in right], checks):
             tally.add(name, ref)
         for i, lengths in sizes.items():
-            lengths.update(_lengths(features[i], values[i]))
+            for length in _lengths(features[i], values[i]):
+                lengths[length] += 1
         if script:
             by_name = {name: values[i] for i, name in texts.items()}
             writing.note(tally, ref, by_name, script["share"], train)

@@ -28,7 +28,7 @@ def note(
     """
     strong = []
     for feature, several in texts.items():
-        letters = scripts(" ".join(several))
+        letters = scripts(several[0] if len(several) == 1 else " ".join(several))
         if train:
             sums = tally.letters.setdefault(feature, {})
             for script, count in letters.items():
@@ -39,6 +39,8 @@ def note(
 
 def above(letters: Mapping[str, int], share: float) -> list[str]:
     """The scripts with more than a share of the letters, in the alphabet's order."""
+    if len(letters) == 1:
+        return list(letters)
     least = share * sum(letters.values())
     return sorted(script for script, count in letters.items() if count > least)
 

@@ -83,15 +83,31 @@ def _part(was: float, now: float) -> float:
 
 def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     unknown = {word: count for word, count in new["words"].items() if word not in old["words"]}
-    # Words that a list has no place for are rare: they count as unknown on both sides.
-    unlisted = [side["total"] - sum(side["words"].values()) for side in (old, new)]
-    rate = (sum(unknown.values()) + unlisted[1]) / new["total"]
-    # Good's and Turing's estimate: so much of further text are words that have not been met yet.
-    expected = (old["once"] if old["complete"] else unlisted[0]) / old["total"]
     frequent = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+    rate, expected = _beyond(new, old), _expected(old, new)
     return {
         "value": max(0.0, rate - expected),
         "rate": rate,
         "expected": expected,
         "examples": [{"word": word, "count": count} for word, count in frequent],
     }
+
+
+def _beyond(side: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    """The share of running words that the other's list does not have.
+
+    Words that the own list has no place for are rare: they count as such.
+    """
+    known = sum(count for word, count in side["words"].items() if word in other["words"])
+    return 1 - known / side["total"]
+
+
+def _expected(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+    """The share of running words that the old list would not have of more of the same text."""
+    if old["complete"]:
+        # Good's and Turing's estimate: so much of further text are words that were not met yet.
+        return old["once"] / old["total"]
+    if new["complete"]:
+        return 1 - sum(old["words"].values()) / old["total"]
+    # Two lists of the same length, at whose ends chance decides on both sides.
+    return _beyond(old, new)

@@ -12,7 +12,6 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import regex
@@ -24,13 +23,11 @@ KEPT = 50_000  # words of a feature; the rest is only counted
 
 # Upper bounds of lengths: the first to 5, the last to 5,000, each a quarter longer than the one
 # before. What is longer than the last is counted beside them.
-BOUNDS = (5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100, 126, 158, 199, 251, 315, 397)
-BOUNDS = (*BOUNDS, 500, 629, 792, 998, 1256, 1581, 1991, 2506, 3155, 3972, 5000)
+BOUNDS = tuple(round(5 * 1000 ** (step / 30)) for step in range(31))
 
 _APART = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_WORD = regex.compile(
-    rf"[{_APART}]\p{{M}}*|[\w--{_APART}]+(?:['’][\w--{_APART}]+)*", regex.VERSION1
-)
+_LETTER = rf"[[\w\p{{N}}]--[{_APART}]]"
+_WORD = regex.compile(rf"[{_APART}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
 # Three times as fast, where letters carry no marks of their own and words have spaces between.
 _PLAIN_WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NOT_PLAIN = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u200f\u20d0-\u20ff\u2c00-\U0010ffff]")

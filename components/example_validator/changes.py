@@ -1,4 +1,4 @@
-"""What has changed since the data of the model in production: the drift, held against its limits."""
+"""What has changed since the data of the model in production, held against limits."""
 
 from __future__ import annotations
 
@@ -57,21 +57,13 @@ def _finding(features: dict[str, Any], check: Mapping[str, Any]) -> dict[str, An
 
 def sentences(found: Mapping[str, Any] | None) -> list[str]:
     """What is to be warned of."""
+    if not found:
+        return []
     return [
-        sentence(name, finding, found["version"])
-        for name, finding in (found["checks"].items() if found else ())
+        _sentence(name, finding, found["version"])
+        for name, finding in found["checks"].items()
         if finding["exceeded"] and finding["action"] == "warn"
     ]
-
-
-def sentence(name: str, finding: Mapping[str, Any], version: str) -> str:
-    """What a check of drift found, with the words that tell most of it."""
-    worst = finding["features"][finding["feature"]]
-    says = _SAYS[name].format(feature=finding["feature"], **worst)
-    words = ", ".join(repr(example["word"]) for example in worst.get("examples", [])[:5])
-    told = f"{name}: since version {version} in production, {says}; the limit is "
-    told += f"{finding['limit']:.2%} more" if name == "drift_oov" else f"{finding['limit']:g}"
-    return f"{told}; above all {words}" if words else told
 
 
 def refuse(found: Mapping[str, Any] | None) -> None:
@@ -85,8 +77,18 @@ def refuse(found: Mapping[str, Any] | None) -> None:
     for name, finding in found["checks"].items():
         if finding["exceeded"] and finding["action"] == "fail":
             raise UserError(
-                sentence(name, finding, found["version"]),
+                _sentence(name, finding, found["version"]),
                 where=f"data.checks.{name}",
                 remedy="Look at where the new rows come from; if they are meant, raise its limit "
                 "or set its action to warn.",
             )
+
+
+def _sentence(name: str, finding: Mapping[str, Any], version: str) -> str:
+    """What a check of drift found, with the words that tell most of it."""
+    worst = finding["features"][finding["feature"]]
+    says = _SAYS[name].format(feature=finding["feature"], **worst)
+    words = ", ".join(repr(example["word"]) for example in worst.get("examples", [])[:5])
+    told = f"{name}: since version {version} in production, {says}; the limit is "
+    told += f"{finding['limit']:.2%} more" if name == "drift_oov" else f"{finding['limit']:g}"
+    return f"{told}; above all {words}" if words else told

@@ -18,8 +18,8 @@ _CONTROL = re.compile(
 )
 # The flags of England, Scotland and Wales are a black flag and a word in tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]+\U000e007f")
-# What a wrong encoding makes of one letter are two or more beside each other, or a control of C1, or
-# a capital before what was a hard space: ten times as quick as ftfy's own look.
+# What a wrong encoding makes of one letter are two or more beside each other, or a control of C1,
+# or a capital before what was a hard space: ten times as quick as ftfy's own look.
 _SUSPICIOUS = re.compile("[^\x00-\x7f]{2}|[\x80-\x9f]|[ÂÃ] ")
 
 Sides = Sequence[Sequence[str]]
@@ -76,5 +76,10 @@ def repaired(text: str) -> str:
 
 
 def _same(inputs: Sides, references: Sides) -> bool:
+    """Whether an input is a right answer; numbers and signs alone may well be."""
     given = {text.strip() for texts in inputs for text in texts}
-    return any(text.strip() in given for texts in references for text in texts if text.strip())
+    return any(
+        text.strip() in given and any(map(str.isalpha, text))
+        for texts in references
+        for text in texts
+    )

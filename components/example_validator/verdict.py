@@ -89,7 +89,7 @@ class Judge:
         }
 
     def _example(self, name: str, row: Row, other: Row | None) -> dict[str, Any]:
-        """Where a row stands, its text, the row it repeats, and what is wrong with it (``told``)."""
+        """Where a row stands, its text, the row it repeats, and what is wrong (``told``)."""
         texts = map(shown, self._features, row.values)
         example: dict[str, Any] = {
             "where": f"{row.file}:{row.line}",
@@ -169,6 +169,8 @@ def _concerns(name: str, shard: Shard) -> bool:
 
 def _around(text: str, better: str) -> str:
     """The part of a repaired text that begins a little before the first repair."""
-    same = next((i for i, pair in enumerate(zip(text, better, strict=False)) if len({*pair}) > 1), 0)
+    same = next(
+        (i for i, pair in enumerate(zip(text, better, strict=False)) if len({*pair}) > 1), 0
+    )
     start = max(0, same - 20)
     return ("..." if start else "") + shorten(better[start:])

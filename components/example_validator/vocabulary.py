@@ -1,4 +1,4 @@
-"""Counting the words of the training split, which may have more different ones than memory has room.
+"""Counts the words of the training split, of which there may be more than memory has room for.
 
 Counts meet in buckets of the words' hash, a few large elements a shard.
 """

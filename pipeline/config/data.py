@@ -181,7 +181,8 @@ class Checks(CheckSet):
         "of overlap are not counted again.",
     )
     same_sides: Check | None = Field(
-        default=Check(limit=0.1), description="Rows whose source is their target too."
+        default=Check(limit=0.01),
+        description="Rows whose source is their target too, and has letters.",
     )
     script: ScriptCheck | None = Field(
         default=ScriptCheck(), description="Rows in a script that is unusual for their side."

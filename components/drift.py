@@ -8,7 +8,7 @@ from typing import Any
 SHOWN = 10
 # A word is compared by its own share where as many are expected in the smaller split; the rest
 # counts as one word. The divergence of rare words is chance: with every word by itself it is 0.03
-# to 0.4 between random halves of one corpus, so between 0.003 and 0.02.
+# to 0.4 between random parts of one corpus, so it is 0.002 to 0.005.
 _EXPECTED = 10
 
 

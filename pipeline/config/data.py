@@ -198,7 +198,7 @@ class Checks(CheckSet):
         "are shown as they should be, and stay as they are.",
     )
     drift_words: DriftCheck | None = Field(
-        default=DriftCheck(),
+        default=DriftCheck(limit=0.03),
         description="Jensen-Shannon divergence of the words of train, 0 to 1, from those of the "
         "model in production, where it is compared with one; of a side, the one that differs more.",
     )

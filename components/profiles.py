@@ -30,7 +30,12 @@ _LETTER = rf"[[\w\p{{N}}]--[{_APART}]]"
 _WORD = regex.compile(rf"[{_APART}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
 # Three times as fast, where letters carry no marks of their own and words have spaces between.
 _PLAIN_WORD = re.compile(r"\w+(?:['’]\w+)*")
-_NOT_PLAIN = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u200f\u20d0-\u20ff\u2c00-\U0010ffff]")
+_NOT_PLAIN = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0590-\u200f\u203f\u2040\u2054\u2080-\u20ff\u2460-\u24ff"
+    "\u2c00-\U0010ffff]"
+)
+
+_REMEDY = "Remove the file: without it the data is not held against that of its version."
 
 
 def words(text: str) -> list[str]:
@@ -66,7 +71,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             profile = json.load(file)
     except (OSError, ValueError) as error:
-        raise UserError(f"the profile cannot be read: {error}", where=str(path)) from error
+        told = f"the profile cannot be read: {error}"
+        raise UserError(told, where=str(path), remedy=_REMEDY) from error
     if not isinstance(profile, dict) or not isinstance(profile.get("features"), dict):
-        raise UserError("the file is no profile of a training split", where=str(path))
+        told = "the file is no profile of a training split"
+        raise UserError(told, where=str(path), remedy=_REMEDY)
     return profile

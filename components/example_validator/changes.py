@@ -19,7 +19,7 @@ _SAYS = {
 }
 
 
-def changes(
+def held_against(
     production: str, profile: Mapping[str, Any], checks: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any] | None:
     """What the checks of drift that are on found; None where there is nothing to compare with.

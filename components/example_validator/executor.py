@@ -75,7 +75,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             rows[split] = rows.get(split, 0) + count
         lengths = _lengths(tally, shards, features)
         profile = _profile(rows, words, lengths)
-        drift = changes.changes(exec_properties["production"], profile, given)
+        drift = changes.held_against(exec_properties["production"], profile, given)
         content = {"rows": rows, "checks": found, "anomalies": anomalies, "lengths": lengths}
         if drift:
             content["drift"] = drift

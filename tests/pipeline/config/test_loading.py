@@ -116,7 +116,8 @@ def test_variants(tmp_path: Path) -> None:
 def test_a_check_given_in_part_keeps_its_own_defaults(tmp_path: Path) -> None:
     text = MINIMAL + "  checks: {empty_side: {limit: 0.5}, length_ratio: {action: fail}}\n"
     checks = config_of(tmp_path, text).data.checks
-    assert checks.empty_side is not None and checks.length_ratio is not None
+    assert checks.empty_side is not None
+    assert checks.length_ratio is not None
     assert (checks.empty_side.limit, checks.empty_side.action) == (0.5, "fail")
     assert (checks.length_ratio.ratio, checks.length_ratio.limit) == (9.0, 0.05)
 

@@ -16,6 +16,7 @@ from typing import Any
 from components.errors import UserError
 
 RECORD = "regard.json"
+PROFILE = "assets.extra/profile.json"  # of the data that the version has learned from
 MODEL_FILE = "saved_model.pb"
 MODEL_FOLDER_OF_TRAINER = "Format-Serving"
 

@@ -7,11 +7,20 @@ from functools import lru_cache
 
 # What belongs to no script of its own: punctuation, digits, accents.
 _NONE = frozenset({"Zyyy", "Zinh", "Zzzz"})
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 
 
 def scripts(text: str) -> Counter[str]:
     """The letters of each script in a text, by the script's ISO 15924 code such as ``Latn``."""
-    return Counter(code for letter in text if (code := _script(letter)) not in _NONE)
+    plain = text.encode("ascii", "ignore")
+    found: Counter[str] = Counter()
+    if letters := len(plain.translate(None, _NO_LETTERS)):
+        found["Latn"] = letters
+    if len(plain) < len(text):
+        for letter, count in Counter([letter for letter in text if letter > "\x7f"]).items():
+            if (code := _script(letter)) not in _NONE:
+                found[code] += count
+    return found
 
 
 def name(code: str) -> str:

@@ -35,6 +35,8 @@ KNOWN_GOOD = {
     "tensorboard": "2.21.0",
     "sentencepiece": "0.2.3",
     "sacrebleu": "2.6.0",
+    "ftfy": "6.3.1",
+    "rensa": "0.5.0",
     "numpy": "2.4.6",
     "protobuf": "6.33.6",
     "pyarrow": "18.1.0",

@@ -15,11 +15,11 @@ from tfx.proto import trainer_pb2
 from components.corpus_gen import CorpusGen, fingerprint
 from components.evaluator import Evaluator, scoring
 from components.example_validator import ExampleValidator
-from components.files import source_digest
+from components.files import sha256_file, source_digest
 from components.predictor import Predictor
 from components.preprocess import Preprocess
 from components.pusher import Pusher
-from components.registry import Registry
+from components.registry import PROFILE, Registry
 from components.reporter import Reporter
 from components.serving_check import ServingCheck
 from components.tokenizer_trainer import TokenizerTrainer
@@ -70,9 +70,8 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         examples=examples,
         checks=checks,
         features=json.dumps(features),
-        code=source_digest(
-            "components/example_validator", "components/corpus_gen", "models/tasks/features.py"
-        ),
+        production=_profile(production, version),
+        code=source_digest(*_VALIDATED_BY),
     )
     tokenizer = None
     if task.text_features:
@@ -139,6 +138,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         model_blessing=evaluator.outputs["blessing"],
         infra_blessing=check.outputs["blessing"],
         evaluation=evaluator.outputs["evaluation"],
+        findings=validator.outputs["findings"],
         registry=str(registry),
         name=config.name,
         record=json.dumps(
@@ -195,6 +195,14 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
 
 
 _TRAINED = ("model", "training", "search")
+_VALIDATED_BY = (
+    "components/corpus_gen",
+    "components/drift.py",
+    "components/example_validator",
+    "components/profiles.py",
+    "components/scripts.py",
+    "models/tasks/features.py",
+)
 
 
 def _production(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:
@@ -212,6 +220,14 @@ def _production(registry: Registry, config: Config, recipe: str) -> tuple[str, s
         version = str(registry.record(name, int(version)).get("compared_with", ""))
         version = version if version in versions else ""
     return (str(registry.path(name, int(version))), version) if version else ("", "")
+
+
+def _profile(production: str, version: str) -> str:
+    """The profile of the data of the version in production; empty where none was kept."""
+    path = Path(production, PROFILE)
+    if not production or not path.is_file():
+        return ""
+    return json.dumps({"version": version, "profile": str(path), "digest": sha256_file(path)})
 
 
 def _with(section: str, **more: Any) -> str:

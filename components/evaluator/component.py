@@ -14,7 +14,7 @@ from components.files import source_digest
 
 SOURCES = (
     "components/evaluator",
-    "components/example_validator/profile.py",
+    "components/profiles.py",
     "components/predictions.py",
     "components/scripts.py",
     "components/slice_names.py",

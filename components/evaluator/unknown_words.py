@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.example_validator.profile import words
+from components.profiles import words
 
 PROFILE = "profile.json"
 

@@ -17,6 +17,7 @@ class ExampleValidatorSpec(ComponentSpec):
     PARAMETERS = {
         "checks": ExecutionParameter(type=str),
         "features": ExecutionParameter(type=str),
+        "production": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -39,10 +40,13 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
         examples: the examples that the statistics are of.
         checks: JSON of ``data.checks``: each check's limit and action; null leaves one out.
         features: JSON list of the task's features, each as JSON.
+        production: JSON with the ``version`` in production, the path of its ``profile``, and that
+            file's ``digest``, for the cache; empty where there is none.
         code: the digest of this component's code.
 
-    Outputs: ``anomalies`` (as TFX's) and ``findings`` (``checks.json``: count, share and first
-    examples of every check, with file and line).
+    Outputs: ``anomalies`` (as TFX's) and ``findings``: ``checks.json`` (count, share and first
+    examples of every check, with file and line; lengths; drift) and ``profile.json`` (words and
+    lengths of the training split).
     """
 
     SPEC_CLASS = ExampleValidatorSpec
@@ -55,6 +59,7 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
         examples: types.BaseChannel,
         checks: str,
         features: str,
+        production: str,
         code: str,
     ):
         super().__init__(
@@ -64,6 +69,7 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
                 examples=examples,
                 checks=checks,
                 features=features,
+                production=production,
                 code=code,
                 anomalies=types.Channel(type=standard_artifacts.ExampleAnomalies),
                 findings=types.Channel(type=Findings),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -17,16 +16,14 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components import events
-from components.example_validator.repeats import Packer, compare, content
-from components.example_validator.rows import Shard, fetch, find, read
-from components.example_validator.tally import Tally, reference
-from components.example_validator.verdict import findings, refuse, sentence
+from components import events, profiles
+from components.example_validator import changes, near, verdict, vocabulary, writing
+from components.example_validator.repeats import compare
+from components.example_validator.rows import Shard, fetch
+from components.example_validator.scan import OUTPUTS, scan, unit
+from components.example_validator.tally import Tally
 from components.files import write_uri
 from models.tasks.features import Feature
-
-_ROW_CHECKS = ("empty_side", "length_ratio", "too_long")
-_REPEATS = ("duplicates", "overlap")
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -54,14 +51,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         uri = artifact_utils.get_single_uri(output_dict["findings"])
         fileio.makedirs(uri)
-        checks = {
-            name: check
-            for name, check in json.loads(exec_properties["checks"]).items()
-            if check is not None and name in (*_ROW_CHECKS, *_REPEATS)
-        }
+        given = json.loads(exec_properties["checks"])
+        given = {name: check for name, check in given.items() if check is not None}
+        checks = {name: check for name, check in given.items() if name not in changes.CHECKS}
         features = [Feature.from_json(f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
-        tally = self._count(shards, features, checks, uri)
+        tally, words = self._count(shards, features, checks, uri)
+        usual = writing.usual(tally, checks["script"]["usual"]) if "script" in checks else {}
+        tally = writing.judged(tally, usual)
         refs = {
             ref
             for name, kept in tally.examples.items()
@@ -70,22 +67,29 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             for ref in pair
             if ref is not None
         }
-        found = findings(tally, checks, shards, fetch(shards, features, refs))
+        judge = verdict.Judge(checks, shards, features, usual)
+        found = judge.findings(tally, fetch(shards, features, refs))
         rows: dict[str, int] = {}
         for index, count in tally.rows.items():
             split = shards[index].split
             rows[split] = rows.get(split, 0) + count
-        content = {"rows": rows, "checks": found, "anomalies": anomalies}
-        write_uri(
-            os.path.join(uri, "checks.json"), json.dumps(content, ensure_ascii=False, indent=1)
-        )
+        lengths = _lengths(tally, shards, features)
+        profile = _profile(rows, words, lengths)
+        drift = changes.held_against(exec_properties["production"], profile, given)
+        content = {"rows": rows, "checks": found, "anomalies": anomalies, "lengths": lengths}
+        if drift:
+            content["drift"] = drift
+        _write(os.path.join(uri, profiles.FILE), profile)
+        _write(os.path.join(uri, "checks.json"), content)
 
         for text in [
             *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),
-            *(sentence(n, f) for n, f in found.items() if f["exceeded"] and f["action"] == "warn"),
+            *(verdict.sentence(name, f) for name, f in found.items() if _warns(f)),
+            *changes.sentences(drift),
         ]:
             events.emit("warning", node="ExampleValidator", text=text)
-        refuse(found)
+        verdict.refuse(found)
+        changes.refuse(drift)
 
     def _count(
         self,
@@ -93,63 +97,62 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         features: Sequence[Feature],
         checks: Mapping[str, Mapping[str, Any]],
         uri: str,
-    ) -> Tally:
-        """Runs the checks as a Beam pipeline, whose one result comes back as a file."""
-        path = os.path.join(uri, ".tally.json")
+    ) -> tuple[Tally, dict[str, dict[str, Any]]]:
+        """Runs the checks as a Beam pipeline, whose results come back as two files.
+
+        The other splits are read before the training split, in whose rows their inputs are looked
+        for.
+        """
+        paths = [os.path.join(uri, name) for name in (".tally.json", ".words.json")]
+        train = [shard for shard in shards if shard.split == "train"]
+        rest = [shard for shard in shards if shard.split != "train"]
+        options = {"features": list(features), "checks": dict(checks)}
         with self._make_beam_pipeline() as pipeline:
-            scanned = (
-                pipeline
-                | "Shards" >> beam.Create(list(shards))
-                | "Scan"
-                >> beam.FlatMap(_scan, features=list(features), checks=dict(checks)).with_outputs(
-                    "packed", main="tallies"
+            scanned = []
+            inputs: Any = []
+            for name, part in (("Others", rest), ("Train", train)):
+                scanned.append(
+                    pipeline
+                    | f"{name}Shards" >> beam.Create(part)
+                    | f"Scan{name}"
+                    >> beam.FlatMap(scan, others=inputs, **options).with_outputs(
+                        *OUTPUTS, main="tallies"
+                    )
                 )
-            )
+                inputs = beam.pvalue.AsList(scanned[0].inputs)
+            others, trained = scanned
             repeats = (
-                scanned.packed
+                (others.packed, trained.packed)
+                | "Packed" >> beam.Flatten()
                 | "Meet" >> beam.GroupByKey()
                 | "Compare" >> beam.MapTuple(lambda _, packed: compare(packed))
             )
-            _ = (
-                (scanned.tallies, repeats)
-                | "Both" >> beam.Flatten()
-                | "Total" >> beam.CombineGlobally(Tally.total)
-                | "Save" >> beam.Map(lambda tally: write_uri(path, json.dumps(asdict(tally))))
+            nearly = (
+                trained.near
+                | "Nearest" >> beam.CombineGlobally(near.joined)
+                | "Near" >> beam.Map(near.tallied)
             )
-        with fileio.open(path) as file:
-            content = json.load(file)
-        fileio.remove(path)
-        return Tally(
-            _int_keys(content["rows"]),
-            {name: _int_keys(by_shard) for name, by_shard in content["counts"].items()},
-            {name: [(r, o) for r, o in kept] for name, kept in content["examples"].items()},
-        )
-
-
-def _scan(
-    shard: Shard, features: list[Feature], checks: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Any]:
-    """One shard's tally, and its packed hashes on the output ``packed``."""
-    tally = Tally()
-    packer = Packer(shard.split == "train")
-    repeats = any(name in checks for name in _REPEATS)
-    sides = [i for i, feature in enumerate(features) if feature.tokenized]
-    inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
-    learned = [i for i, feature in enumerate(features) if feature.role != "extra"]
-    count = 0
-    for count, row in enumerate(read(shard.path, features), 1):
-        ref = reference(shard.index, count - 1)
-        for name in find([row.values[i] for i in sides], checks):
-            tally.add(name, ref)
-        if repeats:
-            contents = [content(values) for values in row.values]
-            whole = [contents[i] for i in learned]
-            for packed in packer.add(ref, [contents[i] for i in inputs], whole):
-                yield beam.pvalue.TaggedOutput("packed", packed)
-    for packed in packer.flush():
-        yield beam.pvalue.TaggedOutput("packed", packed)
-    tally.rows[shard.index] = count
-    yield tally
+            _ = (
+                (others.tallies, trained.tallies, repeats, nearly)
+                | "All" >> beam.Flatten()
+                | "Total" >> beam.CombineGlobally(Tally.total)
+                | "Save" >> beam.Map(lambda tally: write_uri(paths[0], tally.to_json()))
+            )
+            _ = (
+                trained.words
+                | "Buckets" >> beam.GroupByKey()
+                | "Sum" >> beam.MapTuple(vocabulary.summed)
+                | "Features" >> beam.GroupByKey()
+                | "Join" >> beam.MapTuple(vocabulary.joined)
+                | "Vocabulary" >> beam.combiners.ToDict()
+                | "SaveWords" >> beam.Map(lambda words: _write(paths[1], words))
+            )
+        texts = []
+        for path in paths:
+            with fileio.open(path) as file:
+                texts.append(file.read())
+            fileio.remove(path)
+        return Tally.from_json(texts[0]), json.loads(texts[1])
 
 
 def _shards(examples: types.Artifact) -> list[Shard]:
@@ -178,5 +181,41 @@ def _anomalies(artifact: types.Artifact) -> list[dict[str, str]]:
     return found
 
 
-def _int_keys(counts: Mapping[str, int]) -> dict[int, int]:
-    return {int(key): count for key, count in counts.items()}
+def _lengths(
+    tally: Tally, shards: Sequence[Shard], features: Sequence[Feature]
+) -> dict[str, dict[str, Any]]:
+    """The lengths of each feature that has some, by split."""
+    found = {}
+    for feature in features:
+        if feature.name not in tally.lengths:
+            continue
+        splits: dict[str, list[int]] = {}
+        for index, counts in sorted(tally.lengths[feature.name].items()):
+            split = shards[index].split
+            sums = splits.setdefault(split, [0] * len(counts))
+            splits[split] = [a + b for a, b in zip(sums, counts, strict=True)]
+        bounds = list(profiles.BOUNDS)
+        found[feature.name] = {"unit": unit(feature), "bounds": bounds, "splits": splits}
+    return found
+
+
+def _profile(
+    rows: Mapping[str, int],
+    words: Mapping[str, Mapping[str, Any]],
+    lengths: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What is kept of the training split, to hold later data against it."""
+    features = {}
+    for name, found in lengths.items():
+        counts = found["splits"].get("train", [0] * (len(found["bounds"]) + 1))
+        told = {"unit": found["unit"], "bounds": found["bounds"], "counts": counts}
+        features[name] = {**words.get(name, {}), "lengths": told}
+    return {"rows": rows.get("train", 0), "features": features}
+
+
+def _warns(finding: Mapping[str, Any]) -> bool:
+    return finding["exceeded"] and finding["action"] == "warn"
+
+
+def _write(uri: str, content: Any) -> None:
+    write_uri(uri, json.dumps(content, ensure_ascii=False, indent=1))

@@ -1,8 +1,8 @@
-"""The checks of single rows, and reading rows back from shards of tf.Examples."""
+"""Rows as they are read back from shards of tf.Examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,32 +35,6 @@ class Row(NamedTuple):
     values: list[list[Any]]
     file: str
     line: int
-
-
-def find(sides: Sequence[Sequence[str]], checks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The names of the row checks that find something in the texts of a row.
-
-    Args:
-        sides: the texts of each feature that has one; where it may have several, each is looked
-            at, but the first alone counts for the ratio.
-        checks: those that are on: ``empty_side``, ``length_ratio`` (characters of the longest side
-            over those of the shortest, which counts as 1 where it is empty) and ``too_long``.
-    """
-    lengths = [[len(text.strip()) for text in texts] for texts in sides if texts]
-    if not lengths:
-        return []
-    firsts = [of_side[0] for of_side in lengths]
-    longest = max(map(max, lengths))
-    found = []
-    if "empty_side" in checks and min(map(min, lengths)) == 0:
-        found.append("empty_side")
-    if "length_ratio" in checks and len(firsts) > 1:
-        ratio = max(firsts) / max(1, min(firsts))
-        if ratio > checks["length_ratio"]["ratio"]:
-            found.append("length_ratio")
-    if "too_long" in checks and longest > checks["too_long"]["characters"]:
-        found.append("too_long")
-    return found
 
 
 def read(path: str, features: Sequence[Feature], batch: int = 1024) -> Iterator[Row]:
@@ -109,11 +83,8 @@ def shown(feature: Feature, values: Sequence[Any]) -> str:
 
 def fetch(
     shards: Sequence[Shard], features: Sequence[Feature], refs: Iterable[int]
-) -> dict[int, tuple[list[str], str, int]]:
-    """What the rows at the references show, with file and line.
-
-    A shard is read only as far as its last one.
-    """
+) -> dict[int, Row]:
+    """The rows at the references; a shard is read only as far as its last one."""
     wanted: dict[int, dict[int, int]] = {}
     for ref in refs:
         shard, row = place(ref)
@@ -123,8 +94,7 @@ def fetch(
         last = max(by_row)
         for number, found in enumerate(read(shards[shard].path, features)):
             if number in by_row:
-                values = zip(features, found.values, strict=True)
-                rows[by_row[number]] = [shown(*pair) for pair in values], found.file, found.line
+                rows[by_row[number]] = found
             if number == last:
                 break
     return rows

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import asdict, dataclass, field
 
 SHOWN = 5
 _ROW_BITS = 40
@@ -21,14 +22,21 @@ def place(ref: int) -> tuple[int, int]:
 
 @dataclass
 class Tally:
-    """Rows by shard; counts by check and shard; and the first rows found by each check.
+    """What was counted, and the first rows found by each check.
 
-    An example is a row's reference and that of the row it repeats, if it does.
+    Attributes:
+        rows: by shard.
+        counts: of each check's rows, by shard.
+        examples: of each check: the row's reference, and that of the row it repeats, if it does.
+        letters: of each feature of train, by script.
+        lengths: of each feature, by shard: how many there are up to each bound.
     """
 
     rows: dict[int, int] = field(default_factory=dict)
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
+    letters: dict[str, dict[str, int]] = field(default_factory=dict)
+    lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
         """Counts one row; call it in the order of the references."""
@@ -44,13 +52,41 @@ class Tally:
         """The sum; its examples are the first ones of the corpus."""
         whole = cls()
         for tally in tallies:
-            for shard, count in tally.rows.items():
-                whole.rows[shard] = whole.rows.get(shard, 0) + count
+            _add(whole.rows, tally.rows)
             for check, by_shard in tally.counts.items():
-                sums = whole.counts.setdefault(check, {})
-                for shard, count in by_shard.items():
-                    sums[shard] = sums.get(shard, 0) + count
+                _add(whole.counts.setdefault(check, {}), by_shard)
             for check, kept in tally.examples.items():
                 both = [*whole.examples.get(check, []), *kept]
                 whole.examples[check] = sorted(both, key=lambda pair: pair[0])[:SHOWN]
+            for feature, by_script in tally.letters.items():
+                _add(whole.letters.setdefault(feature, {}), by_script)
+            for feature, histograms in tally.lengths.items():
+                # A shard is read in one go: no two tallies have lengths of the same one.
+                whole.lengths.setdefault(feature, {}).update(histograms)
         return whole
+
+    def to_json(self) -> str:
+        """As text, for a file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Tally:
+        """What ``to_json`` gave."""
+        content = json.loads(text)
+        return cls(
+            _by_shard(content["rows"]),
+            {name: _by_shard(counts) for name, counts in content["counts"].items()},
+            {name: [(r, o) for r, o in kept] for name, kept in content["examples"].items()},
+            content["letters"],
+            {name: _by_shard(counts) for name, counts in content["lengths"].items()},
+        )
+
+
+def _add(sums: MutableMapping, counts: Mapping) -> None:
+    for key, count in counts.items():
+        sums[key] = sums.get(key, 0) + count
+
+
+def _by_shard(content: Mapping) -> dict:
+    """JSON's keys are texts."""
+    return {int(shard): value for shard, value in content.items()}

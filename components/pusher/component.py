@@ -8,10 +8,16 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components.artifacts import Findings
 from components.files import source_digest
 from components.pusher.executor import PusherExecutor
 
-SOURCES = ("components/pusher", "components/provenance.py", "components/registry.py")
+SOURCES = (
+    "components/pusher",
+    "components/profiles.py",
+    "components/provenance.py",
+    "components/registry.py",
+)
 
 
 class PusherSpec(ComponentSpec):
@@ -28,6 +34,7 @@ class PusherSpec(ComponentSpec):
         "model_blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
         "infra_blessing": ChannelParameter(type=standard_artifacts.InfraBlessing),
         "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "findings": ChannelParameter(type=Findings),
     }
     OUTPUTS = {"pushed_model": ChannelParameter(type=standard_artifacts.PushedModel)}
 
@@ -43,6 +50,7 @@ class Pusher(BaseComponent):
         name: the model's name there.
         record: a JSON object to keep beside the model, such as the configuration.
         evaluation: the Evaluator's metrics, which are kept there too.
+        findings: the ExampleValidator's, whose profile of the training split is kept there too.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -58,6 +66,7 @@ class Pusher(BaseComponent):
         name: str,
         record: str,
         evaluation: BaseChannel,
+        findings: BaseChannel,
         code: str | None = None,
     ):
         super().__init__(
@@ -66,6 +75,7 @@ class Pusher(BaseComponent):
                 model_blessing=model_blessing,
                 infra_blessing=infra_blessing,
                 evaluation=evaluation,
+                findings=findings,
                 registry=registry,
                 name=name,
                 record=record,

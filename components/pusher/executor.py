@@ -13,10 +13,11 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events, provenance
+from components import events, profiles, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
+from components.registry import PROFILE
 from serving import warmup
 from serving.saved_model import IDENTIFIER
 
@@ -68,6 +69,8 @@ class PusherExecutor(BaseExecutor):
         extra = {IDENTIFIER: identifier.encode()}
         if requests.exists():
             extra[warmup.FILE] = requests.read_bytes()
+        profile = Path(artifact_utils.get_single_uri(input_dict["findings"])) / profiles.FILE
+        extra[PROFILE] = profile.read_bytes()
         source = Path(path_utils.serving_model_path(model.uri))
         try:
             number, new = push(source, registry, name, record, exec_properties["code"], extra)

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from components.files import sha256_file
-from components.registry import RECORD, Registry, numbered, read_record
+from components.registry import PROFILE, RECORD, Registry, numbered, read_record
 from serving import warmup
 from serving.saved_model import IDENTIFIER, IN_MEMORY
 
 PREFIX = ".pushing-"
-_EXTRA = (IDENTIFIER, IN_MEMORY, warmup.FILE)
+_EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, warmup.FILE)
 # TensorFlow writes a random identifier into the first, so that no two exports are ever the same;
 # the others say nothing of what the model answers.
 NOT_CONTENT = ("fingerprint.pb", RECORD, *(Path(file).name for file in _EXTRA))

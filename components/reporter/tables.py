@@ -10,7 +10,12 @@ from components.evaluator import blessing
 from components.reporter import words
 from components.reporter.facts import Facts
 
-_SLICED = {"oov": "share of unknown words", "length": "length of the input"}
+_SLICED = {"oov": "share of new words", "length": "length of the input"}
+_DRIFT = {
+    "drift_words": "words: divergence, 0 to 1",
+    "drift_oov": "new words: share above the expected",
+    "drift_lengths": "lengths: divergence, 0 to 1",
+}
 
 
 def scores(facts: Facts) -> list[dict[str, Any]]:
@@ -141,8 +146,25 @@ def findings(facts: Facts) -> list[dict[str, Any]]:
 
 
 def drift(facts: Facts) -> list[dict[str, Any]]:
-    """How far the data is from that of the model in production."""
-    return list(facts.checks.get("drift", {}).get("checks", []))
+    """How far the data is from that of the model in production, by what is compared."""
+    return [
+        {
+            "name": _DRIFT.get(name, name),
+            "feature": entry["feature"],
+            "value": f"{entry['value']:.4f}",
+            "limit": f"{entry['limit']:g}",
+            "action": entry["action"],
+            "over": entry["exceeded"],
+            "most": _most_changed(entry),
+        }
+        for name, entry in (facts.checks.get("drift") or {}).get("checks", {}).items()
+    ]
+
+
+def _most_changed(entry: Mapping[str, Any]) -> str:
+    """The words that changed most, where words were compared."""
+    found = entry["features"].get(entry["feature"], {}).get("examples", [])
+    return ", ".join(example["word"] for example in found)
 
 
 def origin(facts: Facts) -> list[tuple[str, str]]:
@@ -201,7 +223,9 @@ def _answers(entry: Mapping[str, Any]) -> list[str]:
 def _places(entry: Mapping[str, Any]) -> list[str]:
     """The examples of a check of data: where they stand, and what they are."""
     return [
-        f"{one['where']}: {one['text']}" + (f" (as {one['same_as']})" if "same_as" in one else "")
+        f"{one['where']}: {one['text']}"
+        + (f" (as {one['same_as']})" if "same_as" in one else "")
+        + (f": {one['told']}" if "told" in one else "")
         for one in entry["examples"]
     ]
 

@@ -105,6 +105,38 @@ class TooLongCheck(Check):
     limit: Share = Field(default=0.01, description="Share of too long rows that is still fine.")
 
 
+class NearOverlapCheck(Check):
+    """Rows of other splits whose input is nearly that of a row of train."""
+
+    similarity: Annotated[float, Field(ge=0.5, le=1.0)] = Field(
+        default=0.8,
+        description="Jaccard's coefficient of their sequences of four characters, from which on "
+        "two inputs are nearly the same; case and spaces do not count.",
+    )
+    limit: Share = Field(default=0.05, description="Share of such rows that is still fine.")
+
+
+class ScriptCheck(Check):
+    """Rows with many letters of a script that their side hardly ever has."""
+
+    share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.3, description="More than this share of a side's letters are many."
+    )
+    usual: Share = Field(
+        default=0.001,
+        description="A script with at least this share of all letters of the side in train is "
+        "usual there.",
+    )
+    limit: Share = Field(default=0.001, description="Share of such rows that is still fine.")
+
+
+class DriftCheck(Section):
+    """A limit on how far train is from what the model in production learned from."""
+
+    limit: Share = Field(default=0.05, description="How much is still fine.")
+    action: Literal["warn", "fail"] = Field(default="warn", description="What more leads to.")
+
+
 class CheckSet(Section):
     """Checks by name, each with limits of its own."""
 
@@ -123,24 +155,62 @@ class CheckSet(Section):
 
 
 class Checks(CheckSet):
-    """What is looked for in the text besides TensorFlow Data Validation's anomalies."""
+    """What is looked for in the rows besides TensorFlow Data Validation's anomalies."""
 
-    empty_side: Check = Field(
-        default=Check(limit=0.01, action="fail"), description="Rows with an empty side."
+    empty_side: Check | None = Field(
+        default=Check(limit=0.01, action="fail"),
+        description="Rows with an empty side; null leaves this check out, as it does the others.",
     )
-    length_ratio: LengthRatioCheck = Field(
+    length_ratio: LengthRatioCheck | None = Field(
         default=LengthRatioCheck(),
         description="Rows of which one side is much longer than the other.",
     )
-    too_long: TooLongCheck = Field(
+    too_long: TooLongCheck | None = Field(
         default=TooLongCheck(), description="Rows with a very long side."
     )
-    duplicates: Check = Field(
+    duplicates: Check | None = Field(
         default=Check(limit=0.2),
         description="Rows of train that were there before, both sides alike.",
     )
-    overlap: Check = Field(
+    overlap: Check | None = Field(
         default=Check(limit=0.0), description="Rows of eval and test whose source is in train."
+    )
+    near_overlap: NearOverlapCheck | None = Field(
+        default=NearOverlapCheck(),
+        description="Rows of eval and test whose source is nearly the same as one in train; those "
+        "of overlap are not counted again.",
+    )
+    same_sides: Check | None = Field(
+        default=Check(limit=0.01),
+        description="Rows whose source is their target too, and has letters.",
+    )
+    script: ScriptCheck | None = Field(
+        default=ScriptCheck(), description="Rows in a script that is unusual for their side."
+    )
+    control_characters: Check | None = Field(
+        default=Check(limit=0.01),
+        description="Rows with characters that show nothing: controls, zero-width ones, marks of "
+        "direction, U+FFFD, private ones.",
+    )
+    encoding: Check | None = Field(
+        default=Check(limit=0.001),
+        description="Rows that were decoded by the wrong encoding, such as schÃ¶n for schön; they "
+        "are shown as they should be, and stay as they are.",
+    )
+    drift_words: DriftCheck | None = Field(
+        default=DriftCheck(limit=0.03),
+        description="Jensen-Shannon divergence of the words of train, 0 to 1, from those of the "
+        "model in production, where it is compared with one; of a side, the one that differs more.",
+    )
+    drift_oov: DriftCheck | None = Field(
+        default=DriftCheck(limit=0.02),
+        description="Share of train's running words that were not there for the model in "
+        "production, less what more text of the same kind would have.",
+    )
+    drift_lengths: DriftCheck | None = Field(
+        default=DriftCheck(),
+        description="Jensen-Shannon divergence of the lengths in train, 0 to 1, from those of the "
+        "model in production.",
     )
 
 

@@ -19,6 +19,8 @@ def test_every_node_is_done_and_the_model_pushed(shell, finished):
     assert shell.states(0) == dict.fromkeys(NODES, "done")
     version = shell.home / "registry/tiny/1"
     assert (version / "saved_model.pb").exists()
+    profile = json.loads((version / "assets.extra/profile.json").read_text())
+    assert profile["features"]["source"]["distinct"] == profile["rows"] == 900
     record = json.loads((version / "regard.json").read_text())
     assert record["metrics"]["exact_match"]["value"] > 0.5
     assert "Blessed" in finished.stdout
@@ -127,3 +129,8 @@ def test_a_model_worse_than_production_is_not_pushed(shell, finished):
     rows = parquet.read_table(table, columns=["hypothesis", "references"]).to_pylist()
     assert sum([row["hypothesis"]] == row["references"] for row in rows) > len(rows) / 2
     assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]
+    findings = (shell.home / "pipelines/tiny/artifacts/ExampleValidator").rglob("checks.json")
+    newest = max(findings, key=lambda path: path.stat().st_mtime)
+    drift = json.loads(newest.read_text())["drift"]
+    assert drift["version"] == "1"
+    assert all(found["value"] < 1e-9 for found in drift["checks"].values())

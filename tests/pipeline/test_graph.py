@@ -110,3 +110,18 @@ def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, rival, expect
     assert properties(again, "Predictor")["production_version"] == expected
     if expected == "":
         assert json.loads(properties(again, "Pusher")["record"]) == record
+
+
+def test_data_is_held_against_the_profile_that_production_kept(make, tmp_path):
+    def held():
+        return properties(make(), "ExampleValidator")["production"]
+
+    push(tmp_path, 3)
+    assert held() == ""  # of a time when none was kept
+    profile = tmp_path / "registry/tiny/3/assets.extra/profile.json"
+    profile.parent.mkdir()
+    profile.write_text("{}")
+    before = json.loads(held())
+    assert (before["version"], before["profile"]) == ("3", str(profile))
+    profile.write_text('{"rows": 3}')
+    assert json.loads(held())["digest"] != before["digest"]

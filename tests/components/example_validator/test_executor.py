@@ -27,7 +27,16 @@ CHECKS = {
     "too_long": {"characters": 50, "limit": 0.01, "action": "warn"},
     "duplicates": {"limit": 0.2, "action": "warn"},
     "overlap": {"limit": 0.0, "action": "warn"},
+    "near_overlap": {"similarity": 0.8, "limit": 0.05, "action": "warn"},
+    "same_sides": {"limit": 0.05, "action": "warn"},
+    "script": {"share": 0.3, "usual": 0.001, "limit": 0.01, "action": "warn"},
+    "control_characters": {"limit": 0.01, "action": "warn"},
+    "encoding": {"limit": 0.01, "action": "warn"},
+    "drift_words": {"limit": 0.05, "action": "warn"},
+    "drift_oov": {"limit": 0.02, "action": "warn"},
+    "drift_lengths": {"limit": 0.05, "action": "warn"},
 }
+COUNTED = [name for name in CHECKS if not name.startswith("drift")]
 
 
 def artifact(kind, tmp_path):
@@ -73,7 +82,9 @@ def validate(tmp_path, monkeypatch):
     told = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(told))
 
-    def run(examples, checks, statistics=None, schema=None, features=PAIR) -> SimpleNamespace:
+    def run(
+        examples, checks, statistics=None, schema=None, features=PAIR, production=""
+    ) -> SimpleNamespace:
         anomalies = artifact(standard_artifacts.ExampleAnomalies, tmp_path)
         findings = artifact(Findings, tmp_path)
         if statistics is None:
@@ -90,6 +101,7 @@ def validate(tmp_path, monkeypatch):
                 {
                     "checks": json.dumps(checks),
                     "features": json.dumps([feature.to_json() for feature in features]),
+                    "production": production,
                 },
             )
         except UserError as refusal:
@@ -100,6 +112,7 @@ def validate(tmp_path, monkeypatch):
             anomalies=anomalies,
             warnings=[json.loads(line)["text"] for line in lines],
             content=json.loads((tmp_path / "Findings" / "checks.json").read_text("utf-8")),
+            profile=json.loads((tmp_path / "Findings" / "profile.json").read_text("utf-8")),
             files=sorted(path.name for path in (tmp_path / "Findings").iterdir()),
         )
 
@@ -112,13 +125,15 @@ def plain(count, start=0):
 
 def test_clean_examples_pass_together_with_tfx(tmp_path, validate):
     examples = write_examples(tmp_path, train=plain(30), eval=plain(5, 100), test=plain(5, 200))
-    result = validate(examples, CHECKS, *describe(tmp_path, examples))
+    checks = {**CHECKS, "near_overlap": {**CHECKS["near_overlap"], "limit": 1.0}}
+    result = validate(examples, checks, *describe(tmp_path, examples))
     assert result.error is None
     assert result.warnings == []
     assert result.content["rows"] == {"train": 30, "eval": 5, "test": 5}
-    assert {name: f["count"] for name, f in result.content["checks"].items()} == dict.fromkeys(
-        CHECKS, 0
-    )
+    counts = {name: f["count"] for name, f in result.content["checks"].items()}
+    assert counts.pop("near_overlap") == 10  # they differ in a number
+    assert counts == dict.fromkeys(COUNTED[:5] + COUNTED[6:], 0)
+    assert "drift" not in result.content
     assert json.loads(result.anomalies.split_names) == ["train", "eval", "test"]
     assert result.anomalies.get_json_value_custom_property("blessed") == {
         "train": 1,
@@ -138,10 +153,16 @@ def test_tfdvs_anomalies_become_warnings(tmp_path, validate):
 
 
 def test_every_check_finds_its_rows(tmp_path, validate):
-    train = [*plain(20), ("long " * 11, "long " * 11), ("a", "b" * 20), plain(1)[0]]
+    train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
+    train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
+    test = [plain(20)[7], ("new", " "), ("Source  number 13.", "target")]
     result = validate(
-        write_examples(tmp_path, train=train, test=[plain(20)[7], ("new", " ")]),
-        {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}},
+        write_examples(tmp_path, train=train, test=test),
+        {
+            **CHECKS,
+            "empty_side": {"limit": 0.5, "action": "fail"},
+            "script": {**CHECKS["script"], "usual": 0.05},
+        },
     )
     found = result.content["checks"]
     where = {name: [e["where"] for e in f["examples"]] for name, f in found.items()}
@@ -151,13 +172,29 @@ def test_every_check_finds_its_rows(tmp_path, validate):
         "too_long": ["train.tsv:21"],
         "duplicates": ["train.tsv:23"],
         "overlap": ["test.tsv:1"],
+        "near_overlap": ["test.tsv:3"],
+        "same_sides": ["train.tsv:24"],
+        "script": ["train.tsv:25"],
+        "control_characters": ["train.tsv:26"],
+        "encoding": ["train.tsv:27"],
     }
+    assert found["near_overlap"]["examples"][0]["same_as"] == "train.tsv:14"
+    assert found["encoding"]["examples"][0]["told"] == "source would be 'über'"
+    assert found["script"]["examples"][0]["told"] == "source is Cyrillic"
+    assert {tuple(finding) for finding in found.values()} == {tuple(found["overlap"])}
     assert found["duplicates"]["examples"][0]["same_as"] == "train.tsv:1"
     assert found["overlap"]["examples"][0]["same_as"] == "train.tsv:8"
-    assert found["overlap"]["share"] == 0.5
+    assert found["overlap"]["share"] == pytest.approx(1 / 3)
     assert result.error is None
-    assert [text.split(":")[0] for text in result.warnings] == ["too_long", "overlap"]
-    assert result.files == ["checks.json"]
+    assert [text.split(":")[0] for text in result.warnings] == [
+        "too_long",
+        "overlap",
+        "near_overlap",
+        "script",
+        "control_characters",
+        "encoding",
+    ]
+    assert result.files == ["checks.json", "profile.json"]
 
 
 def test_too_many_empty_sides_end_the_run(tmp_path, validate):
@@ -185,13 +222,10 @@ def test_rows_without_any_text(tmp_path, validate):
     result = validate(examples, CHECKS, *described, features)
     assert result.error is None
     found = result.content["checks"]
-    assert {name: f["count"] for name, f in found.items()} == {
-        "empty_side": 0,
-        "length_ratio": 0,
-        "too_long": 0,
-        "duplicates": 1,
-        "overlap": 1,
-    }
+    counts = {name: f["count"] for name, f in found.items()}
+    assert counts == {**dict.fromkeys(COUNTED, 0), "duplicates": 1, "overlap": 1}
+    assert result.content["lengths"]["points"]["unit"] == "point"
+    assert list(result.profile["features"]) == ["points"]
     (again,) = found["duplicates"]["examples"]
     assert again["text"] == "2 points: (3, 0) (0, 1) | 0 1 | 0.5"
     assert (again["where"], again["same_as"]) == ("train.tsv:31", "train.tsv:4")
@@ -217,3 +251,55 @@ def test_an_image_under_two_names_is_the_same_input(tmp_path, validate):
     ]
     assert found["empty_side"]["examples"][0]["text"] == "b.png | a cat /"
     assert found["duplicates"]["count"] == found["length_ratio"]["count"] == 0
+
+
+def test_lengths_and_words_are_kept(tmp_path, validate):
+    train = [("one two, two", "x" * 6000), ("three", "我有 two")]
+    result = validate(write_examples(tmp_path, train=train, test=plain(3)), {})
+    lengths = result.content["lengths"]["target"]
+    assert lengths["unit"] == "character"
+    assert len(lengths["bounds"]) == 31
+    assert {split: sum(counts) for split, counts in lengths["splits"].items()} == {
+        "train": 2,
+        "test": 3,
+    }
+    assert lengths["splits"]["train"][1] == lengths["splits"]["train"][-1] == 1
+    assert result.profile["rows"] == 2
+    source, target = (result.profile["features"][name] for name in ("source", "target"))
+    assert source["words"] == {"two": 2, "one": 1, "three": 1}
+    assert (source["total"], source["distinct"], source["once"]) == (4, 3, 2)
+    assert source["complete"]
+    assert set(target["words"]) == {"x" * 6000, "我", "有", "two"}
+    assert target["lengths"]["counts"] == lengths["splits"]["train"]
+
+
+def test_data_is_held_against_that_of_the_model_in_production(tmp_path, validate):
+    train = [(f"red {i % 7} dogs", "hunde") for i in range(40)]
+    before = validate(write_examples(tmp_path / "a", train=train), CHECKS)
+    profile = tmp_path / "before.json"
+    profile.write_text(json.dumps(before.profile), "utf-8")
+    production = json.dumps({"version": "3", "profile": str(profile)})
+    assert "drift" not in before.content
+
+    same = validate(write_examples(tmp_path / "b", train=train), CHECKS, production=production)
+    drift = same.content["drift"]
+    assert drift["version"] == "3"
+    assert {name: f["value"] for name, f in drift["checks"].items()} == {
+        "drift_words": pytest.approx(0, abs=1e-9),
+        "drift_oov": 0,
+        "drift_lengths": pytest.approx(0, abs=1e-9),
+    }
+    assert not any("drift" in text for text in same.warnings)
+
+    cats = [(source.replace("dogs", "cats"), target) for source, target in train]
+    checks = {**CHECKS, "drift_oov": {"limit": 0.02, "action": "fail"}, "drift_lengths": None}
+    other = validate(write_examples(tmp_path / "c", train=cats), checks, production=production)
+    found = other.content["drift"]["checks"]
+    assert list(found) == ["drift_words", "drift_oov"]
+    assert found["drift_words"]["feature"] == "source"
+    assert found["drift_words"]["features"]["target"]["value"] == pytest.approx(0, abs=1e-9)
+    assert found["drift_oov"]["features"]["source"]["rate"] == pytest.approx(1 / 3)
+    assert "drift_words: since version 3 in production, the words of source" in other.warnings[-1]
+    assert other.error.where == "data.checks.drift_oov"
+    assert "33.33% of the running words of source are new" in other.error.message
+    assert "above all 'cats'" in other.error.message

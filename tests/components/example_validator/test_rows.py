@@ -5,52 +5,11 @@ import tensorflow as tf
 
 from components.corpus_gen.images import Images
 from components.corpus_gen.records import Encoder
-from components.example_validator.rows import Image, Row, Shard, fetch, find, read, shown
+from components.example_validator.rows import Image, Row, Shard, fetch, read, shown
 from components.example_validator.tally import reference
 from models.tasks.features import Feature
 
 PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
-CHECKS = {
-    "empty_side": {},
-    "length_ratio": {"ratio": 3.0},
-    "too_long": {"characters": 10},
-}
-
-
-@pytest.mark.parametrize(
-    ("row", "names"),
-    [
-        (("abc", "ab"), []),
-        ((" \u3000", "ab"), ["empty_side"]),
-        (("", "abcd"), ["empty_side", "length_ratio"]),
-        (("abc", "a" * 9), []),
-        (("abc", "a" * 10), ["length_ratio"]),
-        (("漢" * 11, "a" * 9), ["too_long"]),
-    ],
-)
-def test_what_is_found_in_a_row(row, names):
-    assert find([[text] for text in row], CHECKS) == names
-
-
-@pytest.mark.parametrize(
-    ("sides", "names"),
-    [
-        ([["abc"], ["ab", "a" * 9]], []),  # the first alone counts for the ratio
-        ([["abc"], ["a" * 10, "ab"]], ["length_ratio"]),
-        ([["abc"], ["ab", " "]], ["empty_side"]),
-        ([["abc"], ["ab", "a" * 11]], ["too_long"]),
-        ([["a" * 10]], []),  # a single side has no ratio
-        ([["abc"], []], []),  # one that is missing, and may be
-        ([], []),
-        ([["a"], ["ab"], ["abcd"]], ["length_ratio"]),
-    ],
-)
-def test_sides_with_several_texts_or_none(sides, names):
-    assert find(sides, CHECKS) == names
-
-
-def test_a_check_that_is_off_finds_nothing():
-    assert find([[""], ["a" * 100]], {}) == []
 
 
 @pytest.fixture
@@ -78,8 +37,8 @@ def test_rows_come_back_whatever_the_batch(shard):
 def test_rows_are_fetched_by_reference(shard):
     refs = {reference(0, 0), reference(0, 4)}
     rows = fetch([shard], PAIR, refs)
-    assert {ref: row[2] for ref, row in rows.items()} == {0: 1, 4: 5}
-    assert rows[4] == (["ü4", "t"], "a.en", 5)
+    assert {ref: row.line for ref, row in rows.items()} == {0: 1, 4: 5}
+    assert rows[4] == Row([["ü4"], ["t"]], "a.en", 5)
 
 
 KINDS = [
@@ -105,9 +64,9 @@ def test_values_of_every_kind(tmp_path):
         ["x", "y"],
     ]
     assert row.values[0] == [pytest.approx(3.3)]
-    texts, file, line = fetch([Shard(0, "train", path)], KINDS, [0])[0]
-    assert texts == ["3.3", "a.png", "2 points: (0, 0.5) (1, 2)", "1 0", "x / y"]
-    assert (file, line) == ("a.tsv", 1)
+    texts = ["3.3", "a.png", "2 points: (0, 0.5) (1, 2)", "1 0", "x / y"]
+    assert list(map(shown, KINDS, row.values)) == texts
+    assert (row.file, row.line) == ("a.tsv", 1)
 
 
 def test_what_is_missing_shows_nothing():

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from components import events, provenance
+from components import events, profiles, provenance
+from components.artifacts import Findings
 from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
-from components.registry import Registry
+from components.registry import PROFILE, Registry
 
 SENTENCE = "Blessed: BLEU 33.1 is over the floor of 30.0."
 METRICS = {"bleu": {"name": "bleu", "value": 33.1, "signature": "nrefs:1", "scale": 100.0}}
+
+KEPT = '{"rows": 3, "features": {}}'
 
 
 class Case:
@@ -27,7 +30,9 @@ class Case:
         self.blessing = self.artifact(standard_artifacts.ModelBlessing)
         self.infra = self.artifact(standard_artifacts.InfraBlessing)
         self.evaluation = self.artifact(standard_artifacts.ModelEvaluation)
+        self.findings = self.artifact(Findings)
         self.pushed = self.artifact(standard_artifacts.PushedModel)
+        Path(self.findings.uri, profiles.FILE).write_text(KEPT, encoding="utf-8")
         export = Path(self.model.uri, "Format-Serving")
         (export / "variables").mkdir(parents=True)
         (export / "saved_model.pb").write_bytes(b"graph")
@@ -54,6 +59,7 @@ class Case:
             "model_blessing": [self.blessing],
             "infra_blessing": [self.infra],
             "evaluation": [self.evaluation],
+            "findings": [self.findings],
         }
         record = {"data_fingerprint": "abc", "config": {"name": "m"}}
         properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
@@ -80,6 +86,7 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     identifier = (folder / "assets.extra" / "mlmd_uuid").read_text()
     assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
     assert not (folder / "assets.extra" / "tf_serving_warmup_requests").exists()
+    assert (folder / PROFILE).read_text(encoding="utf-8") == KEPT
     record = Registry(case.registry).record("m", 1)
     assert record["mlmd_uuid"] == identifier
     assert "run" not in record
@@ -103,6 +110,7 @@ def test_the_record_names_the_run_where_there_is_one(case):
 
 def test_the_same_model_again_is_marked_with_its_version(case):
     case.push()
+    Path(case.findings.uri, profiles.FILE).write_text("{}", encoding="utf-8")  # of other data
     result = case.push()
     assert result["version"] == 1
     assert "already" in result["text"]

@@ -217,10 +217,13 @@ def _scores(root: Path, contract: dict[str, Any], names: list[str], rows: int) -
     check = {"count": 3, "of": 100, "share": 0.03, "limit": 0.01, "action": "warn"}
     place = {"where": "train.tsv:7", "text": "a | b", "same_as": "train.tsv:3"}
     lengths = {"unit": "character", "bounds": [5, 10, 20], "splits": {"train": [0, 60, 40, 0]}}
+    drift = {"value": 0.0456, "feature": "source", "limit": 0.03, "action": "fail"}
+    drift |= {"exceeded": True, "features": {"source": {"examples": [{"word": "neu"}]}}}
     checks = {
         "rows": {"train": 100},
         "checks": {"duplicates": {**check, "exceeded": True, "examples": [place]}},
         "anomalies": [],
         "lengths": {"source": lengths},
+        "drift": {"version": "1", "checks": {"drift_words": drift}},
     }
     put(root, "checks", "checks.json", checks)

@@ -63,6 +63,8 @@ def test_the_page_tells_of_all(facts):
         "By domain",
         "everything else",
         "train.tsv:7: a | b (as train.tsv:3)",
+        "Beside the data of version 1",
+        "words: divergence, 0 to 1 source 0.0456 0.03 refused neu",
         "max_epochs: 6",
         "regard run mine.yaml",
         "Trainer done 1 min 15 s 2.1 GB",

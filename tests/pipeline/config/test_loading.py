@@ -31,6 +31,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.training.schedule.type == "constant"
     assert isinstance(config.search, BeamSearch)
     assert config.data.split is not None
+    assert config.data.checks.empty_side is not None
     assert config.data.checks.empty_side.action == "fail"
     assert config.evaluation.production is not None
     assert config.evaluation.production.metric == "bleu"
@@ -115,8 +116,19 @@ def test_variants(tmp_path: Path) -> None:
 def test_a_check_given_in_part_keeps_its_own_defaults(tmp_path: Path) -> None:
     text = MINIMAL + "  checks: {empty_side: {limit: 0.5}, length_ratio: {action: fail}}\n"
     checks = config_of(tmp_path, text).data.checks
+    assert checks.empty_side is not None
+    assert checks.length_ratio is not None
     assert (checks.empty_side.limit, checks.empty_side.action) == (0.5, "fail")
     assert (checks.length_ratio.ratio, checks.length_ratio.limit) == (9.0, 0.05)
+
+
+def test_a_check_is_left_out_by_null(tmp_path: Path) -> None:
+    text = MINIMAL + "  checks: {near_overlap: null, empty_side: null, drift_oov: {limit: 0.1}}\n"
+    checks = config_of(tmp_path, text).data.checks
+    assert checks.near_overlap is None
+    assert checks.empty_side is None
+    assert checks.drift_oov is not None
+    assert (checks.drift_oov.limit, checks.drift_oov.action) == (0.1, "warn")
 
 
 def test_the_comparison_is_by_the_first_metric(tmp_path: Path) -> None:

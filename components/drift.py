@@ -1,0 +1,113 @@
+"""How far the training split of one run is from that of another, by their profiles alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+SHOWN = 10
+# A word is compared by its own share where as many are expected in the smaller split; the rest
+# counts as one word. The divergence of rare words is chance: with every word by itself it is 0.03
+# to 0.4 between random parts of one corpus, so it is 0.002 to 0.005.
+_EXPECTED = 10
+
+
+def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What has changed from one profile to another, for each feature that is in both.
+
+    Returns:
+        By measure and feature, each with a ``value`` from 0 (the same) to 1:
+
+        * ``drift_words``: Jensen-Shannon divergence of the words, to the base 2, and as
+          ``examples`` those that add most to it, with their shares ``before`` and ``after``;
+        * ``drift_oov``: by how much the ``rate`` of running words that were not there before
+          exceeds what is ``expected`` of more text of the same kind, and as ``examples`` the most
+          frequent ones with their ``count``;
+        * ``drift_lengths``: Jensen-Shannon divergence of the lengths.
+    """
+    measured: dict[str, dict[str, Any]] = {"drift_words": {}, "drift_oov": {}, "drift_lengths": {}}
+    for name, old, new in _shared(before, after):
+        if old.get("total") and new.get("total"):
+            measured["drift_words"][name] = _words(old, new)
+            measured["drift_oov"][name] = _unknown(old, new)
+        if old["lengths"]["bounds"] == new["lengths"]["bounds"]:
+            value = divergence(old["lengths"]["counts"], new["lengths"]["counts"])
+            measured["drift_lengths"][name] = {"value": value}
+    return measured
+
+
+def divergence(one: Sequence[float], other: Sequence[float]) -> float:
+    """The Jensen-Shannon divergence to the base 2 of two lists of counts: 0 to 1.
+
+    Two lists of nothing are the same; nothing is wholly different from something.
+    """
+    from scipy.spatial.distance import jensenshannon
+
+    if not sum(one) or not sum(other):
+        return float(bool(sum(one)) != bool(sum(other)))
+    return float(jensenshannon(one, other, base=2)) ** 2
+
+
+def _shared(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    for name, new in after["features"].items():
+        if name in before["features"]:
+            yield name, before["features"][name], new
+
+
+def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    smaller = min(old["total"], new["total"])
+    shares = []
+    for word in {**old["words"], **new["words"]}:
+        was, now = (side["words"].get(word, 0) / side["total"] for side in (old, new))
+        if (was + now) / 2 * smaller >= _EXPECTED:
+            shares.append((word, was, now))
+    befores, afters = [was for _, was, _ in shares], [now for _, _, now in shares]
+    rest = [max(0.0, 1 - sum(kept)) for kept in (befores, afters)]
+    shares.sort(key=lambda share: (-_part(*share[1:]), share[0]))
+    return {
+        "value": divergence([*befores, rest[0]], [*afters, rest[1]]),
+        "examples": [
+            {"word": word, "before": was, "after": now}
+            for word, was, now in shares[:SHOWN]
+            if was != now
+        ],
+    }
+
+
+def _part(was: float, now: float) -> float:
+    """What a word adds to the divergence, but for a factor."""
+    return (was - now) ** 2 / (was + now)
+
+
+def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = {word: count for word, count in new["words"].items() if word not in old["words"]}
+    frequent = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+    rate, expected = _beyond(new, old), _expected(old, new)
+    return {
+        "value": max(0.0, rate - expected),
+        "rate": rate,
+        "expected": expected,
+        "examples": [{"word": word, "count": count} for word, count in frequent],
+    }
+
+
+def _beyond(side: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    """The share of running words that the other's list does not have.
+
+    Words that the own list has no place for are rare: they count as such.
+    """
+    known = sum(count for word, count in side["words"].items() if word in other["words"])
+    return 1 - known / side["total"]
+
+
+def _expected(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+    """The share of running words that the old list would not have of more of the same text."""
+    if old["complete"]:
+        # Good's and Turing's estimate: so much of further text are words that were not met yet.
+        return old["once"] / old["total"]
+    if new["complete"]:
+        return 1 - sum(old["words"].values()) / old["total"]
+    # Two lists of the same length, at whose ends chance decides on both sides.
+    return _beyond(old, new)

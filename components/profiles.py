@@ -1,0 +1,79 @@
+"""What the training split looks like, as data: its words and its lengths.
+
+ExampleValidator writes it as ``profile.json`` beside its findings and the Pusher keeps it with the
+model, so that later data can be held against it. Here is what all its readers need; without
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any
+
+import regex
+
+from components.errors import UserError
+
+FILE = "profile.json"
+KEPT = 50_000  # words of a feature; the rest is only counted
+
+# Upper bounds of lengths: the first to 5, the last to 5,000, each a quarter longer than the one
+# before. What is longer than the last is counted beside them.
+BOUNDS = tuple(round(5 * 1000 ** (step / 30)) for step in range(31))
+
+_APART = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_LETTER = rf"[[\w\p{{N}}]--[{_APART}]]"
+_WORD = regex.compile(rf"[{_APART}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
+# Three times as fast, where letters carry no marks of their own and words have spaces between.
+_PLAIN_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_NOT_PLAIN = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0590-\u200f\u203f\u2040\u2054\u2080-\u20ff\u2460-\u24ff"
+    "\u2c00-\U0010ffff]"
+)
+
+_REMEDY = "Remove the file: without it the data is not held against that of its version."
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as they stand there, without punctuation.
+
+    Scripts that put no spaces between words (Chinese, Japanese, Thai and their neighbours) give
+    their characters.
+    """
+    if text.isascii() or not _NOT_PLAIN.search(text):
+        return _PLAIN_WORD.findall(text)
+    return _WORD.findall(text)
+
+
+def histogram(lengths: Mapping[int, int]) -> list[int]:
+    """How many lengths are up to each of ``BOUNDS`` and above the one before, then how many longer.
+
+    Args:
+        lengths: how often there is each length.
+    """
+    counts = [0] * (len(BOUNDS) + 1)
+    for length, count in lengths.items():
+        counts[bisect_left(BOUNDS, length)] += count
+    return counts
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The profile in a file.
+
+    Raises:
+        UserError: it cannot be read, or is none.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            profile = json.load(file)
+    except (OSError, ValueError) as error:
+        told = f"the profile cannot be read: {error}"
+        raise UserError(told, where=str(path), remedy=_REMEDY) from error
+    if not isinstance(profile, dict) or not isinstance(profile.get("features"), dict):
+        told = "the file is no profile of a training split"
+        raise UserError(told, where=str(path), remedy=_REMEDY)
+    return profile

@@ -1,10 +1,12 @@
 """From files to a pushed model, and back to a prediction in a fresh process."""
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
 
+from components.reporter.page import plain
 from pipeline.nodes import NODES
 
 
@@ -25,6 +27,21 @@ def test_every_node_is_done_and_the_model_pushed(shell, finished):
     assert record["metrics"]["exact_match"]["value"] > 0.5
     assert "Blessed" in finished.stdout
     assert "regard predict tiny" in finished.stdout
+
+
+def test_the_report_of_the_node_and_of_the_command_tell_the_same(shell, finished):
+    (made,) = (shell.home / "pipelines/tiny/artifacts/Reporter").rglob("report.html")
+    assert str(made) in finished.stdout
+    asked = shell.run("report", "tiny@1")
+    assert asked.returncode == 0, asked.stderr
+    pages = [plain(Path(path).read_text()) for path in (made, asked.stdout.strip())]
+    sentences = [page[page.index("A ") : page.index("pushed as version 1.")] for page in pages]
+    assert sentences[0] == sentences[1]
+    assert "exact match" in sentences[0]
+    assert "Trainer done" in pages[0]
+    # The command knows the run besides, and the node that made the other page.
+    assert "Reporter done" in pages[1]
+    assert "regard run" in pages[1]
 
 
 def test_predictions_in_a_fresh_process_are_those_that_were_evaluated(shell, finished):

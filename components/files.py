@@ -43,6 +43,10 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
+# What our own folders hold that changes what a component makes.
+_SOURCES = frozenset({".py", ".jinja", ".css", ".js", ".svg"})
+
+
 def source_digest(*roots: str) -> str:
     """A digest of our own code below the given folders, for the keys of TFX's cache.
 
@@ -56,7 +60,8 @@ def source_digest(*roots: str) -> str:
         start = base / root
         if not start.exists():
             raise FileNotFoundError(f"no source at {root}")
-        for path in [start] if start.is_file() else sorted(start.rglob("*.py")):
+        paths = [start] if start.is_file() else sorted(start.rglob("*"))
+        for path in (path for path in paths if path == start or path.suffix in _SOURCES):
             digest.update(path.relative_to(base).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

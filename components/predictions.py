@@ -143,12 +143,37 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     return list(pq.read_schema(path).names)
 
 
-def rows_at(path: str | os.PathLike[str], indices: Sequence[int]) -> list[dict[str, Any]]:
-    """Some rows of a table with all their columns, in the order of ``indices``."""
-    import pyarrow as pa
+def row_count(path: str | os.PathLike[str]) -> int:
+    """How many rows a table has."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(path).take(pa.array(indices, pa.int64())).to_pylist()
+    return pq.read_metadata(path).num_rows
+
+
+def rows_at(
+    path: str | os.PathLike[str], indices: Sequence[int], columns: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Some rows of a table, in the order of ``indices``; no more of it is in memory at once.
+
+    Args:
+        path: a file that `write` wrote.
+        indices: the rows' places in the table.
+        columns: those wanted; all where it is None.
+    """
+    import pyarrow.parquet as pq
+
+    found: dict[int, dict[str, Any]] = {}
+    with pq.ParquetFile(path) as file:
+        first = 0
+        for group in range(file.num_row_groups):
+            behind = first + file.metadata.row_group(group).num_rows
+            wanted = sorted({index for index in indices if first <= index < behind})
+            if wanted:
+                table = file.read_row_group(group, None if columns is None else list(columns))
+                taken = table.take([index - first for index in wanted]).to_pylist()
+                found.update(zip(wanted, taken, strict=True))
+            first = behind
+    return [found[index] for index in indices]
 
 
 def write_summary(folder: str | os.PathLike[str], summary: dict[str, Any]) -> None:

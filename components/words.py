@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: ``1 line``, ``2,000 lines``."""
@@ -20,7 +22,9 @@ def size(count: int) -> str:
 
 def figure(value: float | None, scale: float = 100.0) -> str:
     """A metric's value with as many digits as its scale deserves: ``33.13``, ``0.9940``."""
-    return "undefined" if value is None else f"{value:.{digits(scale)}f}"
+    if value is None or not math.isfinite(value):
+        return "undefined"
+    return f"{value:.{digits(scale)}f}"
 
 
 def digits(scale: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ STYLE = {
 }
 _COLUMNS = 5  # of the panels of an image
 _PANEL = 1.9  # inches
+_LARGEST = 640  # pixels of an image
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -107,6 +109,7 @@ def over_image(encoded: bytes, pieces: Sequence[str], weights: np.ndarray) -> Fi
 
     with Image.open(io.BytesIO(encoded)) as opened:
         image = opened.convert("RGB")
+    image.thumbnail((_LARGEST, _LARGEST))  # there is one copy of it a piece
     pixels = np.asarray(image)
     panels = len(pieces) + 1
     columns = min(_COLUMNS, panels)
@@ -185,5 +188,8 @@ def _figure(size: tuple[float, float]) -> Figure:
 
 
 def _shown(piece: str) -> str:
-    """A piece as a label: dollar signs would begin a formula."""
-    return piece.replace("$", r"\$")
+    """A piece as a label: dollar signs would begin a formula, and controls break an SVG file."""
+    seen = "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) == "Cc" else c for c in piece
+    )
+    return seen.replace("$", r"\$")

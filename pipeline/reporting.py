@@ -10,10 +10,12 @@ import numpy as np
 
 from components import predictions
 from components.pictures import save, style
-from components.reporter import attention, examples, figures, page
+from components.reporter import attention, figures, images, page
 from components.reporter.facts import ARTIFACTS, About, Facts, Node
-from pipeline import look_picture, progress
-from pipeline.nodes import nodes_of
+from components.reporter.ranking import ranked
+from components.words import size
+from pipeline import look_picture, progress, runs
+from pipeline.nodes import NODES
 from pipeline.progress import Progress
 from pipeline.runs import Run
 
@@ -24,7 +26,9 @@ FORMATS = ("svg", "png")
 def facts_of(run: Run) -> Facts:
     """What there is to report of a run, whichever way it ended."""
     record, config = run.record(), run.settings()
-    state = progress.read(run.events)
+    state, status = progress.read(run.events), runs.status(run)
+    if status != runs.RUNNING:
+        state.stop()  # a run that was killed left a node that seems to be at work
     folders = {
         name: Path(uri)
         for name, (node, key) in ARTIFACTS.items()
@@ -36,7 +40,7 @@ def facts_of(run: Run) -> Facts:
         config=config,
         fingerprint=str(record.get("data_fingerprint") or ""),
         run=run.id,
-        status=str(record.get("status", "")),
+        status=status,
         failure=record.get("failure") or {},
         command=str(record.get("command", "")),
         versions=_versions(record),
@@ -82,7 +86,7 @@ def _looks(facts: Facts, folder: Path) -> dict[Path, bool]:
     if path is None or not contract.get("looks"):
         return {}
     whole: dict[Path, bool] = {}
-    for group, rows in examples.chosen(facts).items():
+    for group, rows in ranked(facts).groups.items():
         for number, row in enumerate(predictions.rows_at(path, rows), 1):
             figure = _look(row, contract, facts.about.config)
             if figure is not None:
@@ -101,10 +105,9 @@ def _look(row: Mapping[str, Any], contract: Mapping[str, Any], config: Mapping[s
     asked: dict[str, Any] = {name: row[name] for name in kinds}
     for name, kind in kinds.items():
         if kind == "image":
-            image = examples.image_file(row[name], config)
-            if image is None:
+            asked[name] = images.jpeg(row[name], config)
+            if asked[name] is None:
                 return None
-            asked[name] = image.read_bytes()
     outputs[looks["weights"]] = np.asarray(outputs[looks["weights"]], "float64")
     return look_picture.drawn(contract, asked, outputs)
 
@@ -123,13 +126,11 @@ def _versions(record: Mapping[str, Any]) -> dict[str, str]:
 def _machine(found: Mapping[str, Any]) -> str:
     parts = [found.get("system", ""), f"{found['cores']} cores" if "cores" in found else ""]
     if "memory_bytes" in found:
-        parts.append(f"{found['memory_bytes'] / 2**30:.0f} GiB")
+        parts.append(size(found["memory_bytes"]))
     return ", ".join(filter(None, [*parts, *found.get("gpus", [])]))
 
 
 def _nodes(state: Progress) -> list[Node]:
-    order = nodes_of(text=True)
-    known = sorted(
-        state.nodes.values(), key=lambda n: order.index(n.name) if n.name in order else len(order)
-    )
+    places = {name: place for place, name in enumerate(NODES)}
+    known = sorted(state.nodes.values(), key=lambda node: places.get(node.name, len(places)))
     return [Node(n.name, n.state, n.seconds, n.peak_bytes) for n in known]

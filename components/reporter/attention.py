@@ -45,12 +45,12 @@ def measure(facts: Facts) -> Attention | None:
     path, looks = facts.table, (facts.predicted.get("contract") or {}).get("looks")
     if path is None or not looks or looks["weights"] not in predictions.column_names(path):
         return None
-    column = predictions.read(path, [looks["weights"]])[looks["weights"]]
-    chosen = column[:: max(1, len(column) // MOST_ROWS)][:MOST_ROWS]
+    count = predictions.row_count(path)
+    places = np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).astype(int)).tolist()
     entropies, coverages = [], []
-    for weights in chosen:
-        array = np.asarray(weights, "float64")
-        if array.size == 0:
+    for row in predictions.rows_at(path, places, [looks["weights"]]):
+        array = np.asarray(row[looks["weights"]], "float64")
+        if array.size == 0 or not np.isfinite(array).all():
             continue
         flat = array.reshape(len(array), -1)
         entropies.append(entropy(flat))

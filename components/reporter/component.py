@@ -14,9 +14,14 @@ from components.reporter.executor import ReporterExecutor
 
 SOURCES = (
     "components/reporter",
+    "components/corpus_gen/images.py",
+    "components/corpus_gen/problems.py",
     "components/evaluator/answers.py",
+    "components/evaluator/blessing.py",
     "components/pictures.py",
     "components/predictions.py",
+    "components/provenance.py",
+    "components/words.py",
     "models/metrics",
     "serving/web/page",
 )

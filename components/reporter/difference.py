@@ -21,6 +21,8 @@ def pieces(text: str) -> list[str]:
 
 def closest(text: str, others: Sequence[str]) -> int:
     """Which of several texts has most words in common with one, the first of equals."""
+    if len(others) == 1:
+        return 0
     words = pieces(text)
     shares = [
         difflib.SequenceMatcher(None, words, pieces(one), autojunk=False).ratio() for one in others
@@ -28,20 +30,30 @@ def closest(text: str, others: Sequence[str]) -> int:
     return max(range(len(others)), key=shares.__getitem__)
 
 
-def differences(one: str, other: str) -> tuple[list[Part], list[Part]]:
+def differences(one: str, other: str, cut: bool = False) -> tuple[list[Part], list[Part]]:
     """The two texts in parts, each with whether it is missing in the other.
 
     Spaces alone make no difference, and what is between two such parts goes with them.
+
+    Args:
+        one: a text.
+        other: another.
+        cut: whether one of them has been cut, so that nothing is known of what their ends have.
     """
     first, second = pieces(one), pieces(other)
     matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     own: list[Part] = []
     theirs: list[Part] = []
-    for _, a, b, c, d in (code for code in matcher.get_opcodes()):
+    for _, a, b, c, d in matcher.get_opcodes():
         same = first[a:b] == second[c:d]
         own += [(piece, not same) for piece in first[a:b]]
         theirs += [(piece, not same) for piece in second[c:d]]
-    return _joined(own), _joined(theirs)
+    found = _joined(own), _joined(theirs)
+    if cut:
+        for parts in found:
+            if parts and parts[-1][1]:
+                parts[-1] = (parts[-1][0], False)
+    return found
 
 
 def _joined(parts: Sequence[Part]) -> list[Part]:

@@ -51,7 +51,8 @@ class About:
         config: the whole configuration, resolved.
         fingerprint: of the data; empty where nobody knows.
         run: the run's id; empty where the report is not of one.
-        status: how it ended; empty while it goes on.
+        status: how it ended (``succeeded``, ``failed``, ``killed``, …), or ``running``; empty where
+            nobody knows.
         failure: what failed (``node``, ``error``, ``remedy``); empty where nothing did.
         command: what makes the same model once more.
         versions: of the code and the packages that it stands on.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from components.pictures import BLUE, GREY, ORANGE
 from components.reporter import words
 from components.reporter.attention import Attention
 from components.reporter.facts import Facts
+from components.words import digits as digits_of
+from components.words import figure as written
 from models.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -69,28 +71,23 @@ class _Curve:
     keys: Mapping[str, str]  # of the history's entries, and what they are called
     digits: int
     logarithmic: bool = False
-    change: Callable[[float], float] = float
 
 
 def _curves(history: Sequence[Mapping[str, Any]]) -> list[_Curve]:
     """Those that the training has measured."""
-    first = history[0] if history else {}
-    found = []
-    if "train_loss" in first and "loss" in first:
-        found.append(
-            _Curve("loss", "Loss", {"train_loss": "train", "loss": "eval"}, 4, logarithmic=True)
-        )
-    if "perplexity" in first:
-        found.append(
-            _Curve("perplexity", "Perplexity, eval split", {"perplexity": "eval"}, 3, True)
-        )
-    for name, kind in METRICS.items():
-        if name in first:
-            title = f"{kind.label}, eval split"
-            found.append(_Curve(name, title, {name: "eval"}, 2 if kind.scale >= 10 else 4))
-    found.append(_Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6))
-    found.append(_Curve("speed", "Speed, units a second", {"tokens_per_second": "units/s"}, 0))
-    return [curve for curve in found if all(key in first for key in curve.keys)]
+    measured = {key for entry in history for key in entry}
+    found = [
+        _Curve("loss", "Loss", {"train_loss": "train", "loss": "eval"}, 4, logarithmic=True),
+        _Curve("perplexity", "Perplexity, eval split", {"perplexity": "eval"}, 3, logarithmic=True),
+        *(
+            _Curve(name, f"{kind.label}, eval split", {name: "eval"}, digits_of(kind.scale))
+            for name, kind in METRICS.items()
+            if name != "perplexity"
+        ),
+        _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6),
+        _Curve("speed", "Speed, units a second", {"tokens_per_second": "units/s"}, 0),
+    ]
+    return [curve for curve in found if measured.issuperset(curve.keys)]
 
 
 def _curve(history: Sequence[Mapping[str, Any]], curve: _Curve) -> Picture:
@@ -142,12 +139,12 @@ def _by_length(facts: Facts) -> Picture:
         numbers = [value if _finite(value) else math.nan for value in values]
         (line,) = axes.plot(range(len(buckets)), numbers, color=colour, marker="o", label=label)
         told[_named(line, model)] = [
-            f"{at}: {metric['label']} {words.number(value, scale)}, {bucket['rows']:,} rows"
+            f"{at}: {metric['label']} {written(value, scale)}, {bucket['rows']:,} rows"
             for at, value, bucket in zip(labels, numbers, buckets, strict=True)
             if _finite(value)
         ]
         header.append(label)
-        columns.append([words.number(value, scale) for value in numbers])
+        columns.append([written(value, scale) for value in numbers])
     axes.set_xticks(range(len(buckets)), labels)
     axes.set_xlabel(f"length of the input, {unit}")
     axes.set_ylabel(metric["label"])
@@ -172,7 +169,9 @@ def _lengths(name: str, found: Mapping[str, Any]) -> Picture:
     figure, axes = _axes()
     told = {}
     for split, counts in splits.items():
-        total = max(sum(counts), 1)
+        total = sum(counts)
+        if not total:
+            continue
         shares = [counts[i] / total for i in places]
         (line,) = axes.plot(
             range(len(shares)), shares, color=_SPLITS.get(split, GREY), marker="o", markersize=3,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ import serving
 from components.pictures import style
 from components.reporter import attention, examples, figures, svg, tables, words
 from components.reporter.facts import Facts
+from components.reporter.ranking import ranked
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,7 +43,7 @@ def render(facts: Facts) -> str:
             }
             for picture in figures.draw(facts, looks)
         ]
-    groups = examples.groups(facts)
+    groups = examples.groups(facts, ranked(facts))
     contract = facts.predicted.get("contract", {})
     return (
         _environment()
@@ -103,9 +103,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["whole"] = Markup  # what is markup already: our own drawings, scripts, styles
-    made.filters["duration"] = words.duration
-    made.filters["bytes"] = words.size
-    made.filters["share"] = words.share
     return made
 
 
@@ -120,7 +117,8 @@ def _drawn(groups: Sequence[Mapping[str, Any]], contract: Mapping[str, Any]) -> 
 
 def _json(value: Any) -> str:
     """JSON that can stand inside a ``script`` element, whatever its texts hold."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # A number that is none would be no JSON to a browser, and end all scripts.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -128,9 +126,3 @@ def _yaml(config: Mapping[str, Any]) -> str:
     import yaml
 
     return yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True) if config else ""
-
-
-def plain(text: str) -> str:
-    """The words of a page, without its markup, styles and scripts."""
-    bare = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split())

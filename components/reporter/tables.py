@@ -9,6 +9,7 @@ from typing import Any
 from components.evaluator import blessing
 from components.reporter import words
 from components.reporter.facts import Facts
+from components.words import figure, size
 
 _SLICED = {"oov": "share of new words", "length": "length of the input"}
 _DRIFT = {
@@ -30,17 +31,17 @@ def scores(facts: Facts) -> list[dict[str, Any]]:
         old = beside.get("metrics", {}).get(name)
         row = {
             "label": metric["label"],
-            "value": words.number(metric["value"], scale),
+            "value": figure(metric["value"], scale),
             "interval": _interval(metric),
-            "better": "higher is better" if metric["higher_is_better"] else "lower is better",
-            "production": words.number(old["value"], scale) if old else "",
+            "lower": not metric["higher_is_better"],
+            "production": figure(old["value"], scale) if old else "",
             "difference": _difference(metric, old, scale) if old else "",
             "p_value": _p_value(compared) if compared.get("metric") == name else "",
             "signature": metric["signature"],
             "baseline": "",
         }
         if baseline:
-            row["baseline"] = words.number(baseline["metrics"][name]["value"], scale)
+            row["baseline"] = figure(baseline["metrics"][name]["value"], scale)
         rows.append(row)
     return rows
 
@@ -51,8 +52,7 @@ def slices(facts: Facts) -> list[dict[str, Any]]:
     tables: dict[str, list[dict[str, Any]]] = {}
     for part in facts.slices:
         values = [
-            words.number(part["candidate"].get(name), metric["scale"])
-            for name, metric in metrics.items()
+            figure(part["candidate"].get(name), metric["scale"]) for name, metric in metrics.items()
         ]
         first = next(iter(metrics), None)
         name = "everything else" if part["name"] is None else part["name"] or "(empty)"
@@ -84,23 +84,24 @@ def effort(facts: Facts) -> list[tuple[str, str]]:
     found = facts.training
     if not found:
         return []
-    rows = [
-        ("parameters", f"{found['parameters']:,}"),
-        ("steps", f"{found['steps']:,}"),
-        ("epochs", f"{found['epochs']:,}"),
-        ("time in steps", words.duration(found["seconds"])),
-        ("units trained on", f"{found['target_tokens']:,}"),
-        ("ended by", found["finished"]),
-        ("best evaluation", f"at step {found['best_step']:,}"),
-    ]
+    counts = {
+        "parameters": "parameters",
+        "steps": "steps",
+        "whole epochs": "epochs",
+        "units trained on": "target_tokens",
+    }
+    rows = [(label, f"{found[key]:,}") for label, key in counts.items() if key in found]
+    rows += [("time in steps", words.duration(found["seconds"])), ("ended by", found["finished"])]
+    if found.get("best_step"):
+        rows.append(("best evaluation", f"at step {found['best_step']:,}"))
     if found.get("averaged"):
         steps = ", ".join(f"{step:,}" for step in found["averaged"]["steps"])
         rows.append(("weights", f"the mean of those at the steps {steps}"))
     for name, count in found.get("pieces", {}).items():
         rows.append((f"vocabulary of {name}", f"{count:,} pieces"))
-    for name, entry in (found.get("pretrained") or {}).items():
+    for entry in (found.get("pretrained") or {}).values():
         if isinstance(entry, Mapping) and "share" in entry:
-            rows.append((f"pretrained vectors of {name}", f"{words.share(entry['share'])} found"))
+            rows.append(("pieces with pretrained vectors", words.share(entry["share"])))
     return rows
 
 
@@ -112,7 +113,7 @@ def nodes(facts: Facts) -> list[dict[str, Any]]:
             "name": node.name,
             "state": node.state,
             "time": words.duration(node.seconds),
-            "memory": words.size(node.peak_bytes),
+            "memory": size(node.peak_bytes) if node.peak_bytes else "",
             "fill": round(100 * (node.seconds or 0.0) / longest, 1) if longest else 0.0,
         }
         for node in facts.about.nodes
@@ -169,8 +170,7 @@ def _most_changed(entry: Mapping[str, Any]) -> str:
 
 def origin(facts: Facts) -> list[tuple[str, str]]:
     """Where the model comes from, apart from its configuration."""
-    about = facts.about
-    return list(_origin(facts)) + list(about.versions.items()) if about else []
+    return [*_origin(facts), *facts.about.versions.items()]
 
 
 def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -197,7 +197,7 @@ def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _check(
-    name: str, count: int, entry: Mapping[str, Any], over: bool, examples: list[str]
+    name: str, count: int, entry: Mapping[str, Any], over: bool, examples: list[list[str]]
 ) -> dict[str, Any]:
     """A row of a table of checks."""
     return {
@@ -211,21 +211,23 @@ def _check(
     }
 
 
-def _answers(entry: Mapping[str, Any]) -> list[str]:
-    """The examples of a check of answers: what was asked, answered, and why that is wrong."""
+def _answers(entry: Mapping[str, Any]) -> list[list[str]]:
+    """The examples of a check of answers: what was asked, what was answered, why that is wrong."""
     return [
-        " → ".join(filter(None, (one["source"], one["hypothesis"] or "(nothing)")))
-        + (f" ({one['told']})" if one["told"] else "")
+        [text for text in (one["source"], one["hypothesis"] or "(nothing)", one["told"]) if text]
         for one in entry["examples"]
     ]
 
 
-def _places(entry: Mapping[str, Any]) -> list[str]:
-    """The examples of a check of data: where they stand, and what they are."""
+def _places(entry: Mapping[str, Any]) -> list[list[str]]:
+    """The examples of a check of data: where they stand, what they are, and what of them."""
     return [
-        f"{one['where']}: {one['text']}"
-        + (f" (as {one['same_as']})" if "same_as" in one else "")
-        + (f": {one['told']}" if "told" in one else "")
+        [
+            one["where"],
+            one["text"],
+            *([f"as {one['same_as']}"] if "same_as" in one else []),
+            *([one["told"]] if "told" in one else []),
+        ]
         for one in entry["examples"]
     ]
 
@@ -234,19 +236,27 @@ def _interval(metric: Mapping[str, Any]) -> str:
     sure = metric.get("interval")
     if not sure:
         return ""
-    return " to ".join(words.number(sure[end], metric["scale"]) for end in ("low", "high"))
+    return " to ".join(figure(sure[end], metric["scale"]) for end in ("low", "high"))
 
 
 def _difference(metric: Mapping[str, Any], old: Mapping[str, Any], scale: float) -> str:
-    change = metric["value"] - old["value"]
-    if not math.isfinite(change):
+    """How much a metric is above or below another, and what that means."""
+    values = metric["value"], old["value"]
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         return ""
-    return f"{'+' if change > 0 else '−' if change < 0 else '±'}{words.number(abs(change), scale)}"
+    change = values[0] - values[1]
+    if not change:
+        return "none"
+    better = (change > 0) == metric["higher_is_better"]
+    sign = "+" if change > 0 else "−"
+    return f"{sign}{figure(abs(change), scale)}, {'better' if better else 'worse'}"
 
 
 def _p_value(compared: Mapping[str, Any]) -> str:
     value = compared.get("p_value")
-    return "" if value is None else f"{value:.3f} ({compared['test']})"
+    if value is None:
+        return ""
+    return f"{'under 0.001' if value < 0.001 else f'{value:.3f}'} ({compared['test']})"
 
 
 def _fill(value: Any, metric: Mapping[str, Any] | None) -> float:

@@ -1,27 +1,21 @@
-"""How the report says things: numbers, shares, times, and one sentence about the whole run."""
+"""How the report says things: shares, times, and one sentence about the whole run."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from components.reporter.facts import Facts
-from components.words import counted
-
-
-def number(value: float | None, scale: float = 100.0) -> str:
-    """A metric's value with the digits that people write."""
-    if value is None or not math.isfinite(value):
-        return "undefined"
-    return f"{value:.{2 if scale >= 10 else 4}f}"
+from components.words import counted, figure
 
 
 def share(value: float) -> str:
-    """A share as percents: none, all, or with two digits that count."""
+    """A share as percents, with two digits that count: of what there is, or of what is missing."""
     if value in (0, 1):
         return f"{100 * value:.0f}%"
-    return f"{100 * value:.2g}%" if value < 0.995 else f"{100 * value:.2f}%"
+    if value > 0.99:
+        return "over 99.9%" if value > 0.999 else f"{100 * value:.1f}%"
+    return "under 0.01%" if value < 0.0001 else f"{100 * value:.2g}%"
 
 
 def duration(seconds: float | None) -> str:
@@ -36,13 +30,6 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def size(count: int | None) -> str:
-    """A number of bytes: ``812 MB``, ``2.1 GB``."""
-    if count is None:
-        return ""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def model_name(task: str, config: Mapping[str, Any]) -> str:
@@ -64,50 +51,52 @@ def model_name(task: str, config: Mapping[str, Any]) -> str:
 def headline(facts: Facts) -> str:
     """What was trained, on what, how good it is, and what became of it, in one sentence."""
     about, training = facts.about, facts.training
-    text = model_name(about.task, about.config)
-    text = f"A{'n' if text[0] in 'aeiou' else ''} {_capital(text)}"
+    text = _capital(model_name(about.task, about.config))
+    text = f"A{'n' if text[0] in 'aeiouAEIOU' else ''} {text}"
     if training:
-        text += f" ({training['parameters']:,} parameters)"
-    rows = facts.corpus.get("rows", {}).get("train")
-    if training and rows:
-        text += f", trained on {rows:,} rows of {about.name} in {_effort(training)},"
+        rows = training["rows"]["train"]["usable"]
+        text += (
+            f" ({training['parameters']:,} parameters), trained on {rows:,} rows of {about.name} "
+            f"in {_effort(training)},"
+        )
     metrics = list(facts.metrics.get("metrics", {}).values())
     if metrics:
-        first = metrics[0]
-        text += f" reaches {told_metric(first)} on {facts.metrics['rows']:,} rows it never saw"
-    else:
-        text = text.rstrip(",")
-    return f"{text}{'; it' if metrics else ''} {_fate(facts, bool(metrics))}."
+        text += f" reaches {told_metric(metrics[0])} on {facts.metrics['rows']:,} test rows"
+    elif not facts.metrics:
+        text = f"{text.rstrip(',')} has not been judged"
+    return f"{text}{_fate(facts)}."
 
 
 def told_metric(metric: Mapping[str, Any]) -> str:
     """A metric with its interval: ``BLEU 35.61 (34.50 to 36.70)``."""
-    text = f"{metric['label']} {number(metric['value'], metric['scale'])}"
+    text = f"{metric['label']} {figure(metric['value'], metric['scale'])}"
     sure = metric.get("interval")
     if not sure:
         return text
-    low, high = (number(sure[end], metric["scale"]) for end in ("low", "high"))
+    low, high = (figure(sure[end], metric["scale"]) for end in ("low", "high"))
     return f"{text} ({low} to {high})"
 
 
-def _fate(facts: Facts, told: bool) -> str:
+def _fate(facts: Facts) -> str:
+    """What became of it, as the end of a sentence."""
+    about = facts.about
+    if about.failure:
+        where = about.failure.get("node")
+        return f": the run failed{f' at {where}' if where else ''}"
+    if about.status in ("running", "killed", "interrupted"):
+        return {"running": ": the run goes on"}.get(about.status, f": the run was {about.status}")
     if facts.pushed.get("pushed"):
-        return f"was blessed and pushed as version {facts.pushed['version']}"
+        return f"; it was blessed and pushed as version {facts.pushed['version']}"
     if facts.blessing.get("blessed"):
-        return "was blessed" if not facts.pushed else "was blessed, and not pushed"
-    if facts.blessing:
-        return "was not blessed"
-    subject = "" if told else "has not been judged"
-    if facts.about.failure:
-        where = facts.about.failure.get("node")
-        return f"{subject}: the run failed{f' at {where}' if where else ''}".lstrip(": ")
-    return subject or "has not been judged"
+        return "; it was blessed, and not pushed" if facts.pushed else "; it was blessed"
+    return "; it was not blessed" if facts.blessing else ""
 
 
 def _effort(training: Mapping[str, Any]) -> str:
-    steps = counted(training["steps"], "step")
-    epochs = f"{counted(training['epochs'], 'epoch')} ({steps})" if training["epochs"] else steps
-    return f"{epochs} and {duration(training['seconds'])}"
+    """How long it was trained; the epochs are those that were finished."""
+    steps, epochs = counted(training["steps"], "step"), training["epochs"]
+    told = f"{steps} ({counted(epochs, 'whole epoch')})" if epochs else steps
+    return f"{told} and {duration(training['seconds'])}"
 
 
 def _type(section: Any) -> str:

@@ -168,7 +168,7 @@ def summary(entry: Mapping[str, float]) -> str:
     name, digits = ("perplexity", 2) if "perplexity" in entry else ("loss", 4)
     told = [f"{name} {entry[name]:.{digits}f}"]
     for metric, kind in METRICS.items():
-        if metric in entry:
+        if metric in entry and metric != name:
             told.append(f"{kind.label} {entry[metric]:.{2 if kind.scale == 100.0 else 4}f}")
     return " · ".join(told)
 

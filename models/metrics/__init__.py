@@ -37,11 +37,12 @@ __all__ = [
 
 _NUMBER: dict[str, Any] = {"answers": "number", "scale": 1.0}
 _POINTS: dict[str, Any] = {"answers": "positions", "scale": 1.0}
+_LOOKS: dict[str, Any] = {"looks": True, "beside": True}
 _LOW: dict[str, Any] = {"higher_is_better": False, "high": None}  # the lower, the better
 
 
 def _of_points(name: str, label: str, **more: Any) -> Kind:
-    more = {"high": 1.0, **_POINTS, **more}
+    more = {"high": 1.0, "beside": True, **_POINTS, **more}
     return Kind(label, getattr(points, name), points.SUMMED[name], **more)
 
 
@@ -64,14 +65,16 @@ METRICS: Mapping[str, Kind] = MappingProxyType(
                 ("l", "ROUGE-L", "rougeL"),
             )
         },
-        "perplexity": Kind.of_sums("perplexity", perplexity, low=1.0, scale=1.0, **_LOW),
+        "perplexity": Kind.of_sums(
+            "perplexity", perplexity, low=1.0, scale=1.0, beside=True, **_LOW
+        ),
         "pearson": Kind(
             "Pearson", numbers.pearson, numbers.pearson_summed, low=-1.0, high=1.0, **_NUMBER
         ),
         "spearman": Kind("Spearman", numbers.spearman, low=-1.0, high=1.0, **_NUMBER),
         "mse": Kind("MSE", numbers.mse, numbers.mse_summed, **_NUMBER, **_LOW),
-        "pointing": Kind("pointing", pointing, pointing_summed, high=1.0, scale=1.0, looks=True),
-        "aer": Kind.of_sums("AER", aer, high=1.0, scale=1.0, higher_is_better=False, looks=True),
+        "pointing": Kind("pointing", pointing, pointing_summed, high=1.0, scale=1.0, **_LOOKS),
+        "aer": Kind.of_sums("AER", aer, high=1.0, scale=1.0, higher_is_better=False, **_LOOKS),
         "hull_accuracy": _of_points("hull_accuracy", "hull accuracy"),
         "hull_area": _of_points("hull_area", "hull area"),
         "tour_length": _of_points("tour_length", "tour length", **_LOW),

@@ -146,6 +146,7 @@ class Kind:
         high: the greatest; None where there is none.
         scale: 100 where its values are written as percentages, else 1.
         looks: whether it reads where a model looked, which is the bulk of a table.
+        beside: whether it reads more of a row than its answer and references, such as its points.
         by_sums: whether the sum of any rows gives their value to the last bit. The functions of
             the others know what is undefined, or add more exactly.
     """
@@ -159,6 +160,7 @@ class Kind:
     high: float | None = 100.0
     scale: float = 100.0
     looks: bool = False
+    beside: bool = False
     by_sums: bool = False
 
     @classmethod

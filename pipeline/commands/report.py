@@ -49,6 +49,7 @@ def report(
 
     found = runs.find(Workspace.from_environment(), run)
     path = (output or found.directory / reporting.FILE).absolute()
+    _check(path, pictures)
     path.parent.mkdir(parents=True, exist_ok=True)
     facts = reporting.write(found, path)
     drawn, whole = reporting.write_figures(facts, pictures) if pictures else ([], True)
@@ -64,3 +65,21 @@ def report(
             terminal.out().print(f"{len(drawn)} files in {pictures}", soft_wrap=True)
     if show:
         typer.launch(path.as_uri())
+
+
+def _check(path: Path, pictures: Path | None) -> None:
+    """Raises a `UserError` where the page or its figures cannot go."""
+    from components.errors import UserError
+    from components.files import writable
+
+    if path.is_dir():
+        raise UserError(
+            "it is a folder", str(path), "Give the name of a file, such as report.html."
+        )
+    if pictures is not None and pictures.exists() and not pictures.is_dir():
+        raise UserError("it is no folder", str(pictures), "Give a folder to --figures.")
+    for folder in filter(None, (path.parent, pictures)):
+        if not writable(folder):
+            raise UserError(
+                "it cannot be written", str(folder), "Give a folder that you may write to."
+            )

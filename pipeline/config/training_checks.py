@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from models.metrics import judging, unusable
+from models.metrics import METRICS, judging, unusable
 from models.settings.base import Problem
 from pipeline.config.errors import show, suggest
 from pipeline.config.sections import Config
@@ -26,7 +26,10 @@ def impossible_training(config: Config) -> Iterator[Problem]:
     yield from _schedule(training)
     if message := unusable(training.validation_tokenize):
         yield Problem(("training", "validation_tokenize"), message)
-    stop, choices = training.early_stop, ["loss", *judging(config.description.answers)]
+    stop = training.early_stop
+    # While training there are answers and references, and nothing else of a row.
+    measured = (n for n in judging(config.description.answers) if not METRICS[n].beside)
+    choices = ["loss", *measured]
     if stop is not None and stop.metric not in choices:
         message = f"{show(stop.metric)} is not a choice{suggest(stop.metric, choices)}"
         yield Problem(("training", "early_stop", "metric"), message)

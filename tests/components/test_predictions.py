@@ -50,6 +50,9 @@ def test_a_table_comes_back_as_it_was(tmp_path, monkeypatch):
     chosen = predictions.rows_at(tmp_path / "t.parquet", [4, 0])
     assert [entry["hypothesis"] for entry in chosen] == ["hypothesis 4", "hypothesis 0"]
     assert predictions.rows_at(tmp_path / "t.parquet", []) == []
+    few = predictions.rows_at(tmp_path / "t.parquet", [2, 3, 2], ["line"])
+    assert few == [{"line": 3}, {"line": 4}, {"line": 3}]
+    assert predictions.row_count(tmp_path / "t.parquet") == 5
 
 
 def test_parts_in_any_order_become_the_table(tmp_path, monkeypatch):

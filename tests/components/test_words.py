@@ -21,3 +21,4 @@ def test_figure():
     assert figure(33.1267, 100.0) == "33.13"
     assert figure(0.98125, 1.0) == "0.9812"
     assert figure(None) == "undefined"
+    assert figure(float("nan")) == "undefined"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from components.reporter.page import plain
 from pipeline.nodes import NODES
+from tests.pages import plain
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from components.reporter.facts import ARTIFACTS
-from components.reporter.page import plain
 from pipeline import reporting, runs
 from pipeline.workspace import Workspace
 from tests.components.reporter import runs as made
+from tests.pages import plain
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def test_a_report_is_made_of_a_run(run, tmp_path):
         "f1e2",
         "regard 0.1.0 abc123",
         "keras 3.15.1",
-        "Linux x86_64, 2 cores, 24 GiB, H200",
-        "Pusher done 2.0 s 1.5 GB",
+        "Linux x86_64, 2 cores, 24.0 GiB, H200",
+        "Pusher done 2.0 s 1.4 GiB",
     ):
         assert part in told, part
 
@@ -64,8 +64,18 @@ def test_a_run_that_failed_before_its_first_node(tmp_path):
     run.update(status=runs.FAILED, failure={"error": "no such file", "remedy": "Mend it."})
     reporting.write(run, tmp_path / "r.html")
     told = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "the run failed" in told
+    assert "has not been judged: the run failed." in told
     assert "no such file Mend it." in told
+
+
+def test_a_run_that_was_killed(tmp_path):
+    run = runs.create(Workspace(tmp_path).pipeline("mine"))
+    begun = {"time": 1.0, "kind": "node", "node": "Trainer", "state": "running"}
+    run.events.write_text(json.dumps(begun) + "\n")
+    reporting.write(run, tmp_path / "r.html")
+    told = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "the run was killed." in told
+    assert "Trainer stopped" in told
 
 
 def test_artifacts_that_were_swept_away_are_left_out(run, tmp_path):

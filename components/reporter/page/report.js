@@ -1,4 +1,4 @@
-// The report: looks are drawn when somebody opens them; light or dark; all is open on paper.
+// The report: looks are drawn when somebody opens them; light or dark; all groups are open on paper.
 
 import { picture, shares } from "./looks.js";
 
@@ -6,10 +6,17 @@ const drawn = JSON.parse(document.getElementById("drawn").textContent);
 
 document.querySelectorAll("details.look").forEach((details) => {
   details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(look(details));
+    if (details.open && details.childElementCount === 1) show(details);
   });
 });
 document.querySelector("details.look")?.setAttribute("open", "");
+
+// An image has no size before it is decoded.
+async function show(details) {
+  const place = details.appendChild(document.createElement("div"));
+  await Promise.all([...details.closest(".card").querySelectorAll("img")].map((image) => image.decode()));
+  place.append(look(details));
+}
 
 function look(details) {
   const { contract, looks } = drawn;

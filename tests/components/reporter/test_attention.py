@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from components import predictions
 from components.reporter import attention
 from tests.components.reporter import runs
 
@@ -33,7 +34,11 @@ def test_what_the_looks_of_a_run_have_in_common(facts):
 
 def test_at_most_so_many_rows_are_read_spread_over_all(facts, monkeypatch):
     monkeypatch.setattr(attention, "MOST_ROWS", 6)
+    seen = []
+    rows_at = predictions.rows_at
+    monkeypatch.setattr(predictions, "rows_at", lambda *a: seen.append(a[1]) or rows_at(*a))
     assert attention.measure(facts).rows == 6
+    assert seen == [[0, 3, 7, 11, 15, 19]]
 
 
 def test_looks_at_points(tmp_path):

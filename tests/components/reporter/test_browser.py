@@ -54,6 +54,21 @@ def test_nothing_is_fetched_and_nothing_sticks_out(shown, kind, width):
     assert report.run(outside) == 0
 
 
+def test_many_metrics_do_not_push_the_page_out(shown, tmp_path, monkeypatch):
+    """Slices stand beside a picture where there is room for it."""
+    many = {f"m{n}": runs.metric(f"a_long_name_{n}", 10.0) for n in range(8)}
+    written = runs.put
+
+    def put(root, artifact, file, content):
+        if file == "metrics.json":
+            content = {**content, "metrics": content["metrics"] | many}
+        written(root, artifact, file, content)
+
+    monkeypatch.setattr(runs, "put", put)
+    report = shown("text", 1000)
+    assert report.run("document.documentElement.scrollWidth") <= 1000
+
+
 def test_hovering_shows_where_it_looked(shown):
     report = shown()
     caption = "document.querySelector('.look[open] [aria-live]').textContent"

@@ -44,6 +44,13 @@ def test_pieces(text, found):
     assert pieces(text) == found
 
 
+def test_nothing_is_said_of_ends_that_were_cut():
+    own, theirs = differences("a red dog and", "a blue dog…", cut=True)
+    assert own == [("a ", False), ("red", True), (" dog ", False), ("and", False)]
+    assert theirs == [("a ", False), ("blue", True), (" dog", False), ("…", False)]
+
+
 def test_the_closest_of_several():
     assert closest("a red dog", ["no cat", "a big red dog", "a red dog"]) == 2
     assert closest("x", ["a", "b"]) == 0
+    assert closest("x " * 100_000, ["a"]) == 0  # of one there is nothing to compare

@@ -10,8 +10,8 @@ from components import artifacts, events
 from components.reporter.component import ReporterSpec
 from components.reporter.executor import FILE, ReporterExecutor
 from components.reporter.facts import ARTIFACTS
-from components.reporter.page import plain
 from tests.components.reporter import runs
+from tests.pages import plain
 
 ABOUT = {"name": "mine", "task": "translation", "config": {"name": "mine"}, "fingerprint": "f00"}
 
@@ -38,7 +38,7 @@ def test_the_page_is_made_of_the_artifacts(tmp_path, monkeypatch):
     told = report(tmp_path)
     assert "reaches BLEU 40.00" in told
     assert "f00" in told
-    assert "Trainer done 3 min 10 s 2.0 GB" in told
+    assert "Trainer done 3 min 10 s 1.9 GiB" in told
     assert "keras" in told
     note = [event for event, _ in events.read(log)][-1]
     assert note["node"] == "Reporter"

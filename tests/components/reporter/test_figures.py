@@ -11,7 +11,9 @@ from tests.components.reporter import runs
 
 def drawn(facts):
     with style(page.DRAWING):
-        return {p.name: p for p in figures.draw(facts, attention.measure(facts))}
+        found = figures.draw(facts, attention.measure(facts))
+    assert len({picture.name for picture in found}) == len(found)
+    return {picture.name: picture for picture in found}
 
 
 def test_what_is_drawn_of_a_run_of_texts(facts):
@@ -65,6 +67,22 @@ def test_a_metric_of_the_answers_while_training_has_a_curve(facts, tmp_path):
         entry["bleu"] = entry["step"] / 20
     runs.put(tmp_path, "model_run", "training.json", content)
     assert drawn(facts)["bleu"].title == "BLEU, eval split"
+
+
+def test_one_evaluation_without_a_measure_hides_no_curve(facts, tmp_path):
+    content = json.loads((tmp_path / "model_run" / "training.json").read_text())
+    del content["history"][0]["train_loss"]  # nothing was seen since the training went on
+    runs.put(tmp_path, "model_run", "training.json", content)
+    train, held_out = drawn(facts)["loss"].figure.axes[0].lines
+    assert len(train.get_xdata()) == 5
+    assert len(held_out.get_xdata()) == 6
+
+
+def test_a_split_without_rows_is_not_drawn(facts, tmp_path):
+    content = json.loads((tmp_path / "checks" / "checks.json").read_text())
+    content["lengths"]["source"]["splits"]["test"] = [0, 0, 0, 0]
+    runs.put(tmp_path, "checks", "checks.json", content)
+    assert len(drawn(facts)["lengths-source"].figure.axes[0].lines) == 1
 
 
 def test_a_long_training_has_a_short_table_with_its_end(facts, tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -8,6 +9,7 @@ import pytest
 from components.reporter import page
 from components.reporter.facts import About, Facts
 from tests.components.reporter import runs
+from tests.pages import plain
 
 _VOID = {"meta", "link", "img", "br", "input", "hr"}
 
@@ -37,6 +39,26 @@ def parsed(text):
 
 
 @pytest.mark.parametrize("kind", runs.KINDS)
+def test_no_two_parts_of_a_page_have_one_name(tmp_path, kind):
+    text = page.render(runs.KINDS[kind](tmp_path))
+    names = [value for name, value in parsed(text) if name == "id"]
+    assert len(set(names)) == len(names)
+
+
+def test_what_older_runs_do_not_say_is_left_out(facts, tmp_path):
+    content = json.loads((tmp_path / "model_run" / "training.json").read_text())
+    for key in ("target_tokens", "best_step", "averaged", "pretrained"):
+        del content[key]
+    runs.put(tmp_path, "model_run", "training.json", content)
+    content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
+    content["metrics"]["bleu"] |= {"value": None, "interval": None, "higher_is_better": False}
+    runs.put(tmp_path, "evaluation", "metrics.json", content)
+    told = plain(page.render(facts))
+    assert "units trained on" not in told
+    assert "BLEU lower is better undefined 30.00 0.012" in told
+
+
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_page_needs_nothing_else(tmp_path, kind):
     text = page.render(runs.KINDS[kind](tmp_path))
     for name, value in parsed(text):
@@ -50,24 +72,24 @@ def test_texts_of_the_data_stay_texts(tmp_path):
     text = page.render(runs.text_run(tmp_path))
     assert "<img src=x" not in text
     assert "<b>" not in text
-    assert runs.HOSTILE in page.plain(text)
-    assert "s <i> → (nothing)" in page.plain(text)
+    assert runs.HOSTILE in plain(text)
+    assert "s <i> · (nothing)" in plain(text)
 
 
 def test_the_page_tells_of_all(facts):
-    told = page.plain(page.render(facts))
+    told = plain(page.render(facts))
     for part in (
         "A Luong translation model",
-        "BLEU 40.00 39.00 to 41.00 30.00 +10.00 0.012 (randomization) of:bleu",
+        "BLEU 40.00 39.00 to 41.00 30.00 +10.00, better 0.012 (randomization) of:bleu",
         "Blessed: BLEU 40.0",
         "By domain",
         "everything else",
-        "train.tsv:7: a | b (as train.tsv:3)",
+        "train.tsv:7 · a | b · as train.tsv:3",
         "Beside the data of version 1",
         "words: divergence, 0 to 1 source 0.0456 0.03 refused neu",
         "max_epochs: 6",
         "regard run mine.yaml",
-        "Trainer done 1 min 15 s 2.1 GB",
+        "Trainer done 1 min 15 s 2.0 GiB",
         "train 100 90 6 4",
         "abcdef",
         "tensorflow 2.21.0",
@@ -79,7 +101,7 @@ def test_a_run_that_failed_says_why():
     failure = {"node": "CorpusGen", "error": "no such file <x>", "remedy": "Mend it."}
     text = page.render(Facts(About("mine", "translation", {}, failure=failure), {}))
     parsed(text)
-    told = page.plain(text)
+    told = plain(text)
     assert "the run failed at CorpusGen" in told
     assert "no such file <x> Mend it." in told
     assert "Examples" not in told

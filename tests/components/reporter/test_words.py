@@ -11,18 +11,12 @@ from tests.components.reporter import runs
 
 
 @pytest.mark.parametrize(
-    ("value", "scale", "told"),
-    [(35.606, 100.0, "35.61"), (0.9941, 1.0, "0.9941"), (None, 1.0, "undefined")],
-)
-def test_numbers(value, scale, told):
-    assert words.number(value, scale) == told
-    assert words.number(float("nan")) == "undefined"
-
-
-@pytest.mark.parametrize(
     ("value", "told"),
-    [(0.0, "0%"), (1.0, "100%"), (0.0123, "1.2%"), (0.99951, "99.95%"), (1e-5, "0.001%")],
-)  # fmt: skip
+    [
+        *((0.0, "0%"), (1.0, "100%"), (0.0123, "1.2%"), (0.5, "50%"), (0.9951, "99.5%")),
+        *((0.99999, "over 99.9%"), (0.00012, "0.012%"), (1e-7, "under 0.01%")),
+    ],
+)
 def test_shares(value, told):
     assert words.share(value) == told
 
@@ -40,12 +34,6 @@ def test_shares(value, told):
 )
 def test_durations(seconds, told):
     assert words.duration(seconds) == told
-
-
-def test_sizes():
-    assert words.size(None) == ""
-    assert words.size(812_400_000) == "812 MB"
-    assert words.size(2_140_000_000) == "2.1 GB"
 
 
 @pytest.mark.parametrize(
@@ -75,28 +63,39 @@ def test_names_of_models(model, name):
 
 def test_one_sentence_about_a_run(facts):
     assert words.headline(facts) == (
-        "A Luong translation model with general attention (12,345 parameters), trained on 100 rows "
-        "of mine in 6 epochs (600 steps) and 1 min 05 s, reaches BLEU 40.00 (39.00 to 41.00) on 20 "
-        "rows it never saw; it was blessed and pushed as version 2."
+        "A Luong translation model with general attention (12,345 parameters), trained on 90 rows "
+        "of mine in 600 steps (6 whole epochs) and 1 min 05 s, reaches BLEU 40.00 (39.00 to 41.00) "
+        "on 20 test rows; it was blessed and pushed as version 2."
     )
 
 
 def test_a_model_that_was_not_blessed(facts, tmp_path):
     runs.put(tmp_path, "blessing", "blessing.json", {"blessed": False, "sentence": "No."})
     runs.put(tmp_path, "pushed", "pushed.json", {"pushed": False})
-    assert words.headline(facts).endswith("rows it never saw; it was not blessed.")
+    assert words.headline(facts).endswith("on 20 test rows; it was not blessed.")
 
 
 def test_a_run_that_failed_while_it_trained(tmp_path):
     about = About("mine", "similarity", {}, failure={"node": "Trainer", "error": "no memory"})
     told = words.headline(Facts(about, {}))
     assert told == "A similarity model has not been judged: the run failed at Trainer."
-    told = words.headline(Facts(dataclasses.replace(about, failure={}), {}))
-    assert told == "A similarity model has not been judged."
+    for status, end in [
+        ("", "."),
+        ("killed", ": the run was killed."),
+        ("running", ": the run goes on."),
+    ]:
+        now = dataclasses.replace(about, failure={}, status=status)
+        assert words.headline(Facts(now, {})) == f"A similarity model has not been judged{end}"
+
+
+def test_a_failure_after_the_evaluation_is_told_first(facts, tmp_path):
+    failed = dataclasses.replace(facts.about, failure={"node": "ServingCheck", "error": "x"})
+    told = words.headline(Facts(failed, facts.folders))
+    assert told.endswith("on 20 test rows: the run failed at ServingCheck.")
 
 
 def test_an_undefined_metric_has_no_interval(facts, tmp_path):
     content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
     content["metrics"]["bleu"] |= {"value": float("nan"), "interval": None}
     runs.put(tmp_path, "evaluation", "metrics.json", content)
-    assert "reaches BLEU undefined on 20 rows" in words.headline(facts)
+    assert "reaches BLEU undefined on 20 test rows" in words.headline(facts)

@@ -40,6 +40,17 @@ def test_the_page_and_its_figures_go_where_one_wants(home):
     assert (home / "a" / "r.html").is_file()
 
 
+def test_places_where_nothing_can_be_written_are_named(home):
+    (home / "file").write_text("x")
+    for arguments, told in [
+        (["-o", str(home)], "it is a folder"),
+        (["--figures", str(home / "file")], "it is no folder"),
+        (["-o", str(home / "file" / "x.html")], "it cannot be written"),
+    ]:
+        with pytest.raises(UserError, match=told):
+            ask("mine", *arguments)
+
+
 def test_a_run_that_is_not_there(home):
     with pytest.raises(UserError, match="there is no run 'nine'"):
         ask("nine")

@@ -80,6 +80,10 @@ def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
             "training.schedule.patience: early_stop.patience: 3 ends the training before the rate",
         ),
         (
+            {"early_stop": {"metric": "perplexity"}},
+            "training.early_stop.metric: 'perplexity' is not a choice",
+        ),
+        (
             {"jit_compile": True},
             "training.jit_compile: XLA cannot compile the training of recurrent layers, such as "
             "model.encoder.type: recurrent and model.decoder.type: luong; use false",

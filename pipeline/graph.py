@@ -135,6 +135,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         model_blessing=evaluator.outputs["blessing"],
         infra_blessing=check.outputs["blessing"],
         evaluation=evaluator.outputs["evaluation"],
+        corpus=corpus.outputs["findings"],
         registry=str(registry),
         name=config.name,
         record=json.dumps(

@@ -8,6 +8,7 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components.artifacts import Findings
 from components.files import source_digest
 from components.pusher.executor import PusherExecutor
 
@@ -28,6 +29,7 @@ class PusherSpec(ComponentSpec):
         "model_blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
         "infra_blessing": ChannelParameter(type=standard_artifacts.InfraBlessing),
         "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "corpus": ChannelParameter(type=Findings),
     }
     OUTPUTS = {"pushed_model": ChannelParameter(type=standard_artifacts.PushedModel)}
 
@@ -43,6 +45,7 @@ class Pusher(BaseComponent):
         name: the model's name there.
         record: a JSON object to keep beside the model, such as the configuration.
         evaluation: the Evaluator's metrics, which are kept there too.
+        corpus: CorpusGen's findings, of which the rows and the spans are kept there.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -58,6 +61,7 @@ class Pusher(BaseComponent):
         name: str,
         record: str,
         evaluation: BaseChannel,
+        corpus: BaseChannel,
         code: str | None = None,
     ):
         super().__init__(
@@ -66,6 +70,7 @@ class Pusher(BaseComponent):
                 model_blessing=model_blessing,
                 infra_blessing=infra_blessing,
                 evaluation=evaluation,
+                corpus=corpus,
                 registry=registry,
                 name=name,
                 record=record,

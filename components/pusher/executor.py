@@ -51,11 +51,13 @@ class PusherExecutor(BaseExecutor):
 
         model = artifact_utils.get_single_instance(input_dict["model"])
         evaluation = Path(artifact_utils.get_single_uri(input_dict["evaluation"]))
+        corpus = Path(artifact_utils.get_single_uri(input_dict["corpus"]))
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
         identifier = str(uuid.uuid4())
         record = {
             **json.loads(exec_properties["record"]),
             **_evaluation(evaluation),
+            **_corpus(corpus),
             "blessing": sentence,
             "regard": provenance.code_version(),
             "stack": provenance.stack_versions(),
@@ -125,3 +127,12 @@ def _evaluation(folder: Path) -> dict[str, Any]:
         },
         "compared_with": (found["production"] or {}).get("version"),
     }
+
+
+def _corpus(folder: Path) -> dict[str, Any]:
+    """What is kept of CorpusGen's ``corpus.json``: the rows of each split, and the spans."""
+    path = folder / "corpus.json"
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {key: found[key] for key in ("rows", "spans") if key in found}

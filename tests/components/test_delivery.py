@@ -10,7 +10,7 @@ from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types import standard_artifacts
 
-from components.artifacts import Predictions
+from components.artifacts import Findings, Predictions
 from components.evaluator import Evaluator
 from components.predictor import Predictor
 from components.pusher import Pusher
@@ -24,6 +24,7 @@ def source(kind, name: str) -> Importer:
 def test_the_nodes_fit_together(tmp_path):
     examples = source(standard_artifacts.Examples, "examples")
     model = source(standard_artifacts.Model, "model")
+    corpus = source(Findings, "corpus")
     exported = model.outputs["result"]
     predictor = Predictor(
         examples=examples.outputs["result"], model=exported, features="[]", batch_size=64
@@ -41,6 +42,7 @@ def test_the_nodes_fit_together(tmp_path):
         model_blessing=evaluator.outputs["blessing"],
         infra_blessing=serving.outputs["blessing"],
         evaluation=evaluator.outputs["evaluation"],
+        corpus=corpus.outputs["result"],
         registry=str(tmp_path / "registry"),
         name="m",
         record="{}",
@@ -52,13 +54,13 @@ def test_the_nodes_fit_together(tmp_path):
     pipeline = Pipeline(
         pipeline_name="m",
         pipeline_root=str(tmp_path / "root"),
-        components=[examples, model, predictor, evaluator, serving, pusher],
+        components=[examples, corpus, model, predictor, evaluator, serving, pusher],
         metadata_connection_config=sqlite_metadata_connection_config(str(tmp_path / "m.sqlite")),
     )
     compiled = Compiler().compile(pipeline)
     nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in compiled.nodes}
     assert set(nodes) >= {"Predictor", "Evaluator", "ServingCheck", "Pusher"}
-    assert set(nodes["Pusher"].upstream_nodes) == {"Evaluator", "ServingCheck", "model"}
+    assert set(nodes["Pusher"].upstream_nodes) == {"corpus", "Evaluator", "ServingCheck", "model"}
     for name in ("Predictor", "Evaluator", "ServingCheck", "Pusher"):
         code = nodes[name].parameters.parameters["code"].field_value.string_value
         assert len(code) == 16, name

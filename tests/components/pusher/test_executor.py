@@ -8,6 +8,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from components import events, provenance
+from components.artifacts import Findings
 from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
@@ -27,6 +28,7 @@ class Case:
         self.blessing = self.artifact(standard_artifacts.ModelBlessing)
         self.infra = self.artifact(standard_artifacts.InfraBlessing)
         self.evaluation = self.artifact(standard_artifacts.ModelEvaluation)
+        self.corpus = self.artifact(Findings)
         self.pushed = self.artifact(standard_artifacts.PushedModel)
         export = Path(self.model.uri, "Format-Serving")
         (export / "variables").mkdir(parents=True)
@@ -36,6 +38,8 @@ class Case:
         Path(self.blessing.uri, "blessing.json").write_text(blessing, encoding="utf-8")
         metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": {"version": "4"}})
         Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
+        corpus = json.dumps({"rows": {"train": 9}, "files": [], "spans": [{"name": "7"}]})
+        Path(self.corpus.uri, "corpus.json").write_text(corpus, encoding="utf-8")
         self.bless(1, 1)
 
     def artifact(self, kind):
@@ -54,6 +58,7 @@ class Case:
             "model_blessing": [self.blessing],
             "infra_blessing": [self.infra],
             "evaluation": [self.evaluation],
+            "corpus": [self.corpus],
         }
         record = {"data_fingerprint": "abc", "config": {"name": "m"}}
         properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
@@ -87,6 +92,8 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     assert record["config"] == {"name": "m"}
     assert record["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
     assert record["compared_with"] == "4"
+    assert (record["rows"], record["spans"]) == ({"train": 9}, [{"name": "7"}])
+    assert "files" not in record
     assert record["blessing"] == SENTENCE
     assert {"tensorflow", "keras", "tfx"} <= set(record["stack"])
     assert record["regard"] == provenance.code_version()

@@ -156,6 +156,18 @@ def listing(workspace: Workspace, name: str | None = None) -> list[dict[str, Any
     return sorted(records, key=lambda record: record.get("started", 0.0), reverse=True)
 
 
+def compared_with(workspace: Workspace, name: str) -> dict[int, str]:
+    """The version that a run of this pipeline which goes on compares with, and why it is needed."""
+    paths = workspace.pipeline(name)
+    found = {}
+    for run in runs_of(paths)[-1:]:  # there is one at a time
+        if run.record().get("status") == RUNNING and _is_running(paths, run):
+            parent = str(progress.read(run.events).origin.get("parent") or "")
+            if parent.isdecimal():
+                found[int(parent)] = f"run {run.id} compares with it"
+    return found
+
+
 def find(workspace: Workspace, given: str) -> Run:
     """The one run that a user means.
 

@@ -12,7 +12,7 @@ from components.artifacts import Findings
 from components.files import source_digest
 from components.pusher.executor import PusherExecutor
 
-SOURCES = ("components/pusher", "components/provenance.py", "components/registry.py")
+SOURCES = ("components/pusher", "components/provenance.py", "components/registry")
 
 
 class PusherSpec(ComponentSpec):

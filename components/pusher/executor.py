@@ -17,6 +17,7 @@ from components import events, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
+from components.registry.publishing import Withdrawn
 from serving import warmup
 from serving.saved_model import IDENTIFIER
 
@@ -73,6 +74,14 @@ class PusherExecutor(BaseExecutor):
         source = Path(path_utils.serving_model_path(model.uri))
         try:
             number, new = push(source, registry, name, record, exec_properties["code"], extra)
+        except Withdrawn as error:
+            _finish(
+                pushed,
+                None,
+                f"Not pushed. It is the model of {name}@{error.version}, which production was "
+                f"rolled back from; `regard rollback {name} {error.version}` brings it back.",
+            )
+            return
         except OSError as error:
             raise UserError(
                 f"the model cannot be pushed: {error.strerror or error}",

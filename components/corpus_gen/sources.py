@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,7 +89,21 @@ def _of_spans(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
             told = f"span {one['name']}: {error.message}"
             raise UserError(told, error.where, error.remedy) from None
         found += [replace(group, span=one["name"], test_share=share) for group in groups]
+    _refuse_twice(found)
     return found
+
+
+def _refuse_twice(groups: Sequence[Group]) -> None:
+    """A pattern and a glob, or two patterns, may take the same files."""
+    seen: set[tuple[str, ...]] = set()
+    for group in groups:
+        if group.files in seen:
+            raise UserError(
+                f"{group.files[0]} is named twice",
+                where=f"data.{group.split}",
+                remedy="Let only one of the paths name it.",
+            )
+        seen.add(group.files)
 
 
 def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:

@@ -93,10 +93,14 @@ def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "model", f"{entry['name']}@{entry['version']}"
     yield "state", ", ".join(_states(entry)) or "not served by default: there is a newer version"
     yield "folder", f"{entry['path']}  {size(entry['bytes'])}"
-    yield "pushed", f"{_when(entry)} UTC" + (f", by run {entry['run']}" if "run" in entry else "")
+    by = f"by run {entry['run']}" if "run" in entry else ""
     if "rollback_of" in entry:
         reason = f": {entry['reason']}" if "reason" in entry else ""
-        yield "instead of", f"{entry['name']}@{entry['rolled_back_from']}{reason}"
+        instead = f"instead of {entry['name']}@{entry['rolled_back_from']}{reason}"
+        yield "since", f"{_when(entry)} UTC, {instead}"
+        yield "made", f"{by} as {entry['name']}@{entry['rollback_of']}".strip()
+    else:
+        yield "pushed", ", ".join(filter(None, (f"{_when(entry)} UTC", by)))
     for index, score in enumerate(entry["scores"]):
         label, value = score["label"], figure(score["value"], score.get("scale", 1.0))
         yield "" if index else "scores", f"{label} {value}  {score.get('signature', '')}".rstrip()

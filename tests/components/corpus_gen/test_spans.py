@@ -236,6 +236,14 @@ def test_sides_of_a_span_have_as_many_files_each(touch, tmp_path):
         resolve({"root": str(tmp_path), "features": TRANSLATION, "train": pair})
 
 
+def test_a_file_that_two_paths_name_is_refused(touch, tmp_path):
+    touch("1.tsv", "2.tsv")
+    data = {"root": str(tmp_path), "features": TRANSLATION, "train": ["*.tsv", "{SPAN}.tsv"]}
+    with pytest.raises(UserError, match=r"1\.tsv is named twice") as caught:
+        resolve(data)
+    assert caught.value.where == "data.train"
+
+
 def test_what_is_settled_stays_though_more_arrives(touch, tmp_path):
     touch("1.tsv", "2.tsv")
     data = {"root": str(tmp_path), "features": TRANSLATION, "train": "{SPAN}.tsv"}

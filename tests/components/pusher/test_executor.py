@@ -13,6 +13,7 @@ from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
 from components.registry import Registry
+from components.registry.rollback import rollback
 
 SENTENCE = "Blessed: BLEU 33.1 is over the floor of 30.0."
 METRICS = {"bleu": {"name": "bleu", "value": 33.1, "signature": "nrefs:1", "scale": 100.0}}
@@ -155,3 +156,16 @@ def test_the_requests_of_the_serving_check_go_with_the_model(case):
     # What comes with a push does not make another model of it.
     Path(case.infra.uri, "tf_serving_warmup_requests").write_bytes(b"other requests")
     assert case.push()["text"].startswith("m@1 is this same model already")
+
+
+def test_a_model_that_production_was_rolled_back_from_is_not_pushed(case):
+    case.push()
+    Path(case.model.uri, "Format-Serving", "saved_model.pb").write_bytes(b"another graph")
+    case.push()
+    rollback(Registry(case.registry), "m")
+    result = case.push()
+    assert result["pushed"] is False
+    assert "the model of m@2, which production was rolled back from" in result["text"]
+    assert "`regard rollback m 2`" in result["text"]
+    assert case.pushed.get_int_custom_property("pushed") == 0
+    assert Registry(case.registry).versions("m") == [1, 2, 3]

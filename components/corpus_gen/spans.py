@@ -220,7 +220,9 @@ def _choose(
     chosen = sorted(whole)[-(rule.get("window") or len(whole)) :]
     for number, version, lack in lacks:
         told = _called(found, number, version)
-        may_come = lack.unfinished or (chosen and (number in whole or number > chosen[-1]))
+        may_come = lack.unfinished
+        if not rule.get("marker") and chosen:
+            may_come = number in whole or number > chosen[-1]
         if not chosen or (not may_come and number > chosen[0]):
             raise UserError(
                 f"{told} is not whole: {lack.text}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,12 @@ def entry(registry: Registry, name: str, version: int) -> dict[str, Any]:
 
 
 def size_of(version: Path) -> int:
-    """The bytes of a version's files."""
-    return sum(file.stat().st_size for file in version.rglob("*") if file.is_file())
+    """The bytes of a version's files, as far as it is still there."""
+    total = 0
+    for file in version.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # it may be pruned just now
+            total += file.stat().st_size if file.is_file() else 0
+    return total
 
 
 def _scores(record: dict[str, Any]) -> list[dict[str, Any]]:

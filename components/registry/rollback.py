@@ -63,11 +63,10 @@ def rollback(
             meantime.
         OSError: the registry cannot be written.
     """
-    registry.record(name, registry.number(name, version))  # refuses what is not there
-    folder = registry.root / name
+    registry.number(name, version)  # refuses what is not there
+    live, folder = registry.number(name), registry.root / name
     with locked(folder, wait=True):  # no version is pruned while it is copied
         remove_leftovers(folder)
-        live = registry.number(name)
         source = _before(registry, name, live) if version is None else version
         record = read_record(folder / str(source))
         digest, bad = digest_of(folder / str(source)), digest_of(folder / str(live))
@@ -81,7 +80,7 @@ def rollback(
         def full(newest: int | None) -> dict[str, Any]:
             if newest != live:
                 raise UserError(
-                    f"{name}@{newest} was pushed while {name}@{live} was being replaced",
+                    f"{name}@{newest} was published while {name}@{live} was being replaced",
                     remedy="Nothing is changed. Look at the new version, and run this again if "
                     "production shall go back all the same.",
                 )

@@ -164,7 +164,9 @@ def test_validate_tells_the_spans_and_files_that_a_run_would_take(home):
     (home / "6").mkdir()
     (home / "6" / "v1.tsv").write_text("a\tb\n")
     _, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
-    assert out.splitlines()[-1] == "  1 span is missing between 4 and 6: 5"
+    *_, gap, small = out.splitlines()
+    assert gap == "  1 span is missing between 4 and 6: 5"
+    assert small.startswith("  span 6 is too small: ")
 
 
 def test_a_comparison_is_validated_and_not_run(home):

@@ -122,9 +122,14 @@ def test_a_marker_says_when_a_span_is_whole(touch, take, refused):
     assert list(taken) == ["1", "3"]
     assert "2/_SUCCESS is not there" in notes[0]
     assert notes[1] == "1 span is missing between 1 and 3: 2"
-    touch("4/x.en", "4/_SUCCESS")
-    error = refused({"source": "{SPAN}/*.en", "target": "{SPAN}/*.tsv"}, {**spans, "first": 4})
-    assert "span 4 is not whole" in error.message  # its writer says that it is
+
+
+def test_what_is_marked_must_be_whole_also_where_it_is_the_newest(touch, refused):
+    pair = {"source": "{SPAN}/*.en", "target": "{SPAN}/*.de"}
+    touch("1/a.en", "1/a.de", "1/_SUCCESS", "2/a.en", "2/_SUCCESS")
+    error = refused(pair, {"marker": "_SUCCESS"})
+    assert error.where == "data.train.target"
+    assert "span 2 is not whole" in error.message
 
 
 def test_a_marker_may_have_placeholders(touch, take):

@@ -114,7 +114,8 @@ def test_pruning_and_pushes_side_by_side(registry):
     def look():
         while not done.is_set():
             newest = max(versions_in(folder).items())[1]
-            empty.append(not (newest / "regard.json").is_file())
+            # It may be superseded and pruned between the two looks, and is gone as a whole then.
+            empty.append(not (newest / "regard.json").is_file() and newest.exists())
 
     empty: list[bool] = []
     pushing = [threading.Thread(target=push_some, args=(first,)) for first in (100, 200)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from components.errors import UserError
 from components.registry import publishing, read_record
 from components.registry.pins import PIN, pin
-from components.registry.publishing import Withdrawn, content_digest
+from components.registry.publishing import Withdrawn, content_digest, locked
 from components.registry.rollback import RolledBack, rollback
 from serving.local.model_config import Policy
 from serving.local.versions import versions_in
@@ -140,7 +143,28 @@ def test_a_push_in_between_is_not_silently_replaced(registry, monkeypatch):
         return real(source, target)
 
     monkeypatch.setattr(publishing.shutil, "copyfile", push_first)
-    with pytest.raises(UserError, match="m@4 was pushed while m@3 was being replaced"):
+    with pytest.raises(UserError, match="m@4 was published while m@3 was being replaced"):
         rollback(registry, "m")
     assert weights_of(registry) == 4
     assert sorted(path.name for path in (registry.root / "m").iterdir()) == ["1", "2", "3", "4"]
+
+
+def test_two_people_at_once_go_back_one_step(registry):
+    done, refused = [], []
+
+    def go_back():
+        try:
+            done.append(rollback(registry, "m"))
+        except UserError as error:
+            refused.append(error.message)
+
+    folder = registry.root / "m"
+    people = [threading.Thread(target=go_back) for _ in range(2)]
+    with locked(folder):
+        for thread in people:
+            thread.start()
+        time.sleep(0.2)  # both have seen what is live, and wait
+    for thread in people:
+        thread.join()
+    assert done == [RolledBack(4, 2, 3)]
+    assert refused == ["m@4 was published while m@3 was being replaced"]

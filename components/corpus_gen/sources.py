@@ -10,6 +10,7 @@ from typing import Any
 
 from components.corpus_gen import spans
 from components.corpus_gen.paths import check_folder, expand, items_of, root_of
+from components.corpus_gen.span_paths import fixed
 from components.errors import UserError
 from models.tasks.features import Feature
 
@@ -77,7 +78,7 @@ def resolve(data: Mapping[str, Any]) -> dict[str, list[Group]]:
 
 def _of_spans(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
     """The files of a split in a corpus that has spans."""
-    bare = spans.fixed(value)
+    bare = fixed(value)
     found = [replace(g, span=spans.FIXED) for g in _groups(data, split, bare)] if bare else []
     taken = data["spans"]["taken"]
     for one in taken:

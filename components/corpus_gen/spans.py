@@ -17,13 +17,13 @@ work are of the same files, even if others arrive in between.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from components.corpus_gen import patterns
-from components.corpus_gen.paths import items_of, listing, root_of
+from components.corpus_gen.paths import listing
 from components.corpus_gen.patterns import Found
+from components.corpus_gen.span_paths import Place, mistakes, places
 from components.errors import UserError
 from components.words import counted
 
@@ -34,117 +34,12 @@ _SHOWN = 5
 Files = dict[int, dict[int | None, list[Found]]]  # by span and version
 
 
-@dataclass(frozen=True)
-class Place:
-    """A pattern, and where it stands in the ``data`` section; tables have no sides."""
-
-    root: str
-    split: str
-    side: str | None
-    pattern: str
-
-    @property
-    def key(self) -> str:
-        """The key of the configuration."""
-        return ".".join(filter(None, ("data", self.split, self.side)))
-
-
 class Lack(NamedTuple):
     """Why a version of a span is not whole; ``unfinished`` where its marker is not there yet."""
 
     key: str
     text: str
     unfinished: bool = False
-
-
-def places(data: Mapping[str, Any]) -> list[Place]:
-    """All patterns of a ``data`` section."""
-    found = []
-    for split in ("train", "eval", "test"):
-        value = data.get(split)
-        sides = value.items() if isinstance(value, Mapping) else [(None, value)]
-        found += [
-            Place(root_of(data), split, side, item)
-            for side, paths in sides
-            for item in items_of(paths or ())
-            if patterns.is_pattern(item)
-        ]
-    return found
-
-
-def fixed(value: Any) -> Any:
-    """What a split has of files that belong to every run, in the form of ``data.train``."""
-    if isinstance(value, Mapping):
-        kept = {side: fixed(paths) for side, paths in value.items()}
-        return kept if any(kept.values()) else None
-    return [item for item in items_of(value) if not patterns.is_pattern(item)] or None
-
-
-def mistakes(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What is wrong with the patterns and the section ``spans``, each with its key."""
-    given, rule = places(data), data.get("spans") or {}
-    for place in given:
-        if message := patterns.wrong(place.pattern):
-            yield tuple(place.key.split(".")), message
-            return
-    dated = {patterns.has_date(place.pattern): place for place in given}
-    trained = [place for place in given if place.split == "train"]
-    if len(dated) > 1:
-        path = tuple(dated[False].key.split("."))
-        yield path, f"spans are numbers here, and dates in {dated[True].key}; use one of them"
-    elif given and not trained:
-        path = tuple(given[0].key.split("."))
-        yield path, "follows the spans of data.train, which has no placeholder"
-    elif not given and any(rule.values()):
-        yield ("data", "spans"), "no path in data.train has a placeholder, such as {SPAN}"
-    for split in ("train", "eval", "test"):
-        if isinstance(data.get(split), Mapping):
-            yield from _uneven(split, data[split])
-    if given:
-        yield from _wrong_bounds(rule, True in dated)
-        if rule.get("marker"):
-            yield from _wrong_marker(rule["marker"], given)
-
-
-def _uneven(split: str, sides: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    rows = {side: [patterns.is_pattern(i) for i in items_of(v)] for side, v in sides.items() if v}
-    first = next(iter(rows), "")
-    for side, row in rows.items():
-        if row != rows[first] and len(row) == len(rows[first]):
-            bare, other = (side, first) if any(rows[first]) else (first, side)
-            path = ("data", split, bare)
-            yield path, f"all sides need the placeholders of data.{split}.{other}"
-
-
-def _wrong_bounds(rule: Mapping[str, Any], dated: bool) -> Iterator[tuple[tuple[str, ...], str]]:
-    bounds = {}
-    for name in ("first", "last"):
-        value = rule.get(name)
-        if value is None:
-            continue
-        try:
-            bounds[name] = patterns.number_of(value, dated)
-        except ValueError:
-            expected = "a date, YYYY-MM-DD," if dated else "a whole number"
-            path = ("data", "spans", name)
-            yield path, f"{expected} is expected, as in the paths; {value!r} was given"
-    if len(bounds) == 2 and bounds["first"] > bounds["last"]:
-        yield ("data", "spans", "first"), "is after data.spans.last"
-
-
-def _wrong_marker(marker: str, given: Sequence[Place]) -> Iterator[tuple[tuple[str, ...], str]]:
-    path = ("data", "spans", "marker")
-    if patterns.is_pattern(marker) and (message := patterns.wrong(marker)):
-        yield path, message
-        return
-    for place in given:
-        folder = os.path.dirname(place.pattern)
-        told = patterns.names(folder) | patterns.names(marker)
-        if missing := sorted(patterns.names(place.pattern) - told):
-            name = f"{marker}-{{{missing[0]}}}"
-            message = f"one {marker} would stand for several spans or versions of {place.key}; "
-            yield path, f"{message}put {{{missing[0]}}} into its name, such as {name}"
-            return
 
 
 def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str, Any]:
@@ -308,14 +203,19 @@ def _called(found: Mapping[Place, Files], number: int, version: int | None) -> s
 
 
 def _note_gaps(taken: Sequence[Mapping[str, Any]], place: Place, notes: list[str]) -> None:
-    """Says which numbers have no span between the first and the last one that is taken."""
-    numbers = {one["span"] for one in taken}
-    missing = [n for n in range(min(numbers), max(numbers) + 1) if n not in numbers]
-    if not missing:
+    """Says which numbers have no span between the first and the last one that is taken.
+
+    Where more are missing than there are, such as between weeks or whole dates as numbers, they
+    do not count by ones, and nothing is missing.
+    """
+    numbers = [one["span"] for one in taken]
+    count = numbers[-1] - numbers[0] + 1 - len(numbers)
+    if not 0 < count <= len(numbers):
         return
+    missing = sorted({*range(numbers[0], numbers[-1])} - {*numbers})
     dated = patterns.has_date(place.pattern)
     names = [patterns.name_of(number, dated) for number in missing[:_SHOWN]]
-    more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
-    noun = "span is" if len(missing) == 1 else "spans are"
+    more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+    noun = "span is" if count == 1 else "spans are"
     between = f"between {taken[0]['name']} and {taken[-1]['name']}"
-    notes.append(f"{len(missing):,} {noun} missing {between}: {', '.join(names)}{more}")
+    notes.append(f"{count:,} {noun} missing {between}: {', '.join(names)}{more}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from components.corpus_gen.span_paths import mistakes
 from components.corpus_gen.spans import FEATURE as SPAN
-from components.corpus_gen.spans import mistakes
 from components.predictions import RESERVED
 from models.metrics import METRICS, judging, unusable
 from models.settings.base import Path, Problem

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from components.corpus_gen.sources import SUFFIXES
-from components.corpus_gen.spans import places
+from components.corpus_gen.span_paths import places
 from models.settings.base import Count, Listed, Positive, Section, Share, absolute
 
 Format = Literal["parallel", "tsv", "jsonl", "parquet"]

@@ -140,11 +140,19 @@ def test_a_marker_may_have_placeholders(touch, take):
 
 
 def test_gaps_are_told(touch, take):
-    touch("1.tsv", "2.tsv", "4.tsv", "20.tsv")
-    assert take()[1] == ["16 spans are missing between 1 and 20: 3, 5, 6, 7, 8 and 11 more"]
-    assert take(spans={"last": 4})[1] == ["1 span is missing between 1 and 4: 3"]
+    touch("1.tsv", "2.tsv", "4.tsv")
+    assert take()[1] == ["1 span is missing between 1 and 4: 3"]
+    touch("12.tsv", *(f"{n}.tsv" for n in range(14, 20)))
+    told = "9 spans are missing between 1 and 19: 3, 5, 6, 7, 8 and 4 more"
+    assert take()[1] == [told]
     touch("2026-02-27.txt", "2026-03-01.txt")
     assert "2026-02-28" in take("{YYYY}-{MM}-{DD}.txt")[1][0]
+
+
+def test_numbers_that_do_not_count_by_ones_have_no_gaps(touch, take):
+    touch("1700000000000.tsv", "1700000086400.tsv", "2026-11-15.txt", "2026-11-22.txt")
+    assert take()[1] == []
+    assert take("{YYYY}-{MM}-{DD}.txt")[1] == []
 
 
 def test_one_span_twice_is_refused(touch, refused):

@@ -81,7 +81,8 @@ class Draws:
 
     Of the newest span more goes to ``test`` than of the others, where ``data.spans.test_share``
     says so. By the same hash: what is in ``test`` anyway stays there, and what is added goes back
-    to ``train`` when the span is no longer the newest.
+    to ``train`` when the span is no longer the newest. What is added may stand in an older span
+    too, which is trained on; ``data.checks.overlap`` tells how often.
 
     Args:
         data: the ``data`` section.

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from components.files import sha256_file
-from components.registry.pins import PIN
-from components.registry.versions import RECORD, Registry, numbered, read_record
+from components.registry.versions import PIN, RECORD, Registry, numbered, read_record
 from serving import warmup
 from serving.saved_model import IDENTIFIER, IN_MEMORY
 

@@ -11,6 +11,8 @@ from typing import Any
 from components.errors import UserError
 
 RECORD = "regard.json"
+# An empty file beside a pinned model: it is there or not, whoever is killed, and goes with it.
+PIN = "regard.pinned"
 MODEL_FILE = "saved_model.pb"
 MODEL_FOLDER_OF_TRAINER = "Format-Serving"
 

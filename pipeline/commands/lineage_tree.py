@@ -61,12 +61,15 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     run, code = found["run"], found.get("regard", {})
     yield "folder", found["path"]
     by = f"by run {run['id']}" if "id" in run else ""
-    yield "pushed", _joined(_created(found), by, duration(run.get("seconds")))
+    made = _joined(by, duration(run.get("seconds")))
     if "rollback_of" in found:
         name = found["model"].partition("@")[0]
         reason = f": {found['reason']}" if "reason" in found else ""
-        told = f"to the model of {name}@{found['rollback_of']}, from "
-        yield "rollback", f"{told}{name}@{found['rolled_back_from']}{reason}"
+        instead = f"instead of {name}@{found['rolled_back_from']}{reason}"
+        yield "rollback", _joined(_created(found), instead)
+        yield "made", f"{made} as {name}@{found['rollback_of']}".strip()
+    else:
+        yield "pushed", _joined(_created(found), made)
     yield "scores", _scores(found)
     yield "blessing", found.get("blessing", "")
     commit = value_text("commit", code["commit"]) if "commit" in code else ""

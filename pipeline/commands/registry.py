@@ -98,8 +98,8 @@ def pin(model: VersionArgument, registry: terminal.RegistryOption = None) -> Non
     """
     from components.registry.pins import pin as pin_version
 
-    name, number, path = _one(model, registry)
-    state = "is pinned" if pin_version(path) else "was pinned already"
+    found, name, number = _one(model, registry)
+    state = "is pinned" if pin_version(found, name, number) else "was pinned already"
     terminal.out().print(f"{name}@{number} {state}.")
 
 
@@ -113,8 +113,8 @@ def unpin(model: VersionArgument, registry: terminal.RegistryOption = None) -> N
     """
     from components.registry.pins import unpin as unpin_version
 
-    name, number, path = _one(model, registry)
-    state = "is no longer pinned" if unpin_version(path) else "was not pinned"
+    found, name, number = _one(model, registry)
+    state = "is no longer pinned" if unpin_version(found, name, number) else "was not pinned"
     terminal.out().print(f"{name}@{number} {state}.")
 
 
@@ -227,16 +227,15 @@ def _registry(given: Path | None) -> Registry:
     return Registry(given or Workspace.from_environment().registry)
 
 
-def _one(model: str, given: Path | None) -> tuple[str, int, Path]:
-    """The version that is named, which must be: to pin the newest one of any moment is no use."""
+def _one(model: str, given: Path | None) -> tuple[Registry, str, int]:
+    """The registry, and the name and number of the one version that is meant."""
     from components.errors import UserError
 
     registry = _registry(given)
     name, _, version = model.partition("@")
     live = registry.number(name)
-    if not version:
+    if not version:  # the newest one may be another before the command is typed
         raise UserError(
             "no version is named", where=model, remedy=f"The live one is {name}@{live}."
         )
-    number = registry.number(name, version)
-    return name, number, registry.path(name, number)
+    return registry, name, registry.number(name, version)

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from components.corpus_gen import fingerprint
 from components.errors import UserError
+from components.registry import Registry
+from components.registry.rollback import rollback
 from pipeline import lineage, runs
 from pipeline.commands import lineage_tree
 from pipeline.config import load
@@ -146,6 +148,18 @@ def test_spans_that_came_since_change_nothing_of_what_a_version_was_trained_on(p
     (place.data.parent / "train-1.tsv").unlink()
     assert place.trace(2)["data"]["state"] == lineage.GONE
     assert place.trace(3)["parents"][0]["model"] == "tiny@2"
+
+
+def test_a_rollback_has_the_lineage_of_its_model(place):
+    place.push(1, run="20260101-101010")
+    place.push(2, compared_with="1", digest="another", run="20260102-101010")
+    rollback(Registry(place.workspace.registry), "tiny", reason="wrong amounts")
+    found = place.trace(3)
+    assert found["run"] == {"id": "20260101-101010"}
+    assert found["parents"] == []
+    text = shown(found)
+    assert "UTC, instead of tiny@2: wrong amounts\n" in text
+    assert "made       by run 20260101-101010 as tiny@1\n" in text
 
 
 def test_a_version_that_names_no_run(place):

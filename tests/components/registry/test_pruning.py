@@ -41,13 +41,13 @@ def test_the_newest_stay(registry):
 
 
 def test_pinned_and_held_versions_stay(registry):
-    assert pin(registry.path("m", 1))
-    assert not pin(registry.path("m", 1))
+    assert pin(registry, "m", 1)
+    assert not pin(registry, "m", 1)
     found = prune(registry, "m", 1, {2: "in models.config"})
     assert kept(found) == {5: "live", 4: None, 3: None, 2: "in models.config", 1: "pinned"}
     assert names(registry) == ["1", "2", "5"]
-    assert unpin(registry.path("m", 1))
-    assert not unpin(registry.path("m", 1))
+    assert unpin(registry, "m", 1)
+    assert not unpin(registry, "m", 1)
     assert not is_pinned(registry.path("m", 1))
     prune(registry, "m", 1)
     assert names(registry) == ["5"]

@@ -9,7 +9,7 @@ import pytest
 
 from components.errors import UserError
 from components.registry import publishing, read_record
-from components.registry.pins import PIN, pin
+from components.registry.pins import is_pinned, pin
 from components.registry.publishing import Withdrawn, content_digest, locked
 from components.registry.rollback import RolledBack, rollback
 from serving.local.model_config import Policy
@@ -99,11 +99,11 @@ def test_neither_pin_nor_warm_up_are_lost_or_copied_wrongly(registry):
     extra = registry.path("m", 2) / "assets.extra" / "tf_serving_warmup_requests"
     extra.parent.mkdir()
     extra.write_bytes(b"requests")
-    pin(registry.path("m", 2))
+    pin(registry, "m", 2)
     rollback(registry, "m")
     new = registry.path("m", 4)
     assert (new / "assets.extra" / extra.name).read_bytes() == b"requests"
-    assert not (new / PIN).exists()
+    assert not is_pinned(new)
 
 
 def test_a_version_of_other_hands_without_a_record(registry):

@@ -17,6 +17,7 @@ from components import events, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
+from components.registry import Registry
 from components.registry.publishing import Withdrawn
 from serving import warmup
 from serving.saved_model import IDENTIFIER
@@ -75,12 +76,11 @@ class PusherExecutor(BaseExecutor):
         try:
             number, new = push(source, registry, name, record, exec_properties["code"], extra)
         except Withdrawn as error:
-            _finish(
-                pushed,
-                None,
-                f"Not pushed. It is the model of {name}@{error.version}, which production was "
-                f"rolled back from; `regard rollback {name} {error.version}` brings it back.",
-            )
+            told = f"Not pushed. It is the model of {name}@{error.version}, which production was "
+            told += "rolled back from"
+            if error.version in Registry(registry).versions(name):
+                told += f"; `regard rollback {name} {error.version}` brings it back"
+            _finish(pushed, None, f"{told}.")
             return
         except OSError as error:
             raise UserError(

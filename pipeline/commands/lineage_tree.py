@@ -67,7 +67,7 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         reason = f": {found['reason']}" if "reason" in found else ""
         instead = f"instead of {name}@{found['rolled_back_from']}{reason}"
         yield "rollback", _joined(_created(found), instead)
-        yield "made", f"{made} as {name}@{found['rollback_of']}".strip()
+        yield "made", _joined(f"as {name}@{found['rollback_of']}", made)
     else:
         yield "pushed", _joined(_created(found), made)
     yield "scores", _scores(found)

@@ -194,10 +194,11 @@ def rollback(
 ) -> None:
     """Put an earlier version of a model back into production.
 
-    Its model is published again under the next number, so that TensorFlow Serving
-    and `regard serve` change over to it without a pause, and the next run compares
-    with it. The version that was live stays in the registry and is withdrawn: a
-    run that makes the same model again does not push it. To bring it back, name it.
+    Its model is published again under the next number, so that TensorFlow
+    Serving and `regard serve` change over to it without a pause, and the next
+    run compares with it. The version that was live stays in the registry and is
+    withdrawn: a run that makes the same model again does not push it. To bring
+    it back, name it.
 
     [bold]Examples[/bold]
 

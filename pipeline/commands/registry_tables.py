@@ -98,7 +98,7 @@ def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         reason = f": {entry['reason']}" if "reason" in entry else ""
         instead = f"instead of {entry['name']}@{entry['rolled_back_from']}{reason}"
         yield "since", f"{_when(entry)} UTC, {instead}"
-        yield "made", f"{by} as {entry['name']}@{entry['rollback_of']}".strip()
+        yield "made", ", ".join(filter(None, (f"as {entry['name']}@{entry['rollback_of']}", by)))
     else:
         yield "pushed", ", ".join(filter(None, (f"{_when(entry)} UTC", by)))
     for index, score in enumerate(entry["scores"]):

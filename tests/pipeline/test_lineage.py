@@ -159,7 +159,7 @@ def test_a_rollback_has_the_lineage_of_its_model(place):
     assert found["parents"] == []
     text = shown(found)
     assert "UTC, instead of tiny@2: wrong amounts\n" in text
-    assert "made       by run 20260101-101010 as tiny@1\n" in text
+    assert "made       as tiny@1, by run 20260101-101010\n" in text
 
 
 def test_a_version_that_names_no_run(place):

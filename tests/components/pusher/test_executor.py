@@ -13,6 +13,7 @@ from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
 from components.registry import Registry
+from components.registry.pruning import prune
 from components.registry.rollback import rollback
 
 SENTENCE = "Blessed: BLEU 33.1 is over the floor of 30.0."
@@ -169,3 +170,5 @@ def test_a_model_that_production_was_rolled_back_from_is_not_pushed(case):
     assert "`regard rollback m 2`" in result["text"]
     assert case.pushed.get_int_custom_property("pushed") == 0
     assert Registry(case.registry).versions("m") == [1, 2, 3]
+    prune(Registry(case.registry), "m", 1)
+    assert case.push()["text"].endswith("production was rolled back from.")

@@ -82,7 +82,7 @@ def test_one_version_is_shown_with_its_spans(registry, width):
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())
     assert "state live, rolled back to 2" in text
-    assert "UTC, instead of m@3: wrong amounts made by run r2 as m@2" in text
+    assert "UTC, instead of m@3: wrong amounts made as m@2, by run r2" in text
     assert "data 2,400 train, 300 test, fingerprint dddddddddddd" in text
     assert "span 8, version 2: 1,200 train, fingerprint ffffffffffff" in text
     assert "compared with m@1" in text

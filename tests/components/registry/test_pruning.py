@@ -8,7 +8,6 @@ import pytest
 
 from components.errors import UserError
 from components.registry import publishing
-from components.registry.holding import wanted_by
 from components.registry.pins import is_pinned, pin, unpin
 from components.registry.pruning import prune
 from components.registry.rollback import rollback
@@ -62,22 +61,6 @@ def test_what_a_server_has_loaded_stays_until_it_lets_go(registry):
     loaded.release()
     prune(registry, "m", 1)
     assert names(registry) == ["5"]
-
-
-def test_what_a_file_of_models_asks_for_stays(registry, tmp_path):
-    file = tmp_path / "models.config"
-    file.write_text(
-        'model_config_list { config { name: "m" base_path: "/models/m" model_platform: "tensorflow"'
-        " model_version_policy { specific { versions: 2 versions: 7 } }"
-        ' version_labels { key: "stable" value: 1 } } }'
-    )
-    reason = "in models.config"
-    assert wanted_by(file, registry, "m") == {2: reason, 1: reason}
-    assert wanted_by(file, registry, "n") == {}
-    file.write_text("model_config_list {")
-    with pytest.raises(UserError) as caught:
-        wanted_by(file, registry, "m")
-    assert "--model-config-file" in caught.value.remedy
 
 
 def test_folders_that_are_no_versions_are_let_alone(registry):

@@ -63,11 +63,11 @@ def rollback(
             meantime.
         OSError: the registry cannot be written.
     """
-    registry.number(name, version)  # refuses what is not there
     live, folder = registry.number(name), registry.root / name
-    with locked(folder, wait=True):  # no version is pruned while it is copied
+    with locked(folder, wait=True):  # no version is pruned while it is looked for and copied
         remove_leftovers(folder)
-        source = _before(registry, name, live) if version is None else version
+        named = version is not None
+        source = registry.number(name, version) if named else _before(registry, name, live)
         record = read_record(folder / str(source))
         digest, bad = digest_of(folder / str(source)), digest_of(folder / str(live))
         of = origin(source, record)

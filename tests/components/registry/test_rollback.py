@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 
@@ -168,3 +169,21 @@ def test_two_people_at_once_go_back_one_step(registry):
         thread.join()
     assert done == [RolledBack(4, 2, 3)]
     assert refused == ["m@4 was published while m@3 was being replaced"]
+
+
+def test_a_version_that_is_pruned_while_it_waits_is_not_published_empty(registry):
+    refused = []
+
+    def go_back():
+        with pytest.raises(UserError) as caught:
+            rollback(registry, "m", 1)
+        refused.append(caught.value.message)
+
+    person = threading.Thread(target=go_back)
+    with locked(registry.root / "m"):
+        person.start()
+        time.sleep(0.2)
+        shutil.rmtree(registry.path("m", 1))
+    person.join()
+    assert refused == ["model 'm' has no version '1'"]
+    assert registry.versions("m") == [2, 3]

@@ -17,6 +17,7 @@ from pipeline.commands import (
     init,
     lineage,
     predict,
+    registry,
     report,
     run,
     runs,
@@ -66,6 +67,8 @@ app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
 app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
+app.add_typer(registry.app, name="registry", rich_help_panel=_MODELS)
+app.command("rollback", rich_help_panel=_MODELS)(registry.rollback)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)

@@ -13,6 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2
 
 from components.corpus_gen import CorpusGen, fingerprint
+from components.corpus_gen.spans import settled
 from components.evaluator import Evaluator, scoring
 from components.example_validator import ExampleValidator
 from components.files import sha256_file, source_digest
@@ -47,7 +48,8 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     paths = workspace.pipeline(config.name)
     task = config.description
     features = [feature.to_json() for feature in config.features]
-    data = {**json.loads(config.section_json("data")), "features": features}
+    stored = json.dumps([feature.to_json() for feature in config.stored_features])
+    data = settled({**json.loads(config.section_json("data")), "features": features})
     checks = json.dumps(data.pop("checks"), sort_keys=True)
     content = fingerprint(data, cache=paths.root / "fingerprints.json")
     registry = Path(config.serving.registry or workspace.registry)
@@ -69,7 +71,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         schema=schema.outputs["schema"],
         examples=examples,
         checks=checks,
-        features=json.dumps(features),
+        features=stored,
         production=_profile(production, version),
         code=source_digest(*_VALIDATED_BY),
     )
@@ -113,7 +115,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     predictor = Predictor(
         examples=examples,
         model=model,
-        features=json.dumps(features),
+        features=stored,
         production=production,
         production_version=version,
         batch_size=config.evaluation.batch_size,
@@ -139,6 +141,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         infra_blessing=check.outputs["blessing"],
         evaluation=evaluator.outputs["evaluation"],
         findings=validator.outputs["findings"],
+        corpus=corpus.outputs["findings"],
         registry=str(registry),
         name=config.name,
         record=json.dumps(

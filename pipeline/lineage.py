@@ -20,7 +20,10 @@ from pipeline.runs import Run
 from pipeline.workspace import PipelinePaths, Workspace
 
 # What of a version's record is told as it stands there.
-_OWN = ("created", "digest", "blessing", "metrics", "regard", "stack", "data_fingerprint", "config")
+_OWN = (
+    *("created", "digest", "blessing", "metrics", "regard", "stack", "data_fingerprint", "config"),
+    *("rollback_of", "rolled_back_from", "reason"),
+)
 UNCHANGED, CHANGED, GONE, UNKNOWN = "unchanged", "changed", "gone", "unknown"
 
 
@@ -112,8 +115,8 @@ def _data(
     told: dict[str, Any] = {"fingerprint": record.get("data_fingerprint"), "state": state}
     if "examples" in outputs:
         told["examples"] = outputs["examples"]
-    if corpus:
-        told["rows"] = corpus["rows"]
+    known = corpus or record
+    told.update({key: known[key] for key in ("rows", "spans") if key in known})
     # Without the rows of each, the files that the configuration names.
     sources = corpus["files"] if corpus else [{"files": files}] if files else []
     told["sources"] = [
@@ -144,9 +147,12 @@ def _file(path: str, digests: dict[str, list[Any]]) -> dict[str, Any]:
 def _today(
     paths: PipelinePaths, record: dict[str, Any], missing: list[str]
 ) -> tuple[str, list[str], dict[str, list[Any]]]:
-    """Whether the files are what they were, which they are, and if so, size and SHA-256 of each."""
+    """Whether the files are what they were, which they are, and if so, size and SHA-256 of each.
+
+    The files of the spans that the version knows, whichever have come since.
+    """
     try:
-        data = data_section(restored(record["config"]))
+        data = data_section(restored(record["config"]), taken=record.get("spans"))
     except UserError as error:
         missing.append(f"Whether the data are the same: {error.where}: {error.message}.")
         return GONE, [], {}
@@ -167,7 +173,8 @@ def _today(
 def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
     """The versions that were in production before, the newest first, and what changed after each.
 
-    In ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it.
+    In ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it, which
+    learned from ``new_spans`` besides, and from ``old_spans`` no more.
     """
     registry, name = Registry(folder.parent), folder.name
     parents: list[dict[str, Any]] = []
@@ -186,5 +193,8 @@ def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[d
         configs = (flattened(side.get("config") or {}) for side in (parent, child))
         told["changes"] = differing(*configs)
         told["same_data"] = parent.get("data_fingerprint") == child.get("data_fingerprint")
+        before, after = ([one["name"] for one in side.get("spans", ())] for side in (parent, child))
+        told["new_spans"] = [name for name in after if name not in before]
+        told["old_spans"] = [name for name in before if name not in after]
         child = parent
     return parents

@@ -163,6 +163,18 @@ def status(run: Run) -> str:
     return RUNNING if goes_on else KILLED
 
 
+def compared_with(workspace: Workspace, name: str) -> dict[int, str]:
+    """The version that a run of this pipeline which goes on compares with, and why it is needed."""
+    paths = workspace.pipeline(name)
+    found = {}
+    for run in runs_of(paths)[-1:]:  # there is one at a time
+        if status(run) == RUNNING:
+            parent = str(progress.read(run.events).origin.get("parent") or "")
+            if parent.isdecimal():
+                found[int(parent)] = f"run {run.id} compares with it"
+    return found
+
+
 def find(workspace: Workspace, given: str) -> Run:
     """The one run that a user means.
 

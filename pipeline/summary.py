@@ -40,6 +40,7 @@ def summarise(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "scores": _scores(state),
         "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
         "pushed": _pushed(state),
+        "not_pushed": _not_pushed(state) if blessing.get("blessed") else None,
         "examples": _examples(run, state),
         "report": _report(state),
         "failure": record.get("failure"),
@@ -115,6 +116,12 @@ def _pushed(state: Progress) -> dict[str, Any]:
         return {}
     path = str(facts.get("pushed_destination", ""))
     return {"version": str(facts.get("pushed_version") or Path(path).name), "path": path}
+
+
+def _not_pushed(state: Progress) -> str | None:
+    """Why the Pusher kept a model back that is good enough."""
+    told = _json(state, "Pusher", "pushed_model", "pushed.json")
+    return None if told.get("pushed", True) else told["text"].removeprefix("Not pushed. ")
 
 
 def _report(state: Progress) -> str | None:
@@ -204,6 +211,8 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "blessing", summary["blessing"].get("sentence", "")
     if "pushed" in summary:
         yield "pushed", f"version {summary['pushed']['version']}: {summary['pushed']['path']}"
+    if "not_pushed" in summary:
+        yield "not pushed", summary["not_pushed"]
     if "report" in summary:
         yield "report", summary["report"]
     stopped = [n for n, v in summary["nodes"].items() if v["state"] in (FAILED, STOPPED)]

@@ -24,12 +24,13 @@ from components.corpus_gen.splits import HashedSplit
 class Report:
     """What came of one group of files.
 
-    ``rows`` are those written to each split; ``failed`` is the errno and the text of a write
-    that failed.
+    ``rows`` are those written to each split; ``span`` is the group's; ``failed`` is the errno and
+    the text of a write that failed.
     """
 
     index: int
     files: list[str]
+    span: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
     failed: tuple[int, str] | None = None
@@ -67,8 +68,8 @@ def convert(
     """
     options = Options.of(data)
     images = Images(data, decode=True)
-    report = Report(index, list(group.files))
-    encode = Encoder(options.features, group.files[0], images)
+    report = Report(index, list(group.files), group.span)
+    encode = Encoder(options.features, group.files[0], images, group.span)
     names = split.names if split else [group.split]
     writers = {
         name: ShardWriter(os.path.join(folder, f"Split-{name}", f"part-{index:05d}"))

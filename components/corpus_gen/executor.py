@@ -18,15 +18,16 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from components import events
 from components.corpus_gen.convert import Report, convert
+from components.corpus_gen.findings import all_problems
+from components.corpus_gen.findings import write as write_findings
 from components.corpus_gen.fingerprints import named_images
 from components.corpus_gen.formats import Options
 from components.corpus_gen.images import Images
-from components.corpus_gen.problems import Problems
 from components.corpus_gen.records import os_errors
 from components.corpus_gen.sources import Group, resolve
-from components.corpus_gen.splits import HashedSplit, hashed
+from components.corpus_gen.spans import settled
+from components.corpus_gen.splits import Draws, HashedSplit
 from components.corpus_gen.survey import checked_rows
 from components.errors import UserError
 from components.files import write_uri
@@ -49,20 +50,20 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             UserError: the corpus cannot be used as it is, or the disk is full or read-only.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        data = json.loads(exec_properties["data"])
+        data = settled(json.loads(exec_properties["data"]))
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         findings = artifact_utils.get_single_instance(output_dict["findings"])
         given = resolve(data)
-        split = hashed(data, given)
+        draws = Draws(data, given)
         groups = [group for group_list in given.values() for group in group_list]
         work = _work_folder(examples.uri)
         try:
             with os_errors():
-                _make_folders(work, given, split)
-                reports = self._convert_all(groups, data, split, work)
+                _make_folders(work, draws)
+                reports = self._convert_all(groups, data, draws, work)
                 _refuse(reports, Options.of(data).bad_rows_limit)
-                rows = _rows(reports, split)
-                _write_findings(findings.uri, rows, reports)
+                rows = _rows(reports, draws)
+                write_findings(findings.uri, data, rows, reports)
                 _publish(work, examples.uri, list(rows))
         except OSError as error:
             raise _disk_error(error, examples.uri, data, groups) from error
@@ -71,12 +72,15 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 fileio.rmtree(work)
         examples.split_names = artifact_utils.encode_split_names(list(rows))
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+        if "spans" in data:  # as TFX's ExampleGen marks its examples: with the newest
+            newest = data["spans"]["taken"][-1]
+            examples.span, examples.version = newest["span"], newest["version"] or 0
 
     def _convert_all(
-        self, groups: list[Group], data: Mapping[str, Any], split: HashedSplit | None, work: str
+        self, groups: list[Group], data: Mapping[str, Any], draws: Draws, work: str
     ) -> list[Report]:
         """Runs ``convert`` on every group as a Beam pipeline; reports come back as files."""
-        jobs = [(i, g, split if g.split == "train" else None) for i, g in enumerate(groups)]
+        jobs = [(i, group, draws.of(group)) for i, group in enumerate(groups)]
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
@@ -120,8 +124,8 @@ def _work_folder(uri: str) -> str:
     return os.path.join(uri, _WORK + uuid.uuid4().hex[:8])
 
 
-def _make_folders(work: str, given: Mapping[str, list[Group]], split: HashedSplit | None) -> None:
-    for name in {*given, *(split.names if split else ())}:
+def _make_folders(work: str, draws: Draws) -> None:
+    for name in draws.names:
         fileio.makedirs(os.path.join(work, f"Split-{name}"))
 
 
@@ -130,23 +134,16 @@ def _refuse(reports: list[Report], limit: float) -> None:
     for report in reports:
         if report.failed:
             raise OSError(*report.failed)
-    _all_problems(reports).refuse(limit)
+    all_problems(reports).refuse(limit)
 
 
-def _all_problems(reports: list[Report]) -> Problems:
-    problems = Problems()
-    for report in reports:
-        problems.merge(report.problems)
-    return problems
-
-
-def _rows(reports: list[Report], split: HashedSplit | None) -> dict[str, int]:
+def _rows(reports: list[Report], draws: Draws) -> dict[str, int]:
     """The number of rows of each split; none may be empty."""
     rows: dict[str, int] = {}
     for report in reports:
         for name, count in report.rows.items():
             rows[name] = rows.get(name, 0) + count
-    return checked_rows(rows, _all_problems(reports), split)
+    return checked_rows(rows, all_problems(reports), draws.usual)
 
 
 def _publish(work: str, uri: str, names: list[str]) -> None:
@@ -162,24 +159,6 @@ def _publish(work: str, uri: str, names: list[str]) -> None:
         if fileio.exists(final):  # the same artifact written again
             fileio.rmtree(final)
         fileio.rename(os.path.join(work, f"Split-{name}"), final)
-
-
-def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> None:
-    problems = _all_problems(reports)
-    for note in problems.notes():
-        events.emit("warning", node="CorpusGen", text=note)
-    content = {
-        "rows": rows,
-        "skipped": problems.left_out,
-        "repaired": problems.total("replace"),
-        "files": [{"files": r.files, "rows": r.rows} for r in reports],
-        "problems": {
-            key: {"count": count, "examples": problems.to_json()["examples"][key]}
-            for key, count in problems.counts.items()
-        },
-    }
-    fileio.makedirs(uri)
-    write_uri(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
 
 
 def _disk_error(

@@ -23,9 +23,9 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
     Of images those count that the rows name, wherever they lie, and no others; one that is not
     there counts, too, since it may come.
 
-    Folders do not count (a moved corpus is the same corpus); file names do, since every
-    tf.Example carries its own. With a ``cache`` file, a file whose path, size and time of
-    change are the same is not read again.
+    Folders do not count (a moved corpus is the same corpus); file names do, and spans, since
+    every tf.Example carries its own, and the share of the newest span that is tested on. With a
+    ``cache`` file, a file whose path, size and time of change are the same is not read again.
 
     Raises:
         UserError: as ``resolve`` does.
@@ -36,7 +36,9 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
     given = resolve(data)
     for split, groups in given.items():
         for group in groups:
-            parts = [split, group.format, *group.sides]
+            parts: list[Any] = [split, group.format, *group.sides]
+            if group.span is not None:
+                parts += [group.span, group.test_share]
             for path in group.files:
                 used[path] = _entry(path, known.get(path))
                 parts += [os.path.basename(path), used[path][-1]]

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from components.corpus_gen.fields import Value
 from components.corpus_gen.images import Images
+from components.corpus_gen.spans import FEATURE
 from models.tasks.features import Feature
 
 
@@ -23,15 +24,19 @@ class Encoder:
         features: of a row, in order.
         file: whose base name every row carries.
         images: gives the bytes of the images that rows name.
+        span: the name of the file's span; None where the corpus has none.
     """
 
-    def __init__(self, features: Sequence[Feature], file: str, images: Images):
+    def __init__(
+        self, features: Sequence[Feature], file: str, images: Images, span: str | None = None
+    ):
         self._features = list(features)
         self._file = os.path.basename(file).encode("utf-8", "replace")
         self._images = images
+        self._span = None if span is None else span.encode("utf-8")
 
     def __call__(self, line: int, values: Sequence[Value]) -> bytes:
-        """A tf.Example with the features, ``file`` (base name) and ``line`` (from 1).
+        """A tf.Example with the features, ``file`` (base name), ``line`` (from 1) and ``span``.
 
         An image is its bytes, and the path that named it ``<name>_file``. A feature that is
         missing is an empty list of its kind.
@@ -45,6 +50,8 @@ class Encoder:
             self._fill(into, feature, value)
         into["file"].bytes_list.value.append(self._file)
         into["line"].int64_list.value.append(line)
+        if self._span is not None:
+            into[FEATURE].bytes_list.value.append(self._span)
         return example.SerializeToString(deterministic=True)
 
     def _fill(self, into: Any, feature: Feature, value: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import glob
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from components.corpus_gen import spans
+from components.corpus_gen.paths import check_folder, expand, items_of, root_of
+from components.corpus_gen.span_paths import fixed
 from components.errors import UserError
 from models.tasks.features import Feature
 
@@ -27,13 +29,22 @@ SUFFIXES = {
 class Group:
     """Files that are read together: one a side for ``parallel``, otherwise a single one.
 
-    ``sides`` are the names of the features that parallel files hold.
+    Attributes:
+        split: the split that they are for.
+        format: one of ``FORMATS``.
+        files: the paths.
+        sides: the names of the features that parallel files hold.
+        span: the name of their span, or ``FIXED`` for files of every run; None where the corpus
+            has no spans.
+        test_share: the share of their rows that goes to ``test`` instead: of the newest span's.
     """
 
     split: str
     format: str
     files: tuple[str, ...]
     sides: tuple[str, ...] = ()
+    span: str | None = None
+    test_share: float = 0.0
 
 
 def features(data: Mapping[str, Any]) -> list[Feature]:
@@ -43,6 +54,9 @@ def features(data: Mapping[str, Any]) -> list[Feature]:
 
 def resolve(data: Mapping[str, Any]) -> dict[str, list[Group]]:
     """Finds the files of every split that is given, in an order that is always the same.
+
+    Those of every run come first, then those of the spans, which are chosen here where ``data``
+    is not ``spans.settled`` yet.
 
     Raises:
         UserError: a file or a side is missing, a pattern finds nothing, sides have different
@@ -55,10 +69,42 @@ def resolve(data: Mapping[str, Any]) -> dict[str, list[Group]]:
             remedy="Name them, such as `train: train.tsv.gz`.",
         )
     if data.get("images"):
-        _check_folder(os.path.join(_root(data), os.path.expanduser(data["images"])))
-    return {
-        split: _groups(data, split, data[split]) for split in SPLITS if data.get(split) is not None
-    }
+        check_folder(os.path.join(root_of(data), os.path.expanduser(data["images"])), "data.images")
+    data = spans.settled(data)
+    given = [split for split in SPLITS if data.get(split) is not None]
+    find = _of_spans if "spans" in data else _groups
+    return {split: find(data, split, data[split]) for split in given}
+
+
+def _of_spans(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
+    """The files of a split in a corpus that has spans."""
+    bare = fixed(value)
+    found = [replace(g, span=spans.FIXED) for g in _groups(data, split, bare)] if bare else []
+    taken = data["spans"]["taken"]
+    for one in taken:
+        newest = split == "train" and one is taken[-1]
+        share = data["spans"]["test_share"] if newest else 0.0
+        try:
+            groups = _groups(data, split, one["files"][split]) if split in one["files"] else []
+        except UserError as error:
+            told = f"span {one['name']}: {error.message}"
+            raise UserError(told, error.where, error.remedy) from None
+        found += [replace(group, span=one["name"], test_share=share) for group in groups]
+    _refuse_twice(found)
+    return found
+
+
+def _refuse_twice(groups: Sequence[Group]) -> None:
+    """A pattern and a glob, or two patterns, may take the same files."""
+    seen: set[tuple[str, ...]] = set()
+    for group in groups:
+        if group.files in seen:
+            raise UserError(
+                f"{group.files[0]} is named twice",
+                where=f"data.{group.split}",
+                remedy="Let only one of the paths name it.",
+            )
+        seen.add(group.files)
 
 
 def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
@@ -68,7 +114,7 @@ def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
         raise UserError(
             f"unknown format {wanted!r}", "data.format", f"Choose one of {', '.join(FORMATS)}."
         )
-    root = _root(data)
+    root = root_of(data)
     if isinstance(value, Mapping):
         if wanted not in (None, "parallel"):
             raise UserError(
@@ -117,69 +163,12 @@ def _parallel(
     return [Group(split, "parallel", files, sides) for files in zip(*columns.values(), strict=True)]
 
 
-def _root(data: Mapping[str, Any]) -> str:
-    return data.get("root") or "."
-
-
-def _check_folder(path: str) -> None:
-    if os.path.isdir(path):
-        return
-    told = f"{path} is no folder" if os.path.exists(path) else f"no such folder: {path}"
-    raise UserError(told, where="data.images", remedy=_listing(path))
-
-
 def _paths(root: str, value: Any, key: str) -> list[str]:
-    """The files that a path, a pattern or a list of these names."""
-    items = list(value) if isinstance(value, list | tuple) else [value]
+    """The files that a path, a glob or a list of these names."""
+    items = items_of(value)
     if not items:
         raise UserError("the list of files is empty", where=key, remedy="Name at least one file.")
-    return [path for item in items for path in _expand(root, str(item), key)]
-
-
-def _expand(root: str, item: str, key: str) -> list[str]:
-    path = os.path.join(root, os.path.expanduser(item))
-    if os.path.exists(path):
-        _check(path, key)
-        return [path]
-    if glob.has_magic(item):
-        # The root is a folder's name, not a pattern, whatever signs are in it.
-        pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
-        matches = sorted(p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p))
-        if not matches:
-            raise UserError(f"no file matches {path}", where=key, remedy=_listing(path))
-        for match in matches:
-            _check(match, key)
-        return matches
-    raise UserError(f"no such file: {path}", where=key, remedy=_listing(path))
-
-
-def _check(path: str, key: str) -> None:
-    if os.path.isdir(path):
-        raise UserError(
-            f"{path} is a folder", where=key, remedy="Name its files, such as `folder/*.tsv`."
-        )
-    if not os.access(path, os.R_OK):
-        raise UserError(
-            f"{path} may not be read", where=key, remedy="Give yourself the right: `chmod u+r`."
-        )
-
-
-def _listing(path: str) -> str:
-    """What the user may have meant: near names, or the folder that is not there."""
-    folder, name = os.path.split(path)
-    folder = folder or "."
-    if not os.path.isdir(folder):
-        while folder and not os.path.isdir(os.path.dirname(folder) or "."):
-            folder = os.path.dirname(folder)
-        return f"There is no folder {folder}: check `data.root`."
-    names = sorted(os.listdir(folder))
-    near = difflib.get_close_matches(name, names, 3, 0.6)
-    if near:
-        return f"Did you mean {' or '.join(near)}?"
-    if not names:
-        return f"The folder {folder} is empty."
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"The folder {folder} has: {shown}."
+    return [path for item in items for path in expand(root, item, key)]
 
 
 def _format(path: str, key: str) -> str:

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from components.corpus_gen.sources import features
+from components.corpus_gen.sources import Group, features
 from components.errors import UserError
 from models.tasks.features import Feature
 
@@ -76,13 +76,46 @@ class HashedSplit:
         return "train"
 
 
-def hashed(data: Mapping[str, Any], given: Collection[str]) -> HashedSplit | None:
+class Draws:
+    """Which rows of ``train`` go to other splits, group by group.
+
+    Of the newest span more goes to ``test`` than of the others, where ``data.spans.test_share``
+    says so. By the same hash: what is in ``test`` anyway stays there, and what is added goes back
+    to ``train`` when the span is no longer the newest. What is added may stand in an older span
+    too, which is trained on; ``data.checks.overlap`` tells how often.
+
+    Args:
+        data: the ``data`` section.
+        given: the groups of files by split.
+
+    Raises:
+        UserError: as ``hashed`` does.
+    """
+
+    def __init__(self, data: Mapping[str, Any], given: Mapping[str, Sequence[Group]]):
+        share = max((group.test_share for group in given.get("train", ())), default=0.0)
+        self.usual = hashed(data, given)
+        self._newest = hashed(data, given, share) if share else None
+        drawn = (split.names for split in (self.usual, self._newest) if split)
+        self.names = {*given, *(name for names in drawn for name in names)}
+
+    def of(self, group: Group) -> HashedSplit | None:
+        """What draws the split of a group's rows; None where all have the group's own."""
+        if group.split != "train":
+            return None
+        return self._newest if group.test_share else self.usual
+
+
+def hashed(
+    data: Mapping[str, Any], given: Collection[str], more_test: float = 0.0
+) -> HashedSplit | None:
     """The split that cuts ``eval`` and ``test`` out of ``train`` where no file is given for them.
 
     Args:
         data: the ``data`` section, whose ``split`` has the shares, the seed, and in ``by`` the
             feature that decides, or none for the first input.
         given: the splits that have files of their own.
+        more_test: the share that goes to ``test`` besides, also where it has files of its own.
 
     Returns:
         None where every split has files of its own.
@@ -95,6 +128,8 @@ def hashed(data: Mapping[str, Any], given: Collection[str]) -> HashedSplit | Non
     shares = {
         name: float(rule.get(name, share)) for name, share in default.items() if name not in given
     }
+    if more_test:
+        shares["test"] = shares.get("test", 0.0) + more_test
     if not shares:
         return None
     column = _deciding(features(data), rule.get("by"))

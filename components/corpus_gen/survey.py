@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from components.corpus_gen.formats import Options, read
 from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Broken, Problems
-from components.corpus_gen.sources import Group, resolve
-from components.corpus_gen.splits import HashedSplit, hashed
+from components.corpus_gen.sources import SPLITS, Group, resolve
+from components.corpus_gen.spans import settled
+from components.corpus_gen.splits import Draws, HashedSplit
 from components.errors import UserError
 
 _STEP = 4096
@@ -19,11 +20,15 @@ _STEP = 4096
 
 @dataclass
 class Survey:
-    """What a corpus holds: its files and its rows by split, and what is left out or repaired."""
+    """What a corpus holds: its files and its rows by split, and what is left out or repaired.
+
+    ``spans`` are those of ``spans.settled``, each with its ``rows`` by split.
+    """
 
     files: dict[str, list[str]]
     rows: dict[str, int]
     notes: list[str]
+    spans: list[dict[str, Any]]
 
 
 def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -> Survey:
@@ -38,16 +43,17 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
     Raises:
         UserError: the corpus cannot be used as it is.
     """
+    data = settled(data)
     given = resolve(data)
-    split = hashed(data, given)
+    draws = Draws(data, given)
     options = Options.of(data)
     images = Images(data)
     problems = Problems()
-    names = {*given, *(split.names if split else ())}
-    rows = dict.fromkeys(names, 0)
+    counts: dict[str | None, dict[str, int]] = {}  # of each span
     for group in (group for groups in given.values() for group in groups):
         own = Problems()
-        draw = split if group.split == "train" else None
+        draw = draws.of(group)
+        rows = counts.setdefault(group.span, dict.fromkeys(draws.names, 0))
         try:
             for line, values in read(group, options, own, images):
                 rows[draw(values) if draw else group.split] += 1
@@ -58,11 +64,28 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
         problems.merge(own)
     problems.refuse(options.bad_rows_limit)
     files = {name: _files(groups) for name, groups in given.items()}
-    return Survey(files, checked_rows(rows, problems, split), list(problems.notes()))
+    rows = {name: sum(count[name] for count in counts.values()) for name in draws.names}
+    taken = data["spans"]["taken"] if "spans" in data else []
+    spans = [{**one, "rows": ordered(counts[one["name"]])} for one in taken]
+    checked = checked_rows(rows, problems, draws.usual)
+    return Survey(files, checked, [*problems.notes(), *untested(data, spans)], spans)
 
 
 def _files(groups: Iterable[Group]) -> list[str]:
     return [path for group in groups for path in group.files]
+
+
+def ordered(rows: Mapping[str, int]) -> dict[str, int]:
+    """Numbers of rows in the order of the splits."""
+    return {name: rows[name] for name in SPLITS if name in rows}
+
+
+def untested(data: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence where none of the newest span's rows came to be tested on, though some should."""
+    if not spans or not data["spans"]["test_share"] or spans[-1]["rows"].get("test"):
+        return []
+    share = f"data.spans.test_share: {data['spans']['test_share']:g}"
+    return [f"span {spans[-1]['name']} is too small: {share} takes none of its rows for test"]
 
 
 def checked_rows(
@@ -73,7 +96,7 @@ def checked_rows(
     Raises:
         UserError: a split has none.
     """
-    rows = {name: rows[name] for name in ("train", "eval", "test") if name in rows}
+    rows = ordered(rows)
     empty = [name for name, count in rows.items() if not count]
     if not empty:
         return rows

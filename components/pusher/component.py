@@ -16,7 +16,7 @@ SOURCES = (
     "components/pusher",
     "components/profiles.py",
     "components/provenance.py",
-    "components/registry.py",
+    "components/registry",
 )
 
 
@@ -35,6 +35,7 @@ class PusherSpec(ComponentSpec):
         "infra_blessing": ChannelParameter(type=standard_artifacts.InfraBlessing),
         "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
         "findings": ChannelParameter(type=Findings),
+        "corpus": ChannelParameter(type=Findings),
     }
     OUTPUTS = {"pushed_model": ChannelParameter(type=standard_artifacts.PushedModel)}
 
@@ -51,6 +52,7 @@ class Pusher(BaseComponent):
         record: a JSON object to keep beside the model, such as the configuration.
         evaluation: the Evaluator's metrics, which are kept there too.
         findings: the ExampleValidator's, whose profile of the training split is kept there too.
+        corpus: CorpusGen's findings, of which the rows and the spans are kept there.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -67,6 +69,7 @@ class Pusher(BaseComponent):
         record: str,
         evaluation: BaseChannel,
         findings: BaseChannel,
+        corpus: BaseChannel,
         code: str | None = None,
     ):
         super().__init__(
@@ -76,6 +79,7 @@ class Pusher(BaseComponent):
                 infra_blessing=infra_blessing,
                 evaluation=evaluation,
                 findings=findings,
+                corpus=corpus,
                 registry=registry,
                 name=name,
                 record=record,

@@ -17,7 +17,8 @@ from components import events, profiles, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
-from components.registry import PROFILE
+from components.registry import PROFILE, Registry
+from components.registry.publishing import Withdrawn
 from serving import warmup
 from serving.saved_model import IDENTIFIER
 
@@ -52,11 +53,13 @@ class PusherExecutor(BaseExecutor):
 
         model = artifact_utils.get_single_instance(input_dict["model"])
         evaluation = Path(artifact_utils.get_single_uri(input_dict["evaluation"]))
+        corpus = Path(artifact_utils.get_single_uri(input_dict["corpus"]))
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
         identifier = str(uuid.uuid4())
         record = {
             **json.loads(exec_properties["record"]),
             **_evaluation(evaluation),
+            **_corpus(corpus),
             "blessing": sentence,
             "regard": provenance.code_version(),
             "stack": provenance.stack_versions(),
@@ -74,6 +77,13 @@ class PusherExecutor(BaseExecutor):
         source = Path(path_utils.serving_model_path(model.uri))
         try:
             number, new = push(source, registry, name, record, exec_properties["code"], extra)
+        except Withdrawn as error:
+            told = f"Not pushed. It is the model of {name}@{error.version}, which production was "
+            told += "rolled back from"
+            if error.version in Registry(registry).versions(name):
+                told += f"; `regard rollback {name} {error.version}` brings it back"
+            _finish(pushed, None, f"{told}.")
+            return
         except OSError as error:
             raise UserError(
                 f"the model cannot be pushed: {error.strerror or error}",
@@ -128,3 +138,12 @@ def _evaluation(folder: Path) -> dict[str, Any]:
         },
         "compared_with": (found["production"] or {}).get("version"),
     }
+
+
+def _corpus(folder: Path) -> dict[str, Any]:
+    """What is kept of CorpusGen's ``corpus.json``: the rows of each split, and the spans."""
+    path = folder / "corpus.json"
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {key: found[key] for key in ("rows", "spans") if key in found}

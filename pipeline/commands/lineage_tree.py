@@ -61,7 +61,15 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     run, code = found["run"], found.get("regard", {})
     yield "folder", found["path"]
     by = f"by run {run['id']}" if "id" in run else ""
-    yield "pushed", _joined(_created(found), by, duration(run.get("seconds")))
+    made = _joined(by, duration(run.get("seconds")))
+    if "rollback_of" in found:
+        name = found["model"].partition("@")[0]
+        reason = f": {found['reason']}" if "reason" in found else ""
+        instead = f"instead of {name}@{found['rolled_back_from']}{reason}"
+        yield "rollback", _joined(_created(found), instead)
+        yield "made", _joined(f"as {name}@{found['rollback_of']}", made)
+    else:
+        yield "pushed", _joined(_created(found), made)
     yield "scores", _scores(found)
     yield "blessing", found.get("blessing", "")
     commit = value_text("commit", code["commit"]) if "commit" in code else ""
@@ -105,20 +113,32 @@ def _add_nodes(root: Tree, nodes: list[dict[str, Any]]) -> None:
 def _add_data(root: Tree, data: dict[str, Any]) -> None:
     digest = f"fingerprint {data['fingerprint'][:12]}" if data["fingerprint"] else ""
     branch = root.add(_named("data", _joined(_rows(data), digest, data["state"])))
-    properties = data.get("examples", {}).get("properties", {})
-    for name in ("span", "version"):
-        if name in properties:
-            branch.add(Text(f"{name} {properties[name]}"))
+    branches = _add_spans(branch, data)
     for source in data["sources"]:
         for file in source["files"]:
             known = "sha256" in file
             facts = [size(file["bytes"]), f"sha256 {file['sha256'][:12]}"] if known else []
             told = _joined(_rows(source), *facts)
-            branch.add(Text(file["path"]).append(f"  {told}" if told else "", "dim"))
+            text = Text(file["path"]).append(f"  {told}" if told else "", "dim")
+            branches.get(file["path"], branch).add(text)
+
+
+def _add_spans(branch: Tree, data: dict[str, Any]) -> dict[str, Tree]:
+    """A branch for each span; which of them each file belongs to."""
+    branches: dict[str, Tree] = {}
+    for span in data.get("spans", ()):
+        version = f"version {span['version']}" if span["version"] is not None else ""
+        digest = f"fingerprint {span['fingerprint'][:12]}" if "fingerprint" in span else ""
+        facts = _joined(version, _rows(span), digest)
+        own = branch.add(Text(f"span {span['name']}").append(f"  {facts}" if facts else "", "dim"))
+        for value in span["files"].values():
+            for paths in value.values() if isinstance(value, dict) else [value]:
+                branches.update(dict.fromkeys(paths, own))
+    return branches
 
 
 def _rows(told: dict[str, Any]) -> str:
-    return _joined(*(f"{count:,} {split}" for split, count in told.get("rows", {}).items()))
+    return _joined(*(f"{n:,} {split}" for split, n in told.get("rows", {}).items() if n))
 
 
 def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
@@ -133,5 +153,15 @@ def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
             sides = f"{side_text(change, 'a')} → {side_text(change, 'b')}"
             branch.add(Text(f"changed since: {change['key']} {sides}", "cyan"))
         if not parent["same_data"]:
-            branch.add(Text("changed since: the data", "cyan"))
+            branch.add(Text(f"changed since: the data{_spans(parent)}", "cyan"))
     branch.add(_named("parent", "none: there was nothing in production to compare with"))
+
+
+def _spans(parent: dict[str, Any]) -> str:
+    """The spans that came and went after a version."""
+    told = [
+        f"{word} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
+        for word, names in (("with", parent["new_spans"]), ("without", parent["old_spans"]))
+        if names
+    ]
+    return f": {_joined(*told)}" if told else ""

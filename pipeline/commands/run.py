@@ -88,10 +88,14 @@ def run_pipeline(request: Request) -> int:
 
     request = _checked(request)
     config = load(request.config_path)
-    data_section(config)  # the worker would find a missing file, too, but only after TensorFlow
+    notes: list[str] = []
+    # The worker would find a missing file, too, but only after TensorFlow.
+    data_section(config, notes)
     workspace = Workspace.from_environment()
     paths = workspace.pipeline(config.name)
     messages = terminal.err()
+    for note in notes:
+        messages.print(f"data: {note}", soft_wrap=True)
 
     def tell(holder: dict[str, Any]) -> None:
         who = f"run {holder['run']}, process {holder['pid']}" if holder.get("run") else "a run"

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from components.words import digits, figure, size
 from pipeline import runs
+from pipeline.commands import terminal
 from pipeline.live import duration
 
 if TYPE_CHECKING:
@@ -31,23 +31,11 @@ _ABSENT = "-"
 
 def print_listing(records: Sequence[dict[str, Any]], console: Console) -> None:
     """One line a run; where a terminal is too narrow, the scores stand below their run."""
-    rows = [_listed(record) for record in records]
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    below = console.is_terminal and sum(widths) + len(_GAP) * (len(widths) - 1) > console.width
-    shown = len(_HEADINGS) - below
 
-    def line(cells: Sequence[str]) -> str:
-        return _GAP.join(map(str.ljust, cells[:shown], widths)).rstrip()
+    def style(row: Sequence[str]) -> tuple[int, str] | None:
+        return (2, _STATUS_STYLES[row[2]]) if row[2] in _STATUS_STYLES else None
 
-    console.print(Text(line(_HEADINGS), "bold"), soft_wrap=True)
-    for row in rows:
-        text = Text(line(row))
-        if style := _STATUS_STYLES.get(row[2]):
-            start = sum(widths[:2]) + 2 * len(_GAP)
-            text.stylize(style, start, start + len(row[2]))
-        console.print(text, soft_wrap=True)
-        if below and row[-1]:
-            console.print(Padding(Text(row[-1], "dim"), (0, 0, 0, 4)))
+    terminal.print_table(_HEADINGS, [_listed(r) for r in records], console, style=style)
 
 
 def _listed(record: dict[str, Any]) -> tuple[str, ...]:

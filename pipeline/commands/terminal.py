@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +44,45 @@ def err() -> Console:
 def print_json(value: Any) -> None:
     """One JSON value on standard output, indented."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    console: Console,
+    below: int = 1,
+    style: Callable[[Sequence[str]], tuple[int, str] | None] = lambda _: None,
+) -> None:
+    """One line a row; where a terminal is too narrow, the last cells stand below their row.
+
+    Args:
+        headings: of the columns.
+        rows: the texts of the cells.
+        console: where; a log or a pipe has no width.
+        below: how many cells may stand below, each on a line of its own.
+        style: the column of a row that has a style, and which.
+    """
+    from rich.padding import Padding
+    from rich.text import Text
+
+    gap = "  "
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    narrow = console.is_terminal and sum(widths) + len(gap) * (len(widths) - 1) > console.width
+    shown = len(headings) - (below if narrow else 0)
+
+    def line(cells: Sequence[str]) -> str:
+        return gap.join(map(str.ljust, cells[:shown], widths)).rstrip()
+
+    console.print(Text(line(headings), "bold"), soft_wrap=True)
+    for row in rows:
+        text = Text(line(row))
+        if found := style(row):
+            column, colour = found
+            start = sum(widths[:column]) + column * len(gap)
+            text.stylize(colour, start, start + len(row[column]))
+        console.print(text, soft_wrap=True)
+        for cell in filter(None, row[shown:]):
+            console.print(Padding(Text(cell, "dim"), (0, 0, 0, 4)))
 
 
 def print_error(error: UserError) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,8 +47,11 @@ def validate(
     else:
         checked = load(config)
         name, what = checked.name, f"pipeline {checked.name}"
+    notes: list[str] = []
+    data = data_section(checked, notes)
     with terminal.err().status("reading the data …") as status:
-        found = survey(data_section(checked), status.update)
+        found = survey(data, status.update)
+    found.notes[:0] = notes
     if as_json:
         content = {"config": str(config), "name": name, **dataclasses.asdict(found)}
         terminal.print_json(content)
@@ -55,5 +60,18 @@ def validate(
     rows = ", ".join(f"{count:,} {split}" for split, count in found.rows.items())
     files = counted(sum(len(names) for names in found.files.values()), "file")
     out.print(f"{config} is valid: {what}, {rows} from {files}.", soft_wrap=True)
+    for span in found.spans:
+        for line in _span(span, Path(data["root"])):
+            out.print(line, soft_wrap=True)
     for note in found.notes:
         out.print(f"  {note}", soft_wrap=True)
+
+
+def _span(span: dict[str, Any], root: Path) -> Iterator[str]:
+    """A span that a run would take, and its files."""
+    version = "" if span["version"] is None else f", version {span['version']}"
+    rows = ", ".join(f"{count:,} {split}" for split, count in span["rows"].items() if count)
+    yield f"  span {span['name']}{version}: {rows}"
+    for value in span["files"].values():
+        for paths in value.values() if isinstance(value, dict) else [value]:
+            yield from (f"    {os.path.relpath(path, root)}" for path in paths)

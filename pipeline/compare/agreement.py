@@ -14,11 +14,15 @@ SHARED = ("task", "data", "tokenizer", "evaluation")
 def disagreements(members: Sequence[Member]) -> Iterator[str]:
     """One line for each key in which a configuration differs from the first one.
 
-    Each names the file and line, the key, and both values.
+    Each names the file and line, the key, and both values. And a line where they may learn from
+    different spans, since each takes those that are there when its run begins.
     """
     if not members:
         return
     first, wanted = members[0], _shared(members[0])
+    if first.config.data.has_spans and first.config.data.spans.last is None:
+        place = first.tree.place(("data", "spans"))
+        yield f"{place}a comparison needs data.spans.last, or a model trained later has more"
     for member in members[1:]:
         given = _shared(member)
         for path in dict.fromkeys([*wanted, *given]):

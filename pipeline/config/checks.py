@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from components.corpus_gen.span_paths import mistakes
+from components.corpus_gen.spans import FEATURE as SPAN
 from components.predictions import RESERVED
 from models.metrics import judging, unusable
 from models.settings.base import Path, Problem
@@ -50,7 +52,8 @@ def _data(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:
         yield Problem(("data", "split"), message)
     names = [feature.name for feature in features]
     for index, name in enumerate(data.extra):
-        if names.count(name) > 1 or name in RESERVED or name.endswith("_file"):
+        reserved = name in RESERVED or (name == SPAN and data.has_spans)
+        if names.count(name) > 1 or reserved or name.endswith("_file"):
             message = f"{show(name)} has a meaning already; give the column another name"
             yield Problem(("data", "extra", index), message)
     wanted = [feature.name for feature in features if not feature.optional]
@@ -66,6 +69,8 @@ def _data(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:
         if data.split.by not in deciding:
             message = f"{data.split.by} is no feature that can decide"
             yield Problem(("data", "split", "by"), message + suggest(data.split.by, deciding))
+    for key, message in mistakes({**data.parts(), "spans": data.spans.model_dump()}):
+        yield Problem(key, message)
     for name, files in data.parts().items():
         path = ("data", name)
         kind = data.format or format_of(files)
@@ -162,7 +167,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         yield Problem(("evaluation", "baseline"), f"{message}use null")
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
-    yield from impossible_slices(evaluation, config.features)
+    yield from impossible_slices(evaluation, config.stored_features)
     yield from _answer_checks(config)
     yield from _alignment(evaluation, metrics, config.features)
     yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))

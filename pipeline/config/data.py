@@ -9,7 +9,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from components.corpus_gen.sources import SUFFIXES
-from models.settings.base import Count, Listed, Section, Share, absolute
+from components.corpus_gen.span_paths import places
+from models.settings.base import Count, Listed, Positive, Section, Share, absolute
 
 Format = Literal["parallel", "tsv", "jsonl", "parquet"]
 
@@ -72,6 +73,33 @@ class Split(Section):
         "in one split; null: the first of the task's.",
     )
     seed: Count = Field(default=0, description="Another seed gives another split of the same data.")
+
+
+class Spans(Section):
+    """Which spans of a corpus that grows a run takes."""
+
+    window: Positive | None = Field(
+        default=None, description="So many of the newest ones that are there; null: all of them."
+    )
+    first: int | str | None = Field(
+        default=None,
+        description="None before this number, or before this date, YYYY-MM-DD, where the paths "
+        "have dates.",
+    )
+    last: int | str | None = Field(default=None, description="None after this number or date.")
+    test_share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.0,
+        description="Share of the rows of the newest span that is tested on and not trained on, by "
+        "the same hash as split, besides what test has. The rows carry their span as a feature of "
+        "text, span, for evaluation.slices; those of files without a placeholder have the span "
+        "fixed.",
+    )
+    marker: str | None = Field(
+        default=None,
+        description="What stands beside the files of a span, in the same folder, once they are "
+        "whole; it may have placeholders, too. null: a span is whole when each pattern has a file.",
+        examples=["_SUCCESS"],
+    )
 
 
 class Check(Section):
@@ -232,7 +260,9 @@ class Data(Section):
     )
     train: Files = Field(
         description="Files to train on: {source: path, target: path} for parallel files (or a "
-        "list of paths for each, in the same order), else a path, a glob or a list of them.",
+        "list of paths for each, in the same order), else a path, a glob or a list of them. With "
+        "{SPAN}, {SPAN:3} for three digits, or {YYYY}, {MM} and {DD} in a path, and perhaps "
+        "{VERSION}, it stands for the spans of a growing corpus, in their newest versions.",
         examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
     )
     eval: Files | None = Field(
@@ -245,6 +275,11 @@ class Data(Section):
         default=Split(),
         description="How eval and test are made where train is all there is; what stands in the "
         "feature `by` is never in two splits. Not to be given together with eval and test.",
+    )
+    spans: Spans = Field(
+        default=Spans(),
+        description="Which spans are taken where paths have placeholders. Paths of eval and test "
+        "with placeholders follow the spans of train; without, they are the same in every run.",
     )
     columns: dict[str, int | str] | None = Field(
         default=None,
@@ -294,6 +329,11 @@ class Data(Section):
         """The files of every split that is given: ``train``, ``eval``, ``test``."""
         named = {"train": self.train, "eval": self.eval, "test": self.test}
         return {name: files for name, files in named.items() if files is not None}
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether paths have placeholders for spans."""
+        return bool(places(self.parts()))
 
     def resolved(self, base: Path) -> Data:
         """A copy whose ``root`` is an absolute path; the files stay relative to it."""

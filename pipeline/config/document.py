@@ -14,6 +14,8 @@ from models.settings.base import Path, Problem
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$(?=\{))|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})"
 )
+# Of a path that names spans: what YAML takes for a mapping where it stands first or inside of one.
+_PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -67,6 +69,8 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(part for part in (error.context, error.problem) if part)
         line = mark.line + 1 if mark else None
+        if line and any(map(_PLACEHOLDER.search, text.splitlines()[line - 1 : line])):
+            what += "; a path with {...} must stand in quotes here"
         document.problems.append(Problem((), f"this is not YAML: {what}", line))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

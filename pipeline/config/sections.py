@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
+from components.corpus_gen.spans import FEATURE as SPAN
 from components.errors import UserError
 from models import tasks
 from models.settings.base import Section
@@ -84,6 +85,12 @@ class Config(Section):
         own = described.limited(self.model) if described.limited else described.features
         extra = (Feature(name, "text", "extra") for name in self.data.extra)
         return (*own, *extra)
+
+    @property
+    def stored_features(self) -> tuple[Feature, ...]:
+        """What CorpusGen writes of a row for those who read on: ``features``, and its span."""
+        span = (Feature(SPAN, "text", "extra"),) if self.data.has_spans else ()
+        return (*self.features, *span)
 
     def section_json(self, name: str) -> str:
         """One section as canonical JSON: the same settings always give the same text."""

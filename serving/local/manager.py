@@ -287,6 +287,7 @@ class Manager:
         try:
             version.batching = self._batching(path)
             loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._loading, version.hold, path)
             version.servable = await loop.run_in_executor(
                 self._loading, self._loaded, name, version.number, path
             )
@@ -294,6 +295,7 @@ class Manager:
             if not isinstance(error, ServingError):
                 log.exception("version %s of model %s", version.number, name)
                 error = ServingError(Code.INTERNAL, f"Could not load version {version.number}")
+            version.release()
             version.failures += 1
             version.error = error
             again = version.failures <= self.options.load_retries
@@ -343,5 +345,6 @@ class Manager:
             await batcher.close()
         version.batchers.clear()
         version.servable = None
+        version.release()
         version.state = END
         log.info("version %s is no longer served", version.number)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +29,7 @@ class Version:
         error: why it ended, if it could not be loaded.
         servable: what answers, while it is available.
         batching: how requests to it are put together; None: each is answered alone.
+        descriptor: of its folder, while it is held.
     """
 
     number: int
@@ -37,6 +41,23 @@ class Version:
     retry_at: float = 0.0
     users: int = 0
     batchers: dict[str, Batcher] = field(default_factory=dict)
+    descriptor: int | None = None
+
+    def hold(self, path: Path) -> None:
+        """Shares the lock of the version's folder, by which others know that it is in use.
+
+        The kernel gives it back when the process dies. Where a file system has no locks, the
+        version is served all the same.
+        """
+        with contextlib.suppress(OSError):
+            self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(self.descriptor, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Lets go of the folder."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
 
 
 def versions_in(base_path: Path) -> Mapping[int, Path]:

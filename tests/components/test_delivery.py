@@ -25,6 +25,7 @@ def test_the_nodes_fit_together(tmp_path):
     examples = source(standard_artifacts.Examples, "examples")
     model = source(standard_artifacts.Model, "model")
     findings = source(Findings, "findings")
+    corpus = source(Findings, "corpus")
     exported = model.outputs["result"]
     predictor = Predictor(
         examples=examples.outputs["result"], model=exported, features="[]", batch_size=64
@@ -43,6 +44,7 @@ def test_the_nodes_fit_together(tmp_path):
         infra_blessing=serving.outputs["blessing"],
         evaluation=evaluator.outputs["evaluation"],
         findings=findings.outputs["result"],
+        corpus=corpus.outputs["result"],
         registry=str(tmp_path / "registry"),
         name="m",
         record="{}",
@@ -54,7 +56,7 @@ def test_the_nodes_fit_together(tmp_path):
     pipeline = Pipeline(
         pipeline_name="m",
         pipeline_root=str(tmp_path / "root"),
-        components=[examples, findings, model, predictor, evaluator, serving, pusher],
+        components=[examples, findings, corpus, model, predictor, evaluator, serving, pusher],
         metadata_connection_config=sqlite_metadata_connection_config(str(tmp_path / "m.sqlite")),
     )
     compiled = Compiler().compile(pipeline)
@@ -63,6 +65,7 @@ def test_the_nodes_fit_together(tmp_path):
     assert set(nodes["Pusher"].upstream_nodes) == {
         "Evaluator",
         "ServingCheck",
+        "corpus",
         "findings",
         "model",
     }

@@ -84,7 +84,7 @@ def test_help_imports_nothing_heavy(home):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "heavy: []"
-    commands = "run compare validate runs predict lineage data config doctor"
+    commands = "run compare validate runs predict lineage registry rollback data config doctor"
     for command in commands.split():
         assert re.search(rf"│ {command} ", done.stdout)
 
@@ -101,6 +101,8 @@ def test_help_imports_nothing_heavy(home):
         (("data", "generate", "quickstar"), "quickstart"),
         (("predict", "quickstrat", "x"), "there is no model"),
         (("lineage", "quickstrat"), "there is no model"),
+        (("registry", "prune", "quickstrat", "--keep", "1"), "there is no model"),
+        (("rollback", "quickstrat"), "there is no model"),
     ],
 )
 def test_mistakes_are_told_with_status_2_and_without_traceback(home, arguments, text):
@@ -138,6 +140,33 @@ def test_validate(home):
     (home / "train.tsv").unlink()
     code, _, err = _regard(home, "validate", str(home / "tiny.yaml"))
     assert (code, "train.tsv" in err) == (2, True)
+
+
+def test_validate_tells_the_spans_and_files_that_a_run_would_take(home):
+    text = (home / "tiny.yaml").read_text().replace("train.tsv", "'{SPAN}/v{VERSION}.tsv'")
+    (home / "tiny.yaml").write_text(text + "  spans: {window: 2, test_share: 0.1}\n")
+    for name in ("1/v1", "3/v1", "3/v2", "4/v1"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / f"{name}.tsv").write_text("".join(f"{name} {i}\tb\n" for i in range(100)))
+    code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
+    assert code == 0
+    head, *lines = out.splitlines()
+    assert head.endswith("from 2 files.")
+    pattern = r"  span 3, version 2: \d+ train, \d+ eval, \d+ test"
+    assert re.fullmatch(pattern, lines[0])
+    assert lines[1] == "    3/v2.tsv"
+    assert lines[3] == "    4/v1.tsv"
+    assert len(lines) == 4
+    _, out, _ = _regard(home, "validate", str(home / "tiny.yaml"), "--json")
+    found = json.loads(out)["spans"]
+    assert [(one["span"], one["version"]) for one in found] == [(3, 2), (4, 1)]
+    assert sum(found[1]["rows"].values()) == 100
+    (home / "6").mkdir()
+    (home / "6" / "v1.tsv").write_text("a\tb\n")
+    _, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
+    *_, gap, small = out.splitlines()
+    assert gap == "  1 span is missing between 4 and 6: 5"
+    assert small.startswith("  span 6 is too small: ")
 
 
 def test_a_comparison_is_validated_and_not_run(home):

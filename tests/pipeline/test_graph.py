@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from tfx.dsl.compiler import compiler
 
+from components.corpus_gen import resolve
+from components.registry import Registry
+from components.registry.rollback import rollback
 from pipeline.config import load
 from pipeline.graph import create_pipeline
 from pipeline.nodes import NODES
@@ -44,7 +47,7 @@ def properties(pipeline, node):
 def push(home: Path, version: int, **record):
     folder = home / "registry" / "tiny" / str(version)
     folder.mkdir(parents=True)
-    (folder / "saved_model.pb").write_bytes(b"model")
+    (folder / "saved_model.pb").write_bytes(b"model %d" % version)
     (folder / "regard.json").write_text(json.dumps(record))
 
 
@@ -125,3 +128,57 @@ def test_data_is_held_against_the_profile_that_production_kept(make, tmp_path):
     assert (before["version"], before["profile"]) == ("3", str(profile))
     profile.write_text('{"rows": 3}')
     assert json.loads(held())["digest"] != before["digest"]
+
+
+@pytest.fixture
+def make_spans(tmp_path):
+    for name in ("1.tsv", "2.tsv", "test.tsv"):
+        (tmp_path / name).write_text(f"a {name}\tA\n")
+
+    def make(spans="{}"):
+        text = CONFIG.format(root=tmp_path, rate=0.001, floor=0.5, beam=5, every=60)
+        given = f"train: '{{SPAN}}.tsv', eval: test.tsv, test: test.tsv, spans: {spans}"
+        path = tmp_path / "tiny.yaml"
+        path.write_text(text.replace("train: train.tsv", given))
+        return create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+
+    return make
+
+
+def test_a_new_span_is_trained_on_and_one_that_is_not_taken_changes_nothing(make_spans, tmp_path):
+    before, bounded = make_spans(), make_spans("{last: 2}")
+    (tmp_path / "3.tsv").write_text("a 3\tA\n")
+    after = make_spans()
+    changed = {node for node in NODES if properties(before, node) != properties(after, node)}
+    assert changed == {"CorpusGen", "Trainer", "Pusher", "Reporter"}
+    again = make_spans("{last: 2}")
+    assert all(properties(bounded, node) == properties(again, node) for node in NODES)
+    # The same files by another rule: what was trained is found again.
+    for node in ("CorpusGen", "Trainer"):
+        assert properties(before, node) == properties(bounded, node)
+
+
+def test_a_span_that_comes_between_is_in_neither_key_nor_work(make_spans, tmp_path):
+    made = properties(make_spans(), "CorpusGen")
+    (tmp_path / "3.tsv").write_text("a 3\tA\n")
+    groups = resolve(json.loads(made["data"]))["train"]
+    assert [group.span for group in groups] == ["1", "2"]
+
+
+def test_those_who_read_rows_know_the_span_and_the_files_have_no_such_column(make_spans):
+    made = make_spans()
+    for node in ("ExampleValidator", "Predictor"):
+        names = [feature["name"] for feature in json.loads(properties(made, node)["features"])]
+        assert names == ["source", "target", "span"]
+    data = json.loads(properties(made, "CorpusGen")["data"])
+    assert [feature["name"] for feature in data["features"]] == ["source", "target"]
+
+
+def test_after_a_rollback_the_next_run_compares_with_the_model_that_is_live(make, tmp_path):
+    own = json.loads(properties(make(), "Pusher")["record"])["recipe"]
+    push(tmp_path, 1, recipe="another")
+    push(tmp_path, 2, recipe=own, compared_with="1")
+    rollback(Registry(tmp_path / "registry"), "tiny")
+    found = properties(make(), "Predictor")
+    assert found["production"] == str(tmp_path / "registry" / "tiny" / "3")
+    assert found["production_version"] == "3"

@@ -4,12 +4,15 @@ import io
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from components.corpus_gen import fingerprint
 from components.errors import UserError
+from components.registry import Registry
+from components.registry.rollback import rollback
 from pipeline import lineage, runs
 from pipeline.commands import lineage_tree
 from pipeline.config import load
@@ -23,7 +26,7 @@ class Place:
     """A workspace with data, and a registry whose versions say where they came from."""
 
     def __init__(self, root):
-        self.root, self.workspace = root, Workspace(root / "w")
+        self.root, self.workspace, self.yaml = root, Workspace(root / "w"), YAML
         self.paths = self.workspace.pipeline("tiny")
         self.data = root / "data" / "train.tsv"
         self.data.parent.mkdir()
@@ -32,14 +35,16 @@ class Place:
     def push(self, number, compared_with=None, seed=17, **fields):
         """Puts a version into the registry as the Pusher would have."""
         path = self.root / "config.yaml"
-        path.write_text(YAML.format(root=self.root, seed=seed))
+        path.write_text(self.yaml.format(root=self.root, seed=seed))
         config = load(path)
+        data = data_section(config)
         record = {
             "name": "tiny",
             "version": number,
             "created": "2026-11-22T06:16:37+00:00",
             "config": config.model_dump(mode="json"),
-            "data_fingerprint": fingerprint(data_section(config)),
+            "data_fingerprint": fingerprint(data),
+            "spans": data["spans"]["taken"] if "spans" in data else [],
             "metrics": {"bleu": {"value": 33.127, "signature": "s"}},
             "blessing": "Blessed: BLEU 33.1 is over the floor.",
             "compared_with": compared_with,
@@ -75,7 +80,9 @@ def test_from_the_version_over_the_executions_to_the_data(place, monkeypatch):
 
     monkeypatch.setattr(sys, "argv", ["regard"])
     source = {"files": [str(place.data)], "rows": {"train": 45, "eval": 5}}
-    corpus = {"rows": {"train": 45, "eval": 5}, "files": [source]}
+    span = {"span": 20777, "name": "2026-11-20", "version": 2, "fingerprint": "f" * 64}
+    span |= {"files": {"train": [str(place.data)]}, "rows": {"train": 45, "test": 0}}
+    corpus = {"rows": {"train": 45, "eval": 5}, "files": [source], "spans": [span]}
     run = runs.create(place.paths, seconds=57.0, command="regard run c.yaml")
     pushing.push(place.paths, run.id, "uuid-1", corpus)
     place.push(1, run=run.id)
@@ -95,7 +102,7 @@ def test_from_the_version_over_the_executions_to_the_data(place, monkeypatch):
     text = shown(found)
     assert f"pushed     2026-11-22 06:16 UTC, by run {run.id}, 57 s" in text
     assert "CorpusGen/examples/1" in text
-    assert "span 3" in text
+    assert "└── span 2026-11-20  version 2, 45 train, fingerprint ffffffffffff\n" in text
     assert f"{place.data}  45 train, 5 eval, " in text
     assert "commit cccccccccccc+dirty" in text
     assert "missing" not in text
@@ -130,6 +137,36 @@ def test_a_broken_store_of_metadata_is_missing_too(place):
     place.paths.root.mkdir(parents=True)
     place.paths.metadata.write_text("no database")
     assert "cannot be read" in place.trace(1)["missing"][0]
+
+
+def test_spans_that_came_since_change_nothing_of_what_a_version_was_trained_on(place):
+    place.yaml = YAML.replace("train.tsv", "train-{{SPAN}}.tsv")
+    for number in (1, 2, 3):
+        (place.data.parent / f"train-{number}.tsv").write_text(f"a {number}\tb\n")
+        place.push(number, str(number - 1) if number > 1 else None)
+    found = place.trace(2)
+    assert found["data"]["state"] == lineage.UNCHANGED
+    files = [Path(f["path"]).name for one in found["data"]["sources"] for f in one["files"]]
+    assert files == ["train-1.tsv", "train-2.tsv"]
+    assert "span 2\n" in shown(found)
+    assert "changed since: the data: with span 3" in shown(place.trace(3))
+    (place.data.parent / "train-1.tsv").write_text("other\tb\n")
+    assert place.trace(2)["data"]["state"] == lineage.CHANGED
+    (place.data.parent / "train-1.tsv").unlink()
+    assert place.trace(2)["data"]["state"] == lineage.GONE
+    assert place.trace(3)["parents"][0]["model"] == "tiny@2"
+
+
+def test_a_rollback_has_the_lineage_of_its_model(place):
+    place.push(1, run="20260101-101010")
+    place.push(2, compared_with="1", digest="another", run="20260102-101010")
+    rollback(Registry(place.workspace.registry), "tiny", reason="wrong amounts")
+    found = place.trace(3)
+    assert found["run"] == {"id": "20260101-101010"}
+    assert found["parents"] == []
+    text = shown(found)
+    assert "UTC, instead of tiny@2: wrong amounts\n" in text
+    assert "made       as tiny@1, by run 20260101-101010\n" in text
 
 
 def test_a_version_that_names_no_run(place):

@@ -52,6 +52,19 @@ def test_running_means_that_the_lock_is_held(workspace):
     assert runs.listing(workspace)[0]["status"] == runs.KILLED
 
 
+def test_what_a_run_that_goes_on_compares_with_is_needed(workspace):
+    paths = workspace.pipeline("quickstart")
+    with lock.acquire(paths.lock) as held:
+        run = runs.create(paths)
+        held.describe(run.id)
+        assert runs.compared_with(workspace, "quickstart") == {}  # it has only begun
+        run.events.write_text('{"time": 1.0, "kind": "origin", "parent": "4"}\n')
+        found = runs.compared_with(workspace, "quickstart")
+        assert found == {4: f"run {run.id} compares with it"}
+    assert runs.compared_with(workspace, "quickstart") == {}
+    assert runs.compared_with(workspace, "nothing") == {}
+
+
 def test_broken_record_does_not_break_the_listing(workspace):
     run = runs.create(workspace.pipeline("quickstart"))
     run.record_path.write_text("{")

@@ -198,3 +198,16 @@ def test_log_lines_are_neither_wrapped_nor_padded(tmp_path, events):
     lines = console.file.getvalue().splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
     assert any("1,234,567 parameters" in line and "900 steps" in line for line in lines)
+
+
+def test_why_a_good_model_was_not_pushed_is_told(tmp_path, events):
+    text = "Not pushed. It is the model of tiny@2, which production was rolled back from."
+    folder = _write(tmp_path / "p", "pushed.json", {"pushed": False, "text": text})
+    kept = [event for event in events if event.get("node") != "Pusher"]
+    kept.append(_done("Pusher", pushed_model=folder))
+    found = summary.summarise(*_run(tmp_path, kept, runs.NOT_BLESSED))
+    assert "pushed" not in found
+    assert found["not_pushed"] == text.removeprefix("Not pushed. ")
+    console = Console(file=io.StringIO(), width=100)
+    summary.show(found, console)
+    assert f"not pushed  {found['not_pushed']}\n" in console.file.getvalue()

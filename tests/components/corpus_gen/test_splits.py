@@ -4,7 +4,8 @@ from array import array
 
 import pytest
 
-from components.corpus_gen.splits import HashedSplit, canonical, hashed
+from components.corpus_gen.sources import Group
+from components.corpus_gen.splits import Draws, HashedSplit, canonical, hashed
 from components.errors import UserError
 from models.tasks.features import Feature
 from tests.components.corpus_gen.corpora import TRANSLATION
@@ -128,3 +129,30 @@ def test_points_decide_as_they_are_kept():
 )
 def test_values_have_one_form(value, text):
     assert canonical(value) == text
+
+
+@pytest.mark.parametrize("test", [0.0, 0.1])
+def test_of_the_newest_span_more_is_tested_on_and_the_rest_stays_where_it_was(test):
+    old, new, own = (
+        Group("train", "tsv", ("1.tsv",), span="1"),
+        Group("train", "tsv", ("2.tsv",), span="2", test_share=0.2),
+        Group("test", "tsv", ("t.tsv",), span="fixed"),
+    )
+    section = {"features": TRANSLATION, "split": {"eval": 0.1, "test": test}}
+    draws = Draws(section, {"train": [old, new]})
+    assert draws.names == {"train", "eval", "test"}
+    rows = [[f"sentence {i}", ""] for i in range(5000)]
+    usual, newest = (list(map(draws.of(group), rows)) for group in (old, new))
+    moved = [(one, other) for one, other in zip(usual, newest, strict=True) if one != other]
+    assert set(moved) == {("train", "test")}
+    assert len(moved) / 5000 == pytest.approx(0.2, abs=0.02)
+    assert draws.of(own) is None
+
+
+def test_a_frozen_test_set_gets_rows_of_the_newest_span_beside():
+    old = Group("train", "tsv", ("1.tsv",), span="1")
+    new = Group("train", "tsv", ("2.tsv",), span="2", test_share=0.2)
+    draws = Draws({"features": TRANSLATION}, {"train": [old, new], "eval": [], "test": []})
+    assert draws.of(old) is None
+    assert draws.usual is None
+    assert draws.of(new).names == ["train", "test"]

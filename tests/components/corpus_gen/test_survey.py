@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from components.corpus_gen.survey import survey
@@ -118,3 +120,32 @@ def test_images_are_looked_at_without_tensorflow(tmp_path):
     (tmp_path / "photos" / "a.png").unlink()
     with pytest.raises(UserError, match=r"a\.tsv:1: photos/a\.png: no such file \(6 such lines"):
         survey(section)
+
+
+@pytest.mark.parametrize("kind", ["parallel", "tsv.gz", "jsonl", "parquet"])
+def test_spans_of_every_format(tmp_path, kind):
+    rows = [(f"word {i}", f"WORD {i}") for i in range(100)]
+    for span in ("2026-11-19", "2026-11-20"):
+        path = tmp_path / f"{span}.{kind}"
+        if kind == "parallel":
+            for name, side in zip(("en", "de"), zip(*rows, strict=True), strict=True):
+                (tmp_path / f"{span}.{name}").write_text("\n".join(side) + "\n")
+        elif kind == "tsv.gz":
+            path.write_bytes(gzip.compress("".join("\t".join(r) + "\n" for r in rows).encode()))
+        elif kind == "jsonl":
+            texts = (json.dumps(dict(zip(("source", "target"), r, strict=True))) for r in rows)
+            path.write_text("\n".join(texts) + "\n")
+        else:
+            sources, targets = zip(*rows, strict=True)
+            pq.write_table(pa.table({"source": sources, "target": targets}), path)
+    pattern = "{YYYY}-{MM}-{DD}"
+    train = {"source": f"{pattern}.en", "target": f"{pattern}.de"}
+    train = train if kind == "parallel" else f"{pattern}.{kind}"
+    split = {"eval": 0.1, "test": 0.1}
+    found = survey(data(tmp_path, train=train, split=split, spans={"test_share": 0.2}))
+    old, new = (one["rows"] for one in found.spans)
+    assert [one["name"] for one in found.spans] == ["2026-11-19", "2026-11-20"]
+    assert sum(old.values()) == sum(new.values()) == 100
+    assert new["eval"] == old["eval"]
+    assert new["test"] > old["test"]
+    assert found.rows == {name: old[name] + new[name] for name in old}

@@ -13,6 +13,8 @@ from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
 from components.registry import PROFILE, Registry
+from components.registry.pruning import prune
+from components.registry.rollback import rollback
 
 SENTENCE = "Blessed: BLEU 33.1 is over the floor of 30.0."
 METRICS = {"bleu": {"name": "bleu", "value": 33.1, "signature": "nrefs:1", "scale": 100.0}}
@@ -31,6 +33,7 @@ class Case:
         self.infra = self.artifact(standard_artifacts.InfraBlessing)
         self.evaluation = self.artifact(standard_artifacts.ModelEvaluation)
         self.findings = self.artifact(Findings)
+        self.corpus = self.artifact(Findings, "corpus")
         self.pushed = self.artifact(standard_artifacts.PushedModel)
         Path(self.findings.uri, profiles.FILE).write_text(KEPT, encoding="utf-8")
         export = Path(self.model.uri, "Format-Serving")
@@ -41,11 +44,13 @@ class Case:
         Path(self.blessing.uri, "blessing.json").write_text(blessing, encoding="utf-8")
         metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": {"version": "4"}})
         Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
+        corpus = json.dumps({"rows": {"train": 9}, "files": [], "spans": [{"name": "7"}]})
+        Path(self.corpus.uri, "corpus.json").write_text(corpus, encoding="utf-8")
         self.bless(1, 1)
 
-    def artifact(self, kind):
+    def artifact(self, kind, name=""):
         made = kind()
-        made.uri = str(self.root / kind.TYPE_NAME)
+        made.uri = str(self.root / (name or kind.TYPE_NAME))
         Path(made.uri).mkdir()
         return made
 
@@ -60,6 +65,7 @@ class Case:
             "infra_blessing": [self.infra],
             "evaluation": [self.evaluation],
             "findings": [self.findings],
+            "corpus": [self.corpus],
         }
         record = {"data_fingerprint": "abc", "config": {"name": "m"}}
         properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
@@ -94,6 +100,8 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     assert record["config"] == {"name": "m"}
     assert record["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
     assert record["compared_with"] == "4"
+    assert (record["rows"], record["spans"]) == ({"train": 9}, [{"name": "7"}])
+    assert "files" not in record
     assert record["blessing"] == SENTENCE
     assert {"tensorflow", "keras", "tfx"} <= set(record["stack"])
     assert record["regard"] == provenance.code_version()
@@ -156,3 +164,18 @@ def test_the_requests_of_the_serving_check_go_with_the_model(case):
     # What comes with a push does not make another model of it.
     Path(case.infra.uri, "tf_serving_warmup_requests").write_bytes(b"other requests")
     assert case.push()["text"].startswith("m@1 is this same model already")
+
+
+def test_a_model_that_production_was_rolled_back_from_is_not_pushed(case):
+    case.push()
+    Path(case.model.uri, "Format-Serving", "saved_model.pb").write_bytes(b"another graph")
+    case.push()
+    rollback(Registry(case.registry), "m")
+    result = case.push()
+    assert result["pushed"] is False
+    assert "the model of m@2, which production was rolled back from" in result["text"]
+    assert "`regard rollback m 2`" in result["text"]
+    assert case.pushed.get_int_custom_property("pushed") == 0
+    assert Registry(case.registry).versions("m") == [1, 2, 3]
+    prune(Registry(case.registry), "m", 1)
+    assert case.push()["text"].endswith("production was rolled back from.")

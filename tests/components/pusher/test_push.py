@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from components.pusher import push as pushing
-from components.pusher.push import content_digest, push
-from components.registry import Registry
+from components.pusher.push import push
+from components.registry import Registry, publishing
+from components.registry.publishing import content_digest
 
 
 @pytest.fixture
@@ -104,12 +104,12 @@ def test_pushes_at_once_get_versions_of_their_own(tmp_path):
 def slow_push(model: Path, root: Path, copied) -> None:
     """Pushes, but sleeps after the first file."""
 
-    def slow(source, target, copyfile=pushing.shutil.copyfile):
+    def slow(source, target, copyfile=publishing.shutil.copyfile):
         copyfile(source, target)
         copied.set()
         time.sleep(60)
 
-    pushing.shutil.copyfile = slow
+    publishing.shutil.copyfile = slow
     push(model, root, "m", {})
 
 
@@ -139,7 +139,7 @@ def test_a_failed_copy_leaves_nothing(model, tmp_path, monkeypatch):
     def full(source, target):
         raise OSError(28, "No space left on device", str(target))
 
-    monkeypatch.setattr(pushing.shutil, "copyfile", full)
+    monkeypatch.setattr(publishing.shutil, "copyfile", full)
     with pytest.raises(OSError, match="No space left"):
         push(model, tmp_path / "r", "m", {})
     assert list((tmp_path / "r" / "m").iterdir()) == []

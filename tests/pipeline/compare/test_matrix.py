@@ -144,6 +144,16 @@ def files(tmp_path):
     return [tmp_path / "one.yaml", tmp_path / "two.yaml"]
 
 
+def test_no_span_may_come_in_between(tmp_path):
+    text = "name: m\nbase:\n  data: {{train: '{{SPAN}}.tsv'{}}}\nmodels: {{a: , b: }}\n"
+    message = refusal(tmp_path, text.format(""))
+    assert message.count("\n") == 0
+    assert "m.yaml:3: base.data.spans: a comparison needs data.spans.last" in message
+    path = tmp_path / "m.yaml"
+    path.write_text(text.format(", spans: {last: 7}"))
+    assert matrix.read([path], Workspace(tmp_path)).members[0].config.data.spans.last == 7
+
+
 def test_several_configurations_are_called_by_their_names(tmp_path, files):
     found = matrix.read(files, Workspace(tmp_path))
     assert [m.config.name for m in found.members] == ["comparison-one", "comparison-two"]

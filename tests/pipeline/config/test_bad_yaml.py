@@ -149,6 +149,16 @@ CASES = {
         [(6, "serving.registry: the environment variable NO_SUCH_VARIABLE is not set; set it (ex")],
     ),
     "not YAML": ("model: {embedding: 3", [(6, "this is not YAML: ")]),
+    "a path that YAML takes for a mapping": (
+        "serving:\n  registry: {SPAN}/models",
+        [
+            (
+                6,
+                "this is not YAML: while parsing a block mapping, expected <block end>, but found "
+                "'<scalar>'; a path with {...} must stand in quotes here",
+            )
+        ],
+    ),
     "tab": ("model:\n\tembedding: 3", [(6, "this is not YAML: ")]),
     "two documents": ("---\nname: x", [(5, "this is not YAML: expected a single document")]),
     "a key that is a list": ("? [1, 2]\n: x", [(5, "a key must be a word")]),

@@ -34,6 +34,26 @@ DATA_CASES = {
         ["4: data.split: eval and test take 1 of the rows"],
     ),
     "unknown format": ("train: a.txt", ["3: data.train: the file names do not tell the format"]),
+    "a placeholder that is none": (
+        "train: 'days-{Span}.tsv'",
+        ["3: data.train: there is no placeholder {Span}; did you mean {SPAN}?"],
+    ),
+    "a placeholder on one side": (
+        "train: {source: '{SPAN}.en', target: all.de}",
+        ["3: data.train.target: all sides need the placeholders of data.train.source"],
+    ),
+    "spans without a placeholder": (
+        "train: a.tsv\n  spans: {window: 3}",
+        ["4: data.spans: no path in data.train has a placeholder, such as {SPAN}"],
+    ),
+    "a date for a number": (
+        "train: '{SPAN}.tsv'\n  spans: {first: 2026-11-20}",
+        ["4: data.spans.first: a whole number is expected, as in the paths; '2026-11-20' was"],
+    ),
+    "a column called span": (
+        "train: '{SPAN}.tsv'\n  extra: [span]",
+        ["4: data.extra.0: 'span' has a meaning already; give the column another name"],
+    ),
     "mixed formats": ("train: [a.tsv, b.jsonl]", ["3: data.train: the file names do not tell"]),
     "parallel with one file": (
         "train: a.txt\n  format: parallel",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import shutil
 
 import numpy as np
@@ -85,6 +87,36 @@ def test_a_new_version_takes_over_and_the_old_one_answers_what_it_was_asked(fold
         await made.poll()
         assert states(made) == {2: AVAILABLE}
         await made.close()
+
+    run(test)
+
+
+def test_a_version_holds_its_folder_as_long_as_it_is_loaded(folder):
+    def is_held(number):
+        descriptor = os.open(folder / number, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    async def test():
+        made = manager(folder, load_retries=0)
+        assert not is_held("1")
+        await made.start()
+        assert is_held("1")
+        (folder / "2").mkdir()
+        (folder / "2" / "broken").touch()
+        await made.poll()
+        assert (is_held("1"), is_held("2")) == (True, False)
+        (folder / "3").mkdir()
+        await made.poll()
+        await settled(made)
+        assert (is_held("1"), is_held("3")) == (False, True)
+        await made.close()
+        assert not is_held("3")
 
     run(test)
 

@@ -1,9 +1,4 @@
-"""The model registry: the folder that models are pushed to, ``<root>/<name>/<version>/``.
-
-There is no server and no database. A version is a folder with a whole number for a name that
-holds a SavedModel; ``regard.json`` beside the model says where it came from. TensorFlow Serving
-watches the same folder, so what is here is what is served.
-"""
+"""Which models and versions there are, by name, number and path."""
 
 from __future__ import annotations
 
@@ -17,6 +12,8 @@ from components.errors import UserError
 
 RECORD = "regard.json"
 PROFILE = "assets.extra/profile.json"  # of the data that the version has learned from
+# An empty file beside a pinned model: it is there or not, whoever is killed, and goes with it.
+PIN = "regard.pinned"
 MODEL_FILE = "saved_model.pb"
 MODEL_FOLDER_OF_TRAINER = "Format-Serving"
 
@@ -64,7 +61,7 @@ class Registry:
         name, _, version = given.partition("@")
         is_name = bool(name.strip(".")) and os.sep not in given
         if is_name and self.versions(name):
-            return self.path(name, self._version(name, version))
+            return self.path(name, self.number(name, version))
         path = Path(given).expanduser()
         if given and path.is_dir():
             return _saved_model(path)
@@ -75,28 +72,34 @@ class Registry:
             )
         raise self._unknown(name)
 
+    def number(self, name: str, version: int | str | None = None) -> int:
+        """The number of a version that is there; of the newest where none is given.
+
+        Raises:
+            UserError: there is no such model or version; it names what there is.
+        """
+        there = self.versions(name)
+        if not there:
+            raise self._unknown(name)
+        text = "" if version is None else str(version)
+        if not text:
+            return there[-1]
+        if text.isdecimal() and int(text) in there:
+            return int(text)
+        raise UserError(
+            f"model {name!r} has no version {text!r}",
+            where=str(self.root / name),
+            remedy=f"Its versions: {', '.join(map(str, there))}.",
+        )
+
     def record(self, name: str, version: int) -> dict[str, Any]:
         """What ``regard.json`` says about a version; empty where there is no such file.
 
         Raises:
             UserError: if the version does not exist or its record is not JSON.
         """
-        path = self.path(name, self._version(name, str(version))) / RECORD
+        path = self.path(name, self.number(name, version)) / RECORD
         return read_record(path.parent)
-
-    def _version(self, name: str, version: str) -> int:
-        there = self.versions(name)
-        if not there:
-            raise self._unknown(name)
-        if not version:
-            return there[-1]
-        if version.isdecimal() and int(version) in there:
-            return int(version)
-        raise UserError(
-            f"model {name!r} has no version {version!r}",
-            where=str(self.root / name),
-            remedy=f"Its versions: {', '.join(map(str, there))}.",
-        )
 
     def _unknown(self, name: str) -> UserError:
         names = self.names()

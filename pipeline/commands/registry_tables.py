@@ -1,0 +1,146 @@
+"""How the versions of the registry are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from components.words import counted, figure, size
+from pipeline.commands import terminal
+from pipeline.commands.run_tables import moment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from components.registry.pruning import Verdict
+
+_HEADINGS = ("name", "version", "pushed, UTC", "state", "spans", "scores", "blessing")
+_STYLES = {"live": "green", "withdrawn": "red"}
+
+
+def print_listing(entries: Sequence[dict[str, Any]], console: Console) -> None:
+    """One line a version; where a terminal is too narrow, scores and blessing stand below it."""
+
+    def style(row: Sequence[str]) -> tuple[int, str] | None:
+        found = next((word for word in _STYLES if row[3].startswith(word)), None)
+        return (3, _STYLES[found]) if found else None
+
+    rows = [_listed(entry) for entry in entries]
+    terminal.print_table(_HEADINGS, rows, console, below=2, style=style)
+
+
+def _listed(entry: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        entry["name"],
+        str(entry["version"]),
+        _when(entry),
+        ", ".join(_states(entry)),
+        _some_spans(entry.get("spans", ())),
+        ", ".join(f"{label} {value}" for label, value in _scores(entry)),
+        entry.get("blessing", ""),
+    )
+
+
+def _states(entry: dict[str, Any]) -> Iterator[str]:
+    for state in ("live", "withdrawn", "pinned"):
+        if entry[state]:
+            yield state
+    if "rollback_of" in entry:
+        yield f"rolled back to {entry['rollback_of']}"
+
+
+def _when(entry: dict[str, Any]) -> str:
+    try:
+        return moment(datetime.fromisoformat(entry["created"]).astimezone(timezone.utc).timestamp())
+    except (KeyError, ValueError):
+        return "unknown"
+
+
+def _scores(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for score in entry["scores"]:
+        yield score["label"], figure(score["value"], score.get("scale", 1.0))
+
+
+def _some_spans(spans: Sequence[dict[str, Any]]) -> str:
+    """The first and the last span, and how many there are."""
+    names = [span["name"] for span in spans]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{names[0]} to {names[-1]} ({len(names)})"
+
+
+def print_version(entry: dict[str, Any], console: Console) -> None:
+    """All that is told of one version."""
+    rows = list(_facts(entry))
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, text in rows:
+            table.add_row(name, Text(text))
+        console.print(table)
+        return
+    margin = max(len(name) for name, _ in rows)  # a log or a pipe has no width
+    for name, text in rows:
+        console.print(Text(f"{name:<{margin}}  {text}"), soft_wrap=True)
+
+
+def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "model", f"{entry['name']}@{entry['version']}"
+    yield "state", ", ".join(_states(entry)) or "not served by default: there is a newer version"
+    yield "folder", f"{entry['path']}  {size(entry['bytes'])}"
+    by = f"by run {entry['run']}" if "run" in entry else ""
+    if "rollback_of" in entry:
+        reason = f": {entry['reason']}" if "reason" in entry else ""
+        instead = f"instead of {entry['name']}@{entry['rolled_back_from']}{reason}"
+        yield "since", f"{_when(entry)} UTC, {instead}"
+        yield "made", ", ".join(filter(None, (f"as {entry['name']}@{entry['rollback_of']}", by)))
+    else:
+        yield "pushed", ", ".join(filter(None, (f"{_when(entry)} UTC", by)))
+    for index, score in enumerate(entry["scores"]):
+        label, value = score["label"], figure(score["value"], score.get("scale", 1.0))
+        yield "" if index else "scores", f"{label} {value}  {score.get('signature', '')}".rstrip()
+    if entry.get("blessing"):
+        yield "blessing", entry["blessing"]
+    if entry.get("compared_with"):
+        yield "compared", f"with {entry['name']}@{entry['compared_with']}"
+    yield from _data(entry)
+    if commit := entry.get("regard", {}).get("commit"):
+        yield "code", f"commit {commit[:12]}{commit[40:]}"
+    yield "more", f"regard lineage {entry['name']}@{entry['version']}"
+
+
+def _data(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    told = [_rows(entry)] if entry.get("rows") else []
+    if print_ := entry.get("data_fingerprint"):
+        told.append(f"fingerprint {print_[:12]}")
+    if told:
+        yield "data", ", ".join(told)
+    for span in entry.get("spans", ()):
+        version = "" if span["version"] is None else f", version {span['version']}"
+        facts = f"{_rows(span)}, fingerprint {span['fingerprint'][:12]}"
+        yield "", f"span {span['name']}{version}: {facts}"
+
+
+def _rows(told: dict[str, Any]) -> str:
+    return ", ".join(f"{count:,} {split}" for split, count in told["rows"].items() if count)
+
+
+def print_pruned(name: str, verdicts: Sequence[Verdict], dry_run: bool, console: Console) -> None:
+    """What was removed, or would be, and why the others stay."""
+    gone = [verdict for verdict in verdicts if verdict.kept is None]
+    for verdict in verdicts:
+        done = "would be removed" if dry_run else "removed"
+        state = done if verdict.kept is None else f"stays: {verdict.kept}"
+        console.print(
+            Text(f"{name}@{verdict.version}  {state}", "red" if verdict in gone else ""),
+            soft_wrap=True,
+        )
+    total = size(sum(verdict.bytes for verdict in gone))
+    console.print(
+        f"{counted(len(gone), 'version')}, {total}, {'would be' if dry_run else 'are'} removed."
+    )

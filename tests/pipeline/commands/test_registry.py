@@ -1,0 +1,163 @@
+"""The commands of the registry: what they print, at which width, and with which status."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from components.errors import UserError
+from components.registry.overview import entries
+from components.registry.pruning import Verdict
+from components.registry.rollback import rollback
+from pipeline.cli import app
+from pipeline.commands import registry_tables
+from tests.components.registry.models import push_models, weights_of
+
+SPANS = [
+    {"span": n, "name": str(n), "version": 2, "files": {}, "rows": {"train": 1200, "test": 0}}
+    | {"fingerprint": "f" * 64}
+    for n in (7, 8)
+]
+RECORD = {
+    "metrics": {
+        "bleu": {"value": 33.126, "signature": "nrefs:1"},
+        "older": {"value": 0.5, "signature": ""},
+    },
+    "spans": SPANS,
+    "rows": {"train": 2400, "test": 300},
+    "data_fingerprint": "d" * 64,
+    "blessing": "Blessed: BLEU 33.13 is over the floor of 30.00, and not worse than version 1.",
+    "compared_with": "1",
+}
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
+    return push_models(tmp_path / "registry", 3, **RECORD)
+
+
+def regard(*arguments):
+    done = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def printed(show, width, terminal=True):
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+    show(console)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_the_list_in_a_pipe_has_a_line_a_version(registry):
+    rollback(registry, "m")
+    regard("registry", "pin", "m@1")
+    heading, *lines = regard("registry", "list").splitlines()
+    assert heading.split("  ")[0] == "name"
+    assert [line.split()[1] for line in lines] == ["4", "3", "2", "1"]
+    assert "live, rolled back to 2  7 to 8 (2)  BLEU 33.13, older 0.5000  Blessed: " in lines[0]
+    assert "withdrawn" in lines[1]
+    assert "withdrawn" not in lines[2]
+    assert "pinned" in lines[3]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_list_in_a_terminal_keeps_to_its_width(registry, width):
+    rollback(registry, "m")
+    lines = printed(lambda out: registry_tables.print_listing(entries(registry), out), width)
+    assert max(map(len, lines)) <= width
+    assert lines[2] == "    BLEU 33.13, older 0.5000"
+    assert RECORD["blessing"] in " ".join(line.strip() for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_one_version_is_shown_with_its_spans(registry, width):
+    rollback(registry, "m", reason="wrong amounts")
+    (told, *_) = entries(registry, "m")
+    lines = printed(lambda out: registry_tables.print_version(told, out), width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    assert "state live, rolled back to 2" in text
+    assert "UTC, instead of m@3: wrong amounts made as m@2, by run r2" in text
+    assert "data 2,400 train, 300 test, fingerprint dddddddddddd" in text
+    assert "span 8, version 2: 1,200 train, fingerprint ffffffffffff" in text
+    assert "compared with m@1" in text
+
+
+def test_a_version_is_shown_as_json_too(registry):
+    told = json.loads(regard("registry", "show", "m@2", "--json"))
+    assert (told["version"], told["live"], told["spans"]) == (2, False, SPANS)
+    assert [score["label"] for score in told["scores"]] == ["BLEU", "older"]
+    shown = regard("registry", "show", "m")
+    assert shown.startswith("model     m@3\nstate     live\n")
+
+
+def test_pins_are_set_and_taken(registry):
+    assert regard("registry", "pin", "m@1") == "m@1 is pinned.\n"
+    assert regard("registry", "pin", "m@1") == "m@1 was pinned already.\n"
+    assert regard("registry", "unpin", "m@1") == "m@1 is no longer pinned.\n"
+    assert regard("registry", "unpin", "m@1") == "m@1 was not pinned.\n"
+    with pytest.raises(UserError, match="m: no version is named"):
+        regard("registry", "pin", "m")
+    with pytest.raises(UserError, match="has no version '9'"):
+        regard("registry", "pin", "m@9")
+
+
+def test_pruning_tells_what_goes_and_why_others_stay(registry):
+    regard("registry", "pin", "m@1")
+    dry = regard("registry", "prune", "m", "--keep", "1", "--dry-run")
+    assert dry.splitlines()[:3] == [
+        "m@3  stays: live",
+        "m@2  would be removed",
+        "m@1  stays: pinned",
+    ]
+    assert dry.splitlines()[3].startswith("1 version, ")
+    assert registry.versions("m") == [1, 2, 3]
+    told = json.loads(regard("registry", "prune", "m", "--keep", "1", "--json"))
+    assert [(one["version"], one["kept"]) for one in told["versions"]] == [
+        (3, "live"),
+        (2, None),
+        (1, "pinned"),
+    ]
+    assert registry.versions("m") == [1, 3]
+
+
+def test_pruning_keeps_what_a_file_of_models_names(registry, tmp_path):
+    file = tmp_path / "models.config"
+    file.write_text(
+        'model_config_list { config { name: "m" base_path: "/models/m" '
+        'model_platform: "tensorflow" '
+        "model_version_policy { specific { versions: 1 } } } }"
+    )
+    arguments = ("--keep", "1", "--model-config-file", str(file))
+    assert "m@1  stays: in models.config\n" in regard("registry", "prune", "m", *arguments)
+    assert registry.versions("m") == [1, 3]
+
+
+def test_a_prune_of_nothing_is_told():
+    lines = printed(
+        lambda out: registry_tables.print_pruned("m", [Verdict(1, 5, "live")], False, out), 80
+    )
+    assert lines == ["m@1  stays: live", "0 versions, 0 B, are removed."]
+
+
+def test_rollback_tells_what_is_live_and_how_to_come_back(registry):
+    assert regard("rollback", "m", "--reason", "why") == (
+        "m@4 is live: the model of m@2.\nm@3 is withdrawn; `regard rollback m 3` brings it back.\n"
+    )
+    assert weights_of(registry) == 2
+    assert json.loads(regard("rollback", "m", "3", "--json")) == {
+        "name": "m",
+        "version": 5,
+        "of": 3,
+        "before": 4,
+    }
+
+
+def test_an_empty_registry(tmp_path):
+    told = regard("registry", "list", "--registry", str(tmp_path))
+    assert told == f"No models in {tmp_path} yet.\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field, Tag, create_model
 
 from models.settings.base import Count, Positive, Section, by_type
 
+# The model to start from that is not named but found.
+PRODUCTION = "production"
 Tokenize = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -163,6 +165,35 @@ class Penalties(Section):
         return {name: weight for name, weight in self.model_dump().items() if weight}
 
 
+# Made by a call, since ``from`` can be a key of the YAML but no name of Python's.
+WarmStart = create_model(
+    "WarmStart",
+    __base__=Section,
+    __doc__="Starts from the weights of a model that has been trained and exported before.",
+    **{
+        "from": (
+            Annotated[str, Field(min_length=1)],
+            Field(
+                default=PRODUCTION,
+                description="Which: production, the newest version of this pipeline's own model "
+                "(random weights while there is none); NAME or NAME@VERSION of the registry; or "
+                "the folder of a SavedModel, with a / in it. It must have the same network; where "
+                "its vocabulary is another one, new pieces start from the old ones in them.",
+            ),
+        ),
+        "optimizer": (
+            bool,
+            Field(
+                default=False,
+                description="Whether the optimizer goes on with its moments and its place in the "
+                "schedule, and keeps them beside the model for the next training: twice the "
+                "weights' size. Not where the vocabulary is another one.",
+            ),
+        ),
+    },
+)
+
+
 class Training(Section):
     """How the model learns; what comes first of max_epochs, max_steps, max_minutes ends it."""
 
@@ -243,6 +274,9 @@ class Training(Section):
         default=False,
         description="Whether XLA compiles the steps, once for each length of batches; not for "
         "recurrent layers.",
+    )
+    warm_start: WarmStart | None = Field(  # type: ignore[valid-type]
+        default=None, description="A model whose weights are the first ones; null: random ones."
     )
     seed: Count = Field(default=17, description="Seed of the weights, of dropout and of shuffling.")
     deterministic: bool = Field(

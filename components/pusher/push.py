@@ -59,7 +59,7 @@ def push(
     remove_leftovers(folder)
     digest = content_digest(model)
     newest = Registry(registry).latest(name)
-    if newest is not None and _digest_of(folder / str(newest)) == digest:
+    if newest is not None and digest_of(folder / str(newest)) == digest:
         return newest, False
     with _workplace(folder) as temporary:
         _copy(model, temporary)
@@ -151,7 +151,8 @@ def _copy(model: Path, temporary: Path) -> None:
             shutil.copyfile(path, target)
 
 
-def _digest_of(version: Path) -> str:
+def digest_of(version: Path) -> str:
+    """The digest of a version's content, as its record or else its files tell it."""
     return read_record(version).get("digest") or content_digest(version)
 
 

@@ -20,7 +20,10 @@ from pipeline.runs import Run
 from pipeline.workspace import PipelinePaths, Workspace
 
 # What of a version's record is told as it stands there.
-_OWN = ("created", "digest", "blessing", "metrics", "regard", "stack", "data_fingerprint", "config")
+_OWN = (
+    *("created", "digest", "blessing", "metrics", "regard", "stack"),
+    *("data_fingerprint", "config", "warm_start"),
+)
 UNCHANGED, CHANGED, GONE, UNKNOWN = "unchanged", "changed", "gone", "unknown"
 
 

@@ -87,7 +87,9 @@ class Checkpoints:
         return (self.folder / "last.npz").exists()
 
     def restore(self, model: keras.Model) -> Position | None:
-        """Takes the state up again; None if there is none."""
+        """Takes the state up again; None if there is none. Removes what killed writes have left."""
+        for path in self.folder.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
         return self._read("last.npz", self._state(model))
 
     def save_best(self, model: keras.Model, position: Position) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+import tensorflow_text as text
 
 from components.errors import UserError
 from components.trainer import warm_start
@@ -63,7 +64,7 @@ def settings(model, task="translation", **training):
     dumped = made.model_dump(mode="json")
     return {
         "task": task,
-        **{name: dumped[name] for name in ("model", "training")},
+        **{name: dumped[name] for name in ("model", "training", "search")},
         "start": {"model": "tiny@1", "path": "", "digest": "d1"},
     }
 
@@ -206,9 +207,9 @@ def simple(tmp_path_factory):
 def test_another_architecture_is_refused(simple):
     config, old, _ = simple
     wider = settings({**LSTM, "encoder": {"type": "recurrent", "units": 9}})
-    text = refused(wider, OLD, old)
-    assert "model.encoder.units is 9, and there 8" in text
-    assert "kernel is (2, 16, 36), and there (2, 16, 32)" in text
+    told = refused(wider, OLD, old)
+    assert "model.encoder.units is 9, and there 8" in told
+    assert "kernel is (2, 16, 36), and there (2, 16, 32)" in told
     transformer = refused(settings(TRANSFORMER), OLD, old)
     assert "model.encoder.type is transformer, and there recurrent" in transformer
     # The same shapes, and yet another network.
@@ -216,8 +217,8 @@ def test_another_architecture_is_refused(simple):
     scaled = settings({**LSTM, "attention": {"score": "scaled_dot"}})
     kept = replace(old, model=dot["model"], weights=build(dot, OLD).get_weights())
     kept = replace(kept, names=[weight.path for weight in build(dot, OLD).weights])
-    text = refused(scaled, OLD, kept)
-    assert "model.attention.score.type is scaled_dot, and there dot" in text
+    told = refused(scaled, OLD, kept)
+    assert "model.attention.score.type is scaled_dot, and there dot" in told
     one_less = replace(old, names=old.names[:-1], weights=old.weights[:-1])
     assert "combine/kernel (32, 16) is not there" in refused(config, OLD, one_less)
 
@@ -244,10 +245,8 @@ def test_models_that_cannot_be_read_are_refused(simple, tmp_path):
 
 def test_the_optimizer_goes_with_its_own_vocabulary_alone(ended, simple):
     config, _, _, _ = ended
-    text = refused(config, NEW, read(Path(config["start"]["path"])))
-    assert (
-        "training.warm_start.optimizer: tiny@1 has another vocabulary (source and target)" in text
-    )
+    told = refused(config, NEW, read(Path(config["start"]["path"])))
+    assert "optimizer: tiny@1 has another vocabulary (source and target)" in told
     config, old, _ = simple
     config = settings(LSTM, warm_start={"optimizer": True})
     assert "other weights learn" in refused(config, OLD, replace(old, moments=old.weights[:3]))
@@ -324,3 +323,16 @@ def test_every_task_hands_its_weights_on(task, tmp_path):
     if task == "similarity":  # the rows of unknown words are no pieces, and stay what they are
         table, before = (np.asarray(one.encoder.embedding.table) for one in (model, old))
         np.testing.assert_array_equal(table[-7:], before[-7:])
+
+
+@pytest.mark.parametrize("task", tasks.TASKS)
+def test_every_export_holds_the_weights_in_their_order(task):
+    config = settings({**OTHERS, "translation": LSTM, "summarisation": LSTM}[task], task)
+    serialized = dict.fromkeys(tasks.describe(task).text_features, OLD["source"])
+    model = build(config, serialized)
+    tokenizers = {
+        name: text.SentencepieceTokenizer(one, out_type=tf.int32, name=f"{name}_tokenizer")
+        for name, one in serialized.items()
+    }
+    module = tasks.get(task).served(model, tokenizers, config).module
+    assert [id(one) for one in module.weights] == [id(one.value) for one in model.weights]

@@ -80,7 +80,8 @@ def read(folder: Path) -> Kept | None:
     """What the SavedModel in a folder gives a later training; None where nothing was kept.
 
     Raises:
-        OSError, ValueError, KeyError, tf.errors.OpError: a file is not what it should be.
+        OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError: a file is not what
+            it should be.
     """
     path = folder / TRAINING
     if not path.is_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ KEY = "training.warm_start"
 # Settings of a model that its weights do not depend on in what they mean.
 _FREE = re.compile(r"dropout|^pretrained\b|^max_length$|^least$")
 _MOST_TOLD = 5
+# What reading files raises that are not what they should be.
+_BROKEN = (OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError)
 
 
 def begin(
@@ -137,7 +140,7 @@ def _read(path: Path, name: str) -> Kept:
         )
     try:
         old = read(path)
-    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
+    except _BROKEN as error:
         raise UserError(
             f"the weights of {name} cannot be read: {error}",
             where=KEY,

@@ -19,7 +19,7 @@ from components.trainer.seeding import seed
 from tests.components.trainer.records import SPEC, write
 from tests.components.trainer.tiny import Bag, Tiny, settings
 
-ROWS, EPOCHS = 120, 18
+ROWS, EPOCHS = 120, 25
 # Everything that can go wrong in a state: what is in it, and what is beside it.
 CHANGES = {
     "deterministic": True,

@@ -233,13 +233,15 @@ def test_what_weights_do_not_depend_on_may_differ(simple):
 
 
 def test_models_that_cannot_be_read_are_refused(simple, tmp_path):
-    config, old, _ = simple
+    config, old, folder = simple
     assert "tiny@1 is gone" in refused(config, OLD, path=str(tmp_path / "gone"))
     (tmp_path / "other").mkdir()
     assert "an older Regard" in refused(config, OLD, path=str(tmp_path / "other"))
     (tmp_path / "other/assets.extra").mkdir()
-    (tmp_path / "other/assets.extra/training.npz").write_bytes(b"no zip")
-    assert "cannot be read" in refused(config, OLD, path=str(tmp_path / "other"))
+    whole = (folder / "assets.extra/training.npz").read_bytes()
+    for content in (b"no zip", whole[:100], whole):  # the last one has no weights beside it
+        (tmp_path / "other/assets.extra/training.npz").write_bytes(content)
+        assert "cannot be read" in refused(config, OLD, path=str(tmp_path / "other"))
     assert "is a model for pointer" in refused(config, OLD, replace(old, task="pointer"))
 
 

@@ -24,7 +24,7 @@ from components.registry import PROFILE, Registry
 from components.reporter import Reporter
 from components.serving_check import ServingCheck
 from components.tokenizer_trainer import TokenizerTrainer
-from pipeline import keys
+from pipeline import keys, warm_start
 from pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     content = fingerprint(data, cache=paths.root / "fingerprints.json")
     registry = Path(config.serving.registry or workspace.registry)
     word_vectors = keys.vector_files(config)
-    training = keys.training_key(config, content, word_vectors)
+    own = keys.training_key(config, content, word_vectors)
+    start = warm_start.find(config, Registry(registry), own)
+    training = keys.digest(own, json.dumps(start, sort_keys=True))
     recipe = keys.digest(training, config.section_json("search"))
     production, version = _production(Registry(registry), config, recipe)
 
@@ -107,6 +109,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             **{name: json.loads(config.section_json(name)) for name in _TRAINED},
             "code": keys.trainer_code(config.task),
             "vectors": word_vectors,
+            "start": start,
             "checkpoints": str(paths.checkpoints / training),
         },
     )
@@ -150,6 +153,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
                 "data_fingerprint": content,
                 "recipe": recipe,
                 "compared_with": version,
+                **warm_start.record(config, start, own),
             },
             sort_keys=True,
         ),

@@ -41,7 +41,8 @@ def _task_code(task: str) -> list[str]:
 def training_key(config: Config, content: str, word_vectors: dict[str, str]) -> str:
     """A digest of all that the trained weights depend on: data, settings, code, libraries.
 
-    Checkpoints live under it, so that an interrupted training finds its own and no other.
+    All but the model that they start from, where there is one. Checkpoints live under the two
+    together, so that an interrupted training finds its own and no other.
 
     Args:
         config: the pipeline's.

@@ -22,7 +22,7 @@ from pipeline.workspace import PipelinePaths, Workspace
 # What of a version's record is told as it stands there.
 _OWN = (
     *("created", "digest", "blessing", "metrics", "regard", "stack", "data_fingerprint", "config"),
-    *("rollback_of", "rolled_back_from", "reason"),
+    *("rollback_of", "rolled_back_from", "reason", "warm_start"),
 )
 UNCHANGED, CHANGED, GONE, UNKNOWN = "unchanged", "changed", "gone", "unknown"
 

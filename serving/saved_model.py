@@ -22,6 +22,8 @@ CONTRACT = "assets.extra/contract.json"
 IDENTIFIER = "assets.extra/mlmd_uuid"  # of the run that pushed it
 # Rows, and what the model answered to them before it was exported.
 IN_MEMORY = "assets.extra/in_memory.json"
+# What a later training that starts from this model needs beside its weights.
+TRAINING = "assets.extra/training.npz"
 NEEDED = (
     *("task", "inputs", "answer", "answer_kind", "score", "detail", "scored"),
     *("size", "looks", "cut", "signatures"),

@@ -22,10 +22,10 @@ from typing import Any
 from components.files import sha256_file
 from components.registry.versions import PIN, PROFILE, RECORD, Registry, numbered, read_record
 from serving import warmup
-from serving.saved_model import IDENTIFIER, IN_MEMORY
+from serving.saved_model import IDENTIFIER, IN_MEMORY, TRAINING
 
 WORK, REMOVED = ".pushing-", ".removed-"
-_EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, warmup.FILE)
+_EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup.FILE)
 # TensorFlow writes a random identifier into the first, so that no two exports are ever the same;
 # the others say nothing of what the model answers.
 NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))

@@ -82,8 +82,14 @@ class Checkpoints:
             if number and int(number[1]) not in kept:
                 path.unlink(missing_ok=True)
 
+    def begun(self) -> bool:
+        """Whether there is a training to go on with."""
+        return (self.folder / "last.npz").exists()
+
     def restore(self, model: keras.Model) -> Position | None:
-        """Takes the state up again; None if there is none."""
+        """Takes the state up again; None if there is none. Removes what killed writes have left."""
+        for path in self.folder.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
         return self._read("last.npz", self._state(model))
 
     def save_best(self, model: keras.Model, position: Position) -> None:

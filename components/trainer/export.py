@@ -22,12 +22,19 @@ def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, 
     """The tokenizers that the Transform graph has, as ``tensorflow_text`` objects."""
     return {
         feature: text.SentencepieceTokenizer(
-            model=tf.io.gfile.GFile(f"{folder}/{feature}.model", "rb").read(),
+            model=serialized,
             out_type=tf.int32,
             # Without names of their own the two would share one resource once saved and loaded.
             name=f"{feature}_tokenizer",
         )
-        for feature in features
+        for feature, serialized in read_pieces(folder, features).items()
+    }
+
+
+def read_pieces(folder: str | Path, features: tuple[str, ...]) -> dict[str, bytes]:
+    """The same as serialized SentencePiece models."""
+    return {
+        feature: tf.io.gfile.GFile(f"{folder}/{feature}.model", "rb").read() for feature in features
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -37,3 +37,29 @@ def compile_model(model: keras.Model, training: Mapping[str, Any]) -> None:
         optimizer = keras.optimizers.Adam(**options)
     model.compile(optimizer=optimizer, jit_compile=training["jit_compile"])
     model.optimizer.build(model.trainable_variables)
+
+
+def moments_of(optimizer: Any) -> list[Any]:
+    """Adam's first and second moments of all weights, as variables."""
+    inner = _inner(optimizer)
+    return [*inner._momentums, *inner._velocities]
+
+
+def go_on(optimizer: Any, updates: int, moments: Sequence[Any]) -> None:
+    """Gives the optimizer the moments of another training, and its place in the schedule.
+
+    Args:
+        optimizer: built, for weights of the same shapes.
+        updates: how many that training had made.
+        moments: the values of ``moments_of``.
+    """
+    for variable, value in zip(moments_of(optimizer), moments, strict=True):
+        variable.assign(value)
+    inner = _inner(optimizer)
+    # Keras counts batches, of which an update may have several.
+    inner._iterations.assign(updates * (inner.gradient_accumulation_steps or 1))
+
+
+def _inner(optimizer: Any) -> Any:
+    """The optimizer itself; what scales the loss for float16 is wrapped around it."""
+    return getattr(optimizer, "inner_optimizer", optimizer)

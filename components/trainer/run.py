@@ -11,11 +11,12 @@ import tensorflow_transform as tft
 from components import events
 from components.errors import UserError
 from components.files import atomic_write
-from components.trainer import vectors
+from components.trainer import vectors, warm_start
 from components.trainer.checkpoint import Checkpoints
 from components.trainer.data import Batches
-from components.trainer.export import export, read_tokenizers
+from components.trainer.export import export, read_pieces, read_tokenizers
 from components.trainer.fitting import fit
+from components.trainer.kept import keep
 from components.trainer.optimizer import compile_model
 from components.trainer.pulse import NODE
 from components.trainer.seeding import seed
@@ -33,7 +34,8 @@ def run_fn(fn_args: Any) -> None:
         fn_args: TFX's ``FnArgs``. ``custom_config`` holds ``task``, the YAML's sections
             ``model``, ``training`` and ``search``, and ``checkpoints``, the folder of this
             training's checkpoints, which outlives the run: a killed training goes on from there,
-            and a finished one whose search alone has changed is only exported again.
+            and a finished one whose search alone has changed is only exported again. ``start`` is
+            what ``warm_start.begin`` takes.
 
     Raises:
         UserError: the train split has no usable row.
@@ -45,7 +47,8 @@ def run_fn(fn_args: Any) -> None:
 
     graph = tft.TFTransformOutput(fn_args.transform_graph_path)
     texts = task.description.text_features
-    tokenizers = read_tokenizers(f"{fn_args.transform_graph_path}/tokenizer", texts)
+    folder = f"{fn_args.transform_graph_path}/tokenizer"
+    tokenizers, serialized = read_tokenizers(folder, texts), read_pieces(folder, texts)
     pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     train, held_out = (
         Batches(
@@ -83,12 +86,14 @@ def run_fn(fn_args: Any) -> None:
         pretrained = vectors.apply(model, task, config["model"]["pretrained"], tokenizers)
     compile_model(model, training)
     checkpoints = Checkpoints(config["checkpoints"])
+    started = warm_start.begin(model, task, config, serialized, checkpoints)
     decode = decoder(held_out, task, config, tokenizers, pieces)
     position = fit(model, train, held_out, training, checkpoints, fn_args.model_run_dir, decode)
 
     some = held_out.rows().filter(task.is_complete).take(_ROWS_IN_MEMORY)
     asked = [task.asked(row, tokenizers) for row in some]
     export(model, task, config, tokenizers, fn_args.serving_model_dir, asked)
+    keep(Path(fn_args.serving_model_dir), model, config, serialized)
     model.save(Path(fn_args.model_run_dir) / "model.keras")
     record = {
         "parameters": model.count_params(),
@@ -103,6 +108,7 @@ def run_fn(fn_args: Any) -> None:
         "best_step": position.best_step,
         "averaged": position.averaged,
         "pretrained": pretrained,
+        "warm_start": started,
     }
     atomic_write(Path(fn_args.model_run_dir) / "training.json", json.dumps(record, indent=2))
     events.emit("note", node=NODE, text=f"ended by {position.finished}")

@@ -86,6 +86,14 @@ class Decoder(keras.layers.Layer):
         else:
             self.logits.build((None, depth))
 
+    @property
+    def by_piece(self) -> list[tuple[Any, int]]:
+        """The weights with a row for each piece, and which of their axes that is."""
+        table = (self.embedding.table, 0)
+        if self.tied:
+            return [table, (self.logits_bias, 0)]
+        return [table, (self.logits.kernel, 1), (self.logits.bias, 0)]
+
     def output_logits(self, hidden: Any) -> Any:
         """Hidden states ``[..., depth]`` → logits ``[..., vocabulary]``."""
         if not self.tied:

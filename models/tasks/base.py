@@ -90,6 +90,17 @@ class Task(ABC):
         """
         raise TypeError(f"the task {self.description.name} reads no word vectors")
 
+    def by_piece(self, model: Any) -> list[tuple[Any, int, str]]:
+        """The weights that have a row for each piece of a vocabulary.
+
+        Returns:
+            Of each the variable, which of its axes counts the pieces, and their text feature. What
+            such an axis has beyond the pieces is not the vocabulary's.
+        """
+        if self.description.text_features:
+            raise TypeError(f"the task {self.description.name} does not say which rows are pieces")
+        return []
+
     @abstractmethod
     def answering(
         self, model: Any, tokenizers: Mapping[str, Any], config: Mapping[str, Any]

@@ -14,7 +14,8 @@ class Served:
     """An exported model before it is written.
 
     Attributes:
-        module: owns all that the signatures need.
+        module: owns all that the signatures need; its ``weights`` are the model's, in its order,
+            by which a later training finds them in the SavedModel.
         signatures: by name; ``serving_default`` is one of them. The first dimension of every
             output is the batch.
         contract: how to ask them and what their outputs mean, as plain data; it lies beside the

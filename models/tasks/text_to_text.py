@@ -101,6 +101,11 @@ class TextToText(Task):
     def embeddings(self, model: Seq2Seq, key: str) -> tuple[Any, str]:
         return {"source": model.encoder, "target": model.decoder}[key].embedding, key
 
+    def by_piece(self, model: Seq2Seq) -> list[tuple[Any, int, str]]:
+        # A table that both sides share is named twice: they have one vocabulary.
+        source = (model.encoder.embedding.table, 0, "source")
+        return [source, *((weight, axis, "target") for weight, axis in model.decoder.by_piece)]
+
     def answering(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Answering:

@@ -78,6 +78,8 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     stack = found.get("stack", {})
     yield "libraries", _joined(*(f"{name} {number}" for name, number in stack.items()))
     yield "seed", "" if found["seed"] is None else str(found["seed"])
+    start = found.get("warm_start", {}).get("start")
+    yield "started", f"from the weights of {start['model']}" if start else ""
     yield "again", run.get("command", "")
 
 

@@ -175,6 +175,7 @@ def _ready(config: Config, tree: Tree, pipeline: str, workspace: Workspace) -> C
             "data": config.data.resolved(folder("data", "root")),
             "tokenizer": tokenizer,
             "model": model,
+            "training": config.training.resolved(folder("training", "warm_start")),
             "evaluation": config.evaluation.model_copy(update=gate),
             "serving": config.serving.model_copy(update={"registry": str(workspace.registry)}),
         }

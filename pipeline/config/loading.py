@@ -155,6 +155,7 @@ def _absolute(config: Config, base: Path, home: str) -> Config:
         "data": config.data.resolved(base),
         "tokenizer": tokenizer,
         "model": model,
+        "training": config.training.resolved(base),
         "serving": serving,
     }
     return config.model_copy(update=resolved)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, Tag
+from pydantic import Field, Tag, create_model
 
-from models.settings.base import Count, Positive, Section, by_type
+from models.settings.base import Count, Positive, Section, absolute, by_type
 
+# The model to start from that is not named but found.
+PRODUCTION = "production"
 Tokenize = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -163,6 +166,39 @@ class Penalties(Section):
         return {name: weight for name, weight in self.model_dump().items() if weight}
 
 
+class _Start(Section):
+    def resolved(self, base: Path) -> Self:
+        """A copy whose path is absolute; a name of the registry stays."""
+        given = getattr(self, "from")
+        return self.model_copy(update={"from": absolute(base, given)}) if "/" in given else self
+
+
+# Not the body of a class, since ``from`` can be a key of the YAML but no name in Python.
+_START: dict[str, Any] = {
+    "from": (
+        Annotated[str, Field(min_length=1)],
+        Field(
+            default=PRODUCTION,
+            description="Which: production, the newest version of this pipeline's own model "
+            "(random weights while there is none); NAME or NAME@VERSION of the registry; or the "
+            "folder of a SavedModel, with a / in it. The network must be the same; pieces that "
+            "its vocabulary has not start from those that it cuts them into.",
+        ),
+    ),
+    "optimizer": (
+        bool,
+        Field(
+            default=False,
+            description="Whether the optimizer goes on with its moments and its place in the "
+            "schedule, and keeps them beside the model for the next training: twice the weights' "
+            "size. Not where the vocabulary is another one.",
+        ),
+    ),
+}
+_ABOUT = "Starts from the weights of a model that has been trained and exported before."
+WarmStart = create_model("WarmStart", __base__=_Start, __doc__=_ABOUT, **_START)
+
+
 class Training(Section):
     """How the model learns; what comes first of max_epochs, max_steps, max_minutes ends it."""
 
@@ -244,9 +280,17 @@ class Training(Section):
         description="Whether XLA compiles the steps, once for each length of batches; not for "
         "recurrent layers.",
     )
+    warm_start: WarmStart | None = Field(  # type: ignore[valid-type]
+        default=None, description="A model whose weights are the first ones; null: random ones."
+    )
     seed: Count = Field(default=17, description="Seed of the weights, of dropout and of shuffling.")
     deterministic: bool = Field(
         default=False,
         description="Whether a training gives the same weights, bit for bit, wherever its "
         "operations can; slower.",
     )
+
+    def resolved(self, base: Path) -> Self:
+        """A copy whose path is absolute."""
+        start = self.warm_start
+        return self.model_copy(update={"warm_start": start and start.resolved(base)})

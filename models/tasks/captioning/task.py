@@ -94,6 +94,9 @@ class Captioning(Task):
         captioner.build()
         return captioner
 
+    def by_piece(self, model: Seq2Seq) -> list[tuple[Any, int, str]]:
+        return [(weight, axis, "caption") for weight, axis in model.decoder.by_piece]
+
     def answering(
         self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Answering:

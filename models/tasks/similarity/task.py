@@ -98,6 +98,10 @@ class SentenceSimilarity(Task):
     def embeddings(self, model: Similarity, key: str) -> tuple[Any, str]:
         return model.encoder.embedding, "first"
 
+    def by_piece(self, model: Similarity) -> list[tuple[Any, int, str]]:
+        """The rows of unknown words stand behind those of the pieces."""
+        return [(model.encoder.embedding.table, 0, "first")]
+
     def answering(
         self, model: Similarity, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Answering:

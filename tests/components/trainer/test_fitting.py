@@ -46,6 +46,7 @@ TRAINING = {
     "precision": "float32",
     "jit_compile": False,
     "penalties": {},
+    "warm_start": None,
     "seed": 5,
     "deterministic": False,
 }

@@ -112,3 +112,12 @@ def test_a_finished_training_only_gives_its_weights(tmp_path):
     assert plain(two) == plain(one)
     for ours, theirs in zip(again.get_weights(), weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_what_a_killed_write_left_is_removed(tmp_path):
+    """A kill in the middle of a write leaves a file as large as a checkpoint."""
+    folder = tmp_path / "ck"
+    folder.mkdir()
+    (folder / ".last.npz.0123abcd.tmp").write_bytes(b"PK")
+    train(tmp_path, max_epochs=1)
+    assert {path.name for path in folder.iterdir()} == {"last.npz", "best.npz"}

@@ -1,0 +1,58 @@
+"""Which model a training starts from: found in the registry, and told by its content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from components.errors import UserError
+from components.registry import Registry, read_record
+from components.registry.publishing import digest_of
+from pipeline.config.training import PRODUCTION
+
+if TYPE_CHECKING:
+    from pipeline.config import Config
+
+
+def find(config: Config, registry: Registry, own: str) -> dict[str, str]:
+    """The model of ``training.warm_start.from``; nothing where there is none to start from.
+
+    A version that this very training has made is not its own start: that is what it started from
+    itself, so that a second run finds everything in the cache.
+
+    Args:
+        config: the pipeline's.
+        registry: where its models are.
+        own: what the training is known by, whatever it starts from; see ``record``.
+
+    Returns:
+        What the ``model`` is called, its ``path``, and the ``digest`` of its content.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    if config.training.warm_start is None:
+        return {}
+    given = getattr(config.training.warm_start, "from")
+    if given == PRODUCTION:
+        newest = registry.latest(config.name)
+        if newest is None:
+            return {}
+        given = f"{config.name}@{newest}"
+    try:
+        path = registry.resolve(given)
+    except UserError as error:
+        raise UserError(
+            error.message, where="training.warm_start.from", remedy=error.remedy
+        ) from None
+    told = read_record(path).get("warm_start") or {}
+    if told.get("training") == own:
+        return told["start"]
+    name = f"{path.parent.name}@{path.name}" if path.parent.parent == registry.root else str(path)
+    return {"model": name, "path": str(path), "digest": digest_of(path)}
+
+
+def record(config: Config, start: dict[str, str], own: str) -> dict[str, Any]:
+    """What ``regard.json`` says of it: the ``start``, and the ``training`` that took it."""
+    if config.training.warm_start is None:
+        return {}
+    return {"warm_start": {"start": start, "training": own}}

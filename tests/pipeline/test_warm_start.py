@@ -1,0 +1,115 @@
+"""Which model a training starts from, and what its cache keys make of that."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from components.errors import UserError
+from pipeline.config import load
+from pipeline.graph import create_pipeline
+from pipeline.workspace import Workspace
+
+CONFIG = """
+name: tiny
+data: {{root: ., train: train.tsv}}
+tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
+training: {{learning_rate: {rate}, warm_start: {start}}}
+evaluation: {{metrics: [exact_match]}}
+"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    """What the Trainer and the Pusher are told."""
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
+
+    def make(start="{}", rate=0.001):
+        path = tmp_path / "tiny.yaml"
+        path.write_text(CONFIG.format(start=start, rate=rate))
+        pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+        told = {one.id: one.exec_properties for one in pipeline.components}
+        return json.loads(told["Trainer"]["custom_config"]), json.loads(told["Pusher"]["record"])
+
+    return make
+
+
+def push(home: Path, version: int, name: str = "tiny", content: bytes = b"model", **record) -> Path:
+    folder = home / "registry" / name / str(version)
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(content)
+    (folder / "regard.json").write_text(json.dumps(record))
+    return folder
+
+
+def test_it_starts_from_nothing_unless_asked(make, tmp_path):
+    push(tmp_path, 1, digest="d1")
+    trainer, record = make("null")
+    assert trainer["start"] == {}
+    assert "warm_start" not in record
+
+
+def test_production_is_the_newest_version(make, tmp_path):
+    trainer, record = make()
+    assert trainer["start"] == record["warm_start"]["start"] == {}
+    push(tmp_path, 1, digest="d1")
+    push(tmp_path, 2, digest="d2")
+    folder = str(tmp_path / "registry/tiny/2")
+    later, record = make()
+    assert later["start"] == {"model": "tiny@2", "path": folder, "digest": "d2"}
+    assert record["warm_start"]["start"] == later["start"]
+    assert later["checkpoints"] != trainer["checkpoints"]
+
+
+def test_a_training_does_not_start_from_its_own_result(make, tmp_path):
+    push(tmp_path, 1, digest="d1")
+    trainer, record = make()
+    folder = push(tmp_path, 2, digest="d2", **record)
+    again, record_again = make()
+    assert again == trainer
+    assert record_again == record
+    other, _ = make(rate=0.01)
+    assert other["start"]["path"] == str(folder)
+    # Found again when the version that it started from has been deleted.
+    (tmp_path / "registry/tiny/1/saved_model.pb").unlink()
+    assert make()[0] == trainer
+
+
+def test_the_first_training_does_not_start_from_its_own_result(make, tmp_path):
+    trainer, record = make()
+    push(tmp_path, 1, digest="d1", **record)
+    assert make()[0] == trainer
+
+
+def test_new_data_start_from_the_result_of_the_old(make, tmp_path):
+    _, record = make()
+    push(tmp_path, 1, digest="d1", **record)
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
+    assert make()[0]["start"]["model"] == "tiny@1"
+
+
+def test_a_version_that_is_named_and_a_path(make, tmp_path):
+    push(tmp_path, 3, name="other", digest="d3")
+    assert make("{from: other@3}")[0]["start"]["model"] == "other@3"
+    assert make("{from: other}")[0]["start"]["digest"] == "d3"
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "saved_model.pb").write_bytes(b"one")
+    (saved / "assets.extra").mkdir()
+    start = make("{from: ./saved}")[0]["start"]  # as the file stands, not the command
+    assert (start["model"], start["path"]) == (str(saved), str(saved))
+    (saved / "assets.extra/training.npz").write_bytes(b"not what it answers by")
+    assert make("{from: ./saved}")[0]["start"] == start
+    (saved / "saved_model.pb").write_bytes(b"two")
+    changed = make("{from: ./saved}")[0]
+    assert changed["start"]["digest"] != start["digest"]
+
+
+def test_a_model_that_is_not_there(make, tmp_path):
+    push(tmp_path, 1, digest="d1")
+    with pytest.raises(UserError, match="'tiny' has no version '7'") as caught:
+        make("{from: tiny@7}")
+    assert caught.value.where == "training.warm_start.from"
+    assert "Its versions: 1" in caught.value.remedy
+    with pytest.raises(UserError, match="no folder"):
+        make("{from: ./nowhere}")

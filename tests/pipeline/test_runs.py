@@ -52,6 +52,17 @@ def test_running_means_that_the_lock_is_held(workspace):
     assert runs.listing(workspace)[0]["status"] == runs.KILLED
 
 
+def test_a_run_that_ends_while_it_is_looked_at_was_not_killed(workspace, monkeypatch):
+    run = runs.create(workspace.pipeline("quickstart"))
+
+    def ends(path):
+        run.update(status=runs.SUCCEEDED)
+        return {}
+
+    monkeypatch.setattr(lock, "holder", ends)
+    assert runs.status(run) == runs.SUCCEEDED
+
+
 def test_broken_record_does_not_break_the_listing(workspace):
     run = runs.create(workspace.pipeline("quickstart"))
     run.record_path.write_text("{")
@@ -138,6 +149,7 @@ def test_what_fits_several_runs_is_refused_with_their_full_ids(store):
         ("b@1", "there is no run 'b@1'", "No run of it pushed any."),
         ("", "there is no run ''", "one of a, b"),
         ("/", "there is no run '/'", "one of a, b"),
+        ("~nobody-here x", "there is no run '~nobody-here x'", "one of a, b"),
     ],
 )
 def test_what_fits_no_run_is_refused_with_what_there_is(store, given, hint, remedy):

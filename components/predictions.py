@@ -41,7 +41,7 @@ RESERVED = frozenset(
         *(f"{side}_{what}" for side in ("first", "second") for what in ("pieces", "length")),
         *("source_cut", "target_cut", "first_weights", "second_weights"),
         *("forced_alignment", "forced_source_pieces", "forced_target_pieces"),
-        *("forced_score", "forced_length"),
+        *("forced_score", "forced_length", "forced_cut"),
     }
 )
 

@@ -128,7 +128,9 @@ def not_worse(
     inside = where or ""
     if not production.defined:
         of = f"{candidate.label} of {_version(version)}{inside}"
-        reason = f"{of} is undefined, so there is no comparison"
+        _, _, why = production.signature.partition("|undefined:")
+        told = f" ({why})" if why else ""
+        reason = f"{of} is undefined{told}, so there is no comparison"
         return [_verdict("production", True, reason, candidate, where=where)]
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * tolerance

@@ -151,3 +151,9 @@ def test_a_production_model_without_a_value_stands_in_nobodys_way():
     (verdict,) = blessing.not_worse(bleu(1.0), bleu(float("nan")), 0.0, "3")
     assert verdict.passed
     assert verdict.reason == "BLEU of version 3 is undefined, so there is no comparison"
+    why = Metric("bleu", "BLEU", float("nan"), "nrefs:1|undefined:nothing was said")
+    (verdict,) = blessing.not_worse(bleu(1.0), why, 0.0, "3")
+    assert verdict.passed
+    assert verdict.reason == (
+        "BLEU of version 3 is undefined (nothing was said), so there is no comparison"
+    )

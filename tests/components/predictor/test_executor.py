@@ -238,18 +238,9 @@ def test_production_leaves_out_the_weights_of_a_batch_that_are_too_many(
 
 
 def test_a_model_that_cannot_show_it_leaves_it_out(models, tmp_path):
-    features = [
-        Feature("points", "points"),
-        Feature("positions", "positions", role="reference"),
-    ]
+    features = [Feature("points", "points"), Feature("positions", "positions", role="reference")]
     shards = [[{"points": [0.0, 1.0, 1.0, 0.0], "positions": [0, 1], "file": "a", "line": 1}]]
-    folder = run(
-        tmp_path,
-        models / "sorter",
-        shards,
-        features=features,
-        aligned=BY_DEFAULT,
-    )
+    folder = run(tmp_path, models / "sorter", shards, features=features, aligned=BY_DEFAULT)
     assert "forced_alignment" not in predictions.column_names(folder / predictions.CANDIDATE)
 
 

@@ -9,11 +9,10 @@ outputs by theirs.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +40,7 @@ RESERVED = frozenset(
         *(f"{side}_{what}" for side in ("first", "second") for what in ("pieces", "length")),
         *("source_cut", "target_cut", "first_weights", "second_weights"),
         *("forced_alignment", "forced_source_pieces", "forced_target_pieces"),
-        *("forced_score", "forced_length"),
+        *("forced_score", "forced_length", "forced_cut"),
     }
 )
 
@@ -102,26 +101,28 @@ def write(
             writer.write_table(table(features, numbers, rows[part], answers[part], columns))
 
 
-def join(path: str | os.PathLike[str], windows: Iterable[Sequence[Path]]) -> None:
+def join(path: str | os.PathLike[str], windows: Sequence[Sequence[Path]]) -> None:
     """Writes one table of many, as a whole or not at all, and as `write` would have written it.
 
     Args:
         path: the file.
         windows: files with rows of the table; those of a window hold the next rows of it, in any
-            order among them. One window at a time is in memory, and there is at least one.
+            order among them. One window at a time is in memory, and there is at least one. A column
+            that a file has not is null for its rows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with atomic_path(path) as temporary, contextlib.ExitStack() as stack:
-        writer = None
+    schemas = [pq.read_schema(file).remove_metadata() for files in windows for file in files]
+    columns = pa.unify_schemas(schemas)
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(temporary, columns, compression="zstd") as writer,
+    ):
         for files in windows:
-            parts = [pq.ParquetFile(file).read() for file in files]
-            rows = pa.concat_tables(parts).sort_by("row").replace_schema_metadata()
-            if writer is None:
-                new = pq.ParquetWriter(temporary, rows.schema, compression="zstd")
-                writer = stack.enter_context(new)
-            writer.write_table(rows, row_group_size=ROWS_A_GROUP)
+            parts = [pq.ParquetFile(file).read().replace_schema_metadata() for file in files]
+            rows = pa.concat_tables([columns.empty_table(), *parts], promote_options="default")
+            writer.write_table(rows.sort_by("row"), row_group_size=ROWS_A_GROUP)
 
 
 def read(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, list]:

@@ -25,10 +25,11 @@ def length_names(bounds: Sequence[int]) -> list[str]:
 
 
 def share_names(bounds: Sequence[float]) -> list[str]:
-    """What slices by a share are called: ``0``, ``0-0.1``, ``0.1+``.
+    """What slices by a share are called: ``0``, ``0-0.1``, ``0.1+``, and after ``0`` alone ``>0``.
 
     Each has its upper bound but not its lower one, except for a share of 0.
     """
-    first = f"0-{bounds[0]:g}" if bounds[0] else "0"
-    between = [f"{low:g}-{high:g}" for low, high in pairwise(bounds)]
-    return [first, *between, f"{bounds[-1]:g}+"]
+    told = [repr(float(bound)).removesuffix(".0") for bound in bounds]
+    first = f"0-{told[0]}" if bounds[0] else "0"
+    last = f"{told[-1]}+" if bounds[-1] else ">0"
+    return [first, *(f"{low}-{high}" for low, high in pairwise(told)), last]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -159,8 +160,11 @@ def status(run: Run) -> str:
     if told != RUNNING:
         return told
     path = PipelinePaths(run.directory.parents[1]).lock
-    goes_on = lock.holder(path).get("run") == run.id and lock.is_held(path)
-    return RUNNING if goes_on else KILLED
+    if lock.holder(path).get("run") == run.id and lock.is_held(path):
+        return RUNNING
+    # It may have ended since its record was read.
+    told = str(run.record().get("status", "?"))
+    return KILLED if told == RUNNING else told
 
 
 def compared_with(workspace: Workspace, name: str) -> dict[int, str]:
@@ -186,7 +190,7 @@ def find(workspace: Workspace, given: str) -> Run:
     Raises:
         UserError: no run fits, or several do; it names them, or what is close.
     """
-    folder = Path(given).expanduser().absolute()
+    folder = Path(os.path.expanduser(given)).absolute()  # Path's own fails for unknown users
     if given and (folder / RECORD).is_file():
         return Run(folder)
     name, at, version = given.partition("@")

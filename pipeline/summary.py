@@ -99,14 +99,18 @@ def _scores(state: Progress) -> list[dict[str, Any]]:
     """The metrics; one that is undefined has no value, for JSON has none that is no number."""
     content = _json(state, "Evaluator", "evaluation", "metrics.json")
     found = [
-        {**metric, "value": metric["value"] if math.isfinite(metric["value"]) else None}
+        {**metric, "value": _finite(metric["value"])}
         for metric in content.get("metrics", {}).values()
     ]
     if baseline := content.get("baseline"):
         for metric in found:
-            value = baseline["metrics"][metric["name"]]["value"]
+            value = _finite(baseline["metrics"][metric["name"]]["value"])
             metric["baseline"] = {"label": baseline["label"], "value": value}
     return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _pushed(state: Progress) -> dict[str, Any]:

@@ -146,7 +146,15 @@ class Reverser(tf.Module):
 
 class ManyHeaded(Reverser):
     """A reverser with two layers of three heads: of a layer the first looks as it should, the
-    others look back to front and evenly."""
+    others look back to front and evenly.
+
+    Args:
+        longest: the letters of the longest source whose weights it gives.
+    """
+
+    def __init__(self, longest: int = MOST_LETTERS):
+        super().__init__()
+        self.longest = longest
 
     def contract(self) -> dict[str, Any]:
         found = super().contract()
@@ -169,7 +177,12 @@ class ManyHeaded(Reverser):
         right = found["alignment"]
         even = tf.ones_like(right) / tf.cast(tf.shape(right)[2], tf.float32)
         layer = tf.stack([right, right[:, ::-1], even], axis=1)
-        with tf.control_dependencies([tf.debugging.assert_equal(target, found["translation"])]):
+        short = tf.reduce_all(found["source_length"] <= self.longest + 1)
+        checks = [
+            tf.debugging.assert_equal(target, found["translation"]),
+            tf.debugging.Assert(short, ["too many weights: ask fewer or shorter rows"]),
+        ]
+        with tf.control_dependencies(checks):
             both = tf.stack([layer, layer], axis=1)
         names = ("source_pieces", "source_length", "target_pieces", "target_length")
         return {**{name: found[name] for name in names}, "cross_heads": both}

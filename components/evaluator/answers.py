@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -40,11 +39,15 @@ def answered(path: Path, contract: Mapping[str, Any], looks: bool = False) -> Ro
 
 
 def baseline(rows: Rows, contract: Mapping[str, Any], name: str) -> Rows:
-    """The same rows, answered by one of `BASELINES` from the first text that the model is given."""
+    """The same rows, answered by one of `BASELINES` from the first text that the model is given.
+
+    What the model told besides is not the baseline's, so it is left out.
+    """
     source = next(entry["name"] for entry in contract["inputs"] if entry["kind"] == "text")
     answer = BASELINES[name].answer
     answers = [one_line(answer(text)) for text in rows.columns[source]]
-    return dataclasses.replace(rows, hypotheses=answers)
+    columns = {n: kept for n, kept in rows.columns.items() if n not in predictions.RESERVED}
+    return Rows(answers, rows.references, columns)
 
 
 def text_files(rows: Rows) -> dict[str, list[str]]:

@@ -109,6 +109,7 @@ def not_worse(
     p_value: float | None = None,
     significance: float = 0.05,
     where: Where | None = None,
+    tested: bool = False,
 ) -> list[Verdict]:
     """The candidate is not worse than the model in production.
 
@@ -121,11 +122,15 @@ def not_worse(
             one of several slices it is adjusted for their number.
         significance: the least of that by which a loss is taken for chance.
         where: the slice that the metrics are of; None: they are of all rows.
+        tested: whether losses in slices are told from chance; one without a p-value, of a metric
+            that is undefined in so few rows, is then taken for chance.
     """
     inside = where or ""
     if not production.defined:
         of = f"{candidate.label} of {_version(version)}{inside}"
-        reason = f"{of} is undefined, so there is no comparison"
+        _, _, why = production.signature.partition("|undefined:")
+        told = f" ({why})" if why else ""
+        reason = f"{of} is undefined{told}, so there is no comparison"
         return [_verdict("production", True, reason, candidate, where=where)]
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * tolerance
@@ -138,6 +143,9 @@ def not_worse(
     told = "" if p_value is None else f", {'Holm’s ' if where else ''}p = {p_value:.3f}"
     if not passed and chance:
         passed, reason = True, f"{subject} not significantly worse than {other}{told}"
+    elif not passed and tested and where and p_value is None:
+        passed = True
+        reason = f"{subject} not known to be worse than {other}: it cannot be told from chance"
     elif not passed:
         allowed = f" by more than the tolerance of {tolerance:g}" if tolerance else ""
         reason = f"{subject} worse than {other}{allowed}{told}"

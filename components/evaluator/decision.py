@@ -87,9 +87,8 @@ def _comparison(
             ours, theirs = (
                 _inside(model, metrics, part)[name] for model in ("candidate", "production")
             )
-            verdicts += rules.not_worse(
-                ours, theirs, p_value=test["adjusted"], where=_where(part.slice), **level
-            )
+            how = {"p_value": test["adjusted"], "tested": test["test"] is not None}
+            verdicts += rules.not_worse(ours, theirs, where=_where(part.slice), **how, **level)
     return verdicts
 
 

@@ -22,7 +22,7 @@ from components.evaluator.scoring import Part, Scores
 from components.evaluator.unknown_words import Vocabulary, vocabulary
 from components.files import atomic_write
 from models import metrics
-from models.metrics import Metric, Rows
+from models.metrics import Metric, Rows, likelihood
 from models.metrics.baselines import BASELINES
 
 NODE = "Evaluator"
@@ -110,7 +110,8 @@ def _answers(
     if config.get("baseline"):
         models["baseline"] = baseline(candidate, contract, config["baseline"])
     if summary["production"]:
-        models["production"] = answered(source / predictions.PRODUCTION, contract, looks)
+        production = answered(source / predictions.PRODUCTION, contract, looks)
+        models["production"] = likelihood.comparable(production, candidate)
     return models
 
 

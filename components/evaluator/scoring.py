@@ -105,7 +105,8 @@ def comparison(
 
     Those of slices are one family: their p-values are adjusted by Holm's method, so that the
     probability that chance alone makes the candidate worse in any of them is at most the level.
-    The test of all rows stands apart, at the level itself.
+    They are always by randomization: of few rows the bootstrap takes noise for a difference. The
+    test of all rows stands apart, at the level itself.
 
     Args:
         candidate: of its answers.
@@ -115,22 +116,26 @@ def comparison(
 
     Returns:
         The ``metric``, ``p_value``, ``test`` and ``samples``, and the ``slices``: of each
-        ``slice``, ``name``, ``rows``, its own ``p_value`` and the ``adjusted`` one. There are no
-        p-values where there is no test, and none of a metric that is undefined in too many samples.
+        ``slice``, ``name``, ``rows``, ``test``, ``samples``, its own ``p_value`` and the
+        ``adjusted`` one. There are no p-values where there is no test, and none of a metric that is
+        undefined in too many samples.
     """
     wanted = config["production"]
     name, test, count = wanted["metric"], wanted.get("test"), config.get("samples", 0)
     found: dict[str, Any] = {"metric": name, "p_value": None, "test": test, "samples": count}
     alone: list[float | None] = [None] * len(slices)
+    how: dict[str, Any] = {"test": None, "samples": 0}
     if test and count:
         found["p_value"] = candidate.p_value(production, name, test, count)
         # Of fewer samples even the least p-value, times the number of slices, would be chance.
         most = max(count, math.ceil(len(slices) / wanted.get("significance", 0.05)))
-        alone = [candidate.p_value(production, name, test, most, one.rows) for one in slices]
+        how = {"test": "randomization", "samples": most}
+        alone = [candidate.p_value(production, name, **how, rows=one.rows) for one in slices]
     adjusted = iter(sampling.holm([p for p in alone if p is not None]))
     found["slices"] = [
         {
             **one.to_dict(),
+            **how,
             "p_value": p_value,
             "adjusted": None if p_value is None else next(adjusted),
         }

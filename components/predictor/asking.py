@@ -50,7 +50,7 @@ class Ask(beam.DoFn):
         features: those of the task.
         folder: where the parts go; every worker must be able to write there.
         given: what it is asked of the references besides.
-        lenient: whether a model that cannot tell it leaves it out.
+        lenient: whether a model that cannot tell it of a batch leaves it out there.
     """
 
     def __init__(

@@ -80,7 +80,8 @@ class Decoding:
             label: the model, for people.
             first: the fraction of the progress at which it begins.
             last: the one at which it ends.
-            lenient: whether a model without the layer that is ``given`` leaves its weights out.
+            lenient: whether a model leaves out the weights of a layer that it has not, and those of
+                rows that are too long for them.
 
         Raises:
             UserError: a row is longer than the model takes, or it has not the layer.
@@ -98,7 +99,7 @@ class Decoding:
         try:
             with watching(folder, label, self._noun, self.plan.rows, first, last):
                 self._run(ask, folder)
-            windows = ([parts.path(folder, n) for n in window] for window in self.plan.windows)
+            windows = [[parts.path(folder, n) for n in window] for window in self.plan.windows]
             predictions.join(table, windows)
             return Decoded(contract, list(parts.done(folder, {}).values()))
         finally:

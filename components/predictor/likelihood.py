@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from models.metrics.likelihood import PIECES, SCORE
+from models.metrics.likelihood import CUT, PIECES, SCORE
 from serving.saved_model import Answer, ServedModel
 
 # The output of any task's models with the logarithm of each piece's own probability.
@@ -15,7 +15,7 @@ _SUFFIX = "scores"
 
 @dataclasses.dataclass(frozen=True)
 class Likelihood:
-    """The log-probability of the references, and how many pieces they have."""
+    """The log-probability of the references, how many pieces they have, and how many were cut."""
 
     def beside(
         self,
@@ -44,11 +44,12 @@ class Likelihood:
             {entry["name"]: row.get(entry["name"], answer) for entry in told["inputs"]}
             for row, answer in zip(rows, given, strict=True)
         ]
+        cut = f"{name.removesuffix(_SUFFIX)}cut"
         found = [shown.outputs for shown in model.ask(signature, asked)]
         return [
             answer.extended(
-                {SCORE: float(shown[name].sum()), PIECES: len(shown[name])},
-                {SCORE: [], PIECES: []},
+                {SCORE: float(shown[name].sum()), PIECES: len(shown[name]), CUT: shown[cut]},
+                {SCORE: [], PIECES: [], CUT: []},
             )
             for answer, shown in zip(answers, found, strict=True)
         ]

@@ -122,11 +122,7 @@ def _sentence(blessing: Artifact) -> str:
 
 
 def _evaluation(folder: Path) -> dict[str, Any]:
-    """What is kept of the Evaluator's ``metrics.json``.
-
-    ``metrics`` are value and signature of each; ``compared_with`` is the version that was in
-    production then, or None.
-    """
+    """What is kept of the Evaluator's ``metrics.json``: value and signature of each metric."""
     path = folder / "metrics.json"
     if not path.exists():
         return {}
@@ -135,8 +131,7 @@ def _evaluation(folder: Path) -> dict[str, Any]:
         "metrics": {
             name: {"value": metric["value"], "signature": metric["signature"]}
             for name, metric in found["metrics"].items()
-        },
-        "compared_with": (found["production"] or {}).get("version"),
+        }
     }
 
 

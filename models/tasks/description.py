@@ -29,6 +29,7 @@ class Description:
             looks for nothing.
         defaults: of other sections, where they differ from other tasks'.
         problems: what of a whole configuration cannot work together.
+        sized: whether its models' contracts tell how long a row is, which makes slices by length.
         limited: the features as a section ``model`` limits them, such as the range of a number.
         preprocessing: what of a section ``model`` the preprocessing depends on, as plain data.
     """
@@ -42,6 +43,7 @@ class Description:
     search: tuple[Any, Section] | None = None
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     problems: Callable[[Any], Iterator[Problem]] = _nothing
+    sized: bool = True
     limited: Callable[[Any], tuple[Feature, ...]] | None = None
     preprocessing: Callable[[Mapping[str, Any]], dict[str, Any]] = field(default=lambda model: {})
 

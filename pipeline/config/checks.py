@@ -167,7 +167,8 @@ def _evaluation(config: Config) -> Iterator[Problem]:
         yield Problem(("evaluation", "baseline"), f"{message}use null")
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
-    yield from impossible_slices(evaluation, config.stored_features)
+    sized = config.description.sized
+    yield from impossible_slices(evaluation, config.stored_features, sized)
     yield from _answer_checks(config)
     yield from _alignment(evaluation, metrics, config.features)
     yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))

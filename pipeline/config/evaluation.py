@@ -39,7 +39,8 @@ class Production(Section):
         default="randomization",
         description="How a loss is told from chance: randomization lets the models change places "
         "(Riezler and Maxwell 2005), bootstrap draws rows with replacement (Koehn 2004), which "
-        "wants some hundred rows; null: every loss counts.",
+        "wants some hundred rows and is for all rows alone, not for slices; null: every loss "
+        "counts.",
     )
     significance: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05,
@@ -49,8 +50,10 @@ class Production(Section):
         default=(),
         description="Slices in each of which the candidate must not be worse either, such as "
         "domain=news or length=31+; a name alone, such as domain, means all of its slices. Their "
+        "test, where there is one, is randomization, whatever that of all rows is, and their "
         "p-values are adjusted together by Holm's method (1979), so that chance does not refuse "
-        "more models where there are more slices.",
+        "more models where there are more slices. Where the metric is undefined in so few rows a "
+        "loss is taken for chance.",
         examples=[["length", "domain=news"]],
     )
 

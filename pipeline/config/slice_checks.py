@@ -14,19 +14,27 @@ from pipeline.config.evaluation import Evaluation
 _PLACE: Path = ("evaluation", "slices")
 
 
-def impossible_slices(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[Problem]:
-    """Yields what of ``evaluation.slices`` cannot be, and what is asked of slices there are not."""
+def impossible_slices(
+    evaluation: Evaluation, features: Sequence[Feature], sized: bool
+) -> Iterator[Problem]:
+    """Yields what of ``evaluation.slices`` cannot be, and what is asked of slices there are not.
+
+    Args:
+        evaluation: the section.
+        features: those of the task.
+        sized: whether the task's rows have a length.
+    """
     yield from _features(evaluation, features)
     yield from _shares(evaluation)
     for name, floors in evaluation.slices.floors.items():
         path: Path = (*_PLACE, "floors", name)
-        yield from _unknown(path, name, evaluation, features)
+        yield from _unknown(path, name, evaluation, features, sized)
         for metric, floor in floors.items():
             yield from impossible_floor((*path, metric), metric, floor, evaluation.metrics)
     if evaluation.production is not None:
         for index, name in enumerate(evaluation.production.slices):
             path = ("evaluation", "production", "slices", index)
-            yield from _unknown(path, name, evaluation, features)
+            yield from _unknown(path, name, evaluation, features, sized)
 
 
 def impossible_floor(
@@ -73,17 +81,19 @@ def _shares(evaluation: Evaluation) -> Iterator[Problem]:
 
 
 def _unknown(
-    path: Path, name: str, evaluation: Evaluation, features: Sequence[Feature]
+    path: Path, name: str, evaluation: Evaluation, features: Sequence[Feature], sized: bool
 ) -> Iterator[Problem]:
     """A name that no slice can have; the values of features are known to the test split alone."""
     slices = evaluation.slices
-    known = {PATTERN: list(slices.patterns), LENGTH: length_names(evaluation.length_buckets)}
+    known = {PATTERN: list(slices.patterns)}
+    if sized:
+        known[LENGTH] = length_names(evaluation.length_buckets)
     if slices.oov and any(one.kind == "text" and one.role == "input" for one in features):
         known[OOV] = share_names(slices.oov)
     kind, found, value = name.partition("=")
     kinds = [*slices.by, *(kind for kind, values in known.items() if values)]
     if kind not in kinds:
-        message = f"there is no slice {show(name)}{suggest(kind, kinds)}"
+        message = f"there is no slice {show(name)}{suggest(kind, kinds) if kinds else ''}"
         yield Problem(path, f"{message}; evaluation.slices.by adds features")
     elif found and kind in known and value not in known[kind]:
         titles = [f"{kind}={value}" for value in known[kind]]

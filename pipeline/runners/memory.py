@@ -1,4 +1,4 @@
-"""How much memory a stretch of work takes, together with the processes that it starts."""
+"""How much memory is held during a stretch of work, by this process and those that it started."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import threading
 
 import psutil
 
-INTERVAL_SECONDS = 0.25
+# Each look reads the whole table of processes.
+INTERVAL_SECONDS = 1.0
 
 
 class PeakMemory:
     """While the block runs, a thread looks how much memory this process and its children hold.
 
-    :attr:`bytes` is the largest sum of their resident sets. Pages that processes share count once
-    for each, and a peak between two looks is missed.
+    :attr:`bytes` is the largest sum of their resident sets. What earlier work left in them counts
+    too, pages that processes share count once for each, and a peak between two looks is missed.
     """
 
     def __init__(self, interval_seconds: float = INTERVAL_SECONDS):

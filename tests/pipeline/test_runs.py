@@ -65,6 +65,17 @@ def test_what_a_run_that_goes_on_compares_with_is_needed(workspace):
     assert runs.compared_with(workspace, "nothing") == {}
 
 
+def test_a_run_that_ends_while_it_is_looked_at_was_not_killed(workspace, monkeypatch):
+    run = runs.create(workspace.pipeline("quickstart"))
+
+    def ends(path):
+        run.update(status=runs.SUCCEEDED)
+        return {}
+
+    monkeypatch.setattr(lock, "holder", ends)
+    assert runs.status(run) == runs.SUCCEEDED
+
+
 def test_broken_record_does_not_break_the_listing(workspace):
     run = runs.create(workspace.pipeline("quickstart"))
     run.record_path.write_text("{")
@@ -151,6 +162,7 @@ def test_what_fits_several_runs_is_refused_with_their_full_ids(store):
         ("b@1", "there is no run 'b@1'", "No run of it pushed any."),
         ("", "there is no run ''", "one of a, b"),
         ("/", "there is no run '/'", "one of a, b"),
+        ("~nobody-here x", "there is no run '~nobody-here x'", "one of a, b"),
     ],
 )
 def test_what_fits_no_run_is_refused_with_what_there_is(store, given, hint, remedy):

@@ -135,6 +135,17 @@ def test_a_baseline_stands_beside_the_score(tmp_path, events):
     assert "exact match 0.9812 (lead-1: 0.2500)" in console.file.getvalue()
 
 
+def test_a_baseline_without_a_value_has_none_in_json(tmp_path, events):
+    found = next(event for event in events if event.get("node") == "Evaluator")
+    path = Path(found["outputs"]["evaluation"]) / "metrics.json"
+    content = json.loads(path.read_text())
+    values = {"bleu": {"value": float("nan")}, "exact_match": {"value": float("inf")}}
+    path.write_text(json.dumps({**content, "baseline": {"label": "lead-1", "metrics": values}}))
+    told = summary.summarise(*_run(tmp_path, events))
+    assert [score["baseline"]["value"] for score in told["scores"]] == [None, None]
+    json.dumps(told, allow_nan=False)
+
+
 def test_cached_nodes_have_the_warnings_of_the_run_that_made_them(tmp_path, events):
     _run(tmp_path, events)
     again = [{**event, "state": "cached"} for event in events if event["kind"] == "node"]

@@ -26,5 +26,6 @@ DESCRIPTION = Description(
     search=(Search, BeamSearch(**_LIMITS)),
     defaults={"tokenizer": {"vocab_limit": "soft"}, "search": _LIMITS},
     problems=problems,
+    sized=False,
     preprocessing=lambda model: dict(model["image"]),
 )

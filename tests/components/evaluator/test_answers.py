@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from components import predictions
-from components.evaluator.answers import answered
+from components.evaluator.answers import answered, baseline
 from components.predictions import Row
+from models import metrics
+from models.metrics import Rows
 from models.tasks.features import Feature
 from serving.saved_model import Answer
 from tests import fake_models
@@ -108,3 +110,13 @@ def test_columns_are_inputs_extras_and_outputs_but_not_the_weights(folder):
         "source_pieces": [["a"]],
         "source_length": [2],
     }
+
+
+def test_a_baseline_has_nothing_of_what_the_model_told():
+    """Its perplexity would be the model's own."""
+    columns = {"source": ["A b. C."], "subject": ["letters"], "source_length": [4]}
+    forced = {"forced_score": [-2.0], "forced_length": [2]}
+    beside = baseline(Rows(["x"], [["y"]], {**columns, **forced}), CONTRACT, "lead_1")
+    assert beside.hypotheses == ["A b."]
+    assert beside.columns == {"source": ["A b. C."], "subject": ["letters"]}
+    assert not metrics.compute(["perplexity"], beside)[0].defined

@@ -94,6 +94,20 @@ def test_a_gain_needs_no_chance_and_what_is_undefined_has_none():
     assert not verdict.passed
 
 
+def test_a_loss_that_no_test_can_judge_is_chance_in_a_slice_alone():
+    nan, where = float("nan"), blessing.Where("domain=few", 3)
+    (verdict,) = blessing.not_worse(exact(nan), exact(0.9), 0.0, "3", where=where, tested=True)
+    assert verdict.passed
+    assert verdict.reason == (
+        "exact match nan in domain=few (3 rows) is not known to be worse than version 3 (0.900):"
+        " it cannot be told from chance"
+    )
+    (verdict,) = blessing.not_worse(exact(0.1), exact(0.9), 0.0, "3", where=where, tested=True)
+    assert verdict.passed
+    assert not blessing.not_worse(exact(nan), exact(0.9), 0.0, "3", where=where)[0].passed
+    assert not blessing.not_worse(exact(nan), exact(0.9), 0.0, "3", tested=True)[0].passed
+
+
 def test_lower_can_be_better():
     (verdict,) = blessing.floors({"ter": ter(55.0)}, {"ter": 50.0})
     assert not verdict.passed
@@ -137,3 +151,9 @@ def test_a_production_model_without_a_value_stands_in_nobodys_way():
     (verdict,) = blessing.not_worse(bleu(1.0), bleu(float("nan")), 0.0, "3")
     assert verdict.passed
     assert verdict.reason == "BLEU of version 3 is undefined, so there is no comparison"
+    why = Metric("bleu", "BLEU", float("nan"), "nrefs:1|undefined:nothing was said")
+    (verdict,) = blessing.not_worse(bleu(1.0), why, 0.0, "3")
+    assert verdict.passed
+    assert verdict.reason == (
+        "BLEU of version 3 is undefined (nothing was said), so there is no comparison"
+    )

@@ -26,10 +26,15 @@ def rows(wrong):
 
 def decided(config, wrong=(), production=None):
     config = {**CONFIG, **config}
-    sides = {"candidate": rows(wrong)}
+    return judged(rows(wrong), None if production is None else rows(production), config)
+
+
+def judged(candidate, production, config):
+    """The decision about the answers of two models, and the comparison."""
+    sides = {"candidate": candidate}
     if production is not None:
-        sides["production"] = rows(production)
-    scores = {name: Scores(["exact_match"], side, config) for name, side in sides.items()}
+        sides["production"] = production
+    scores = {name: Scores(config["metrics"], side, config) for name, side in sides.items()}
     against = None
     if production is not None:
         against = comparison(
@@ -143,3 +148,41 @@ def test_samples_suffice_for_as_many_slices_as_there_are():
     decision, _ = decided(config, wrong=range(20), production=[])
     news = next(one for one in decision.reasons if one.slice == "domain=news")
     assert not news.passed
+
+
+@pytest.mark.parametrize("lost", [[0], [0, 1], [0, 1, 2, 3]])
+def test_a_slice_of_few_rows_is_no_proof_whatever_the_test_of_all(lost):
+    """By the bootstrap a row lost of one is a difference without any doubt."""
+    config = {**CONFIG, **production(test="bootstrap")}
+    candidate = Scores(["exact_match"], rows(lost), config)
+    other = Scores(["exact_match"], rows(()), config)
+    few = Slice("domain", "few", lost)
+    against = comparison(candidate, other, config, [few])
+    (test,) = against["slices"]
+    assert (against["test"], test["test"]) == ("bootstrap", "randomization")
+    assert test["adjusted"] > 0.05
+
+
+def test_samples_are_told_of_slices_and_of_all_rows():
+    """21 slices need 420 samples where all rows need 200."""
+    config = {**CONFIG, **production()}
+    sides = [Scores(["exact_match"], rows(wrong), config) for wrong in ([0], [])]
+    slices = [Slice("domain", str(at), [at]) for at in range(21)]
+    against = comparison(*sides, config, slices)
+    assert against["samples"] == 200
+    assert {test["samples"] for test in against["slices"]} == {420}
+    (untested,) = comparison(*sides, {**CONFIG, **production(test=None)}, slices[:1])["slices"]
+    assert (untested["test"], untested["samples"]) == (None, 0)
+
+
+def test_what_is_undefined_in_a_slice_of_few_rows_is_no_loss_unless_every_loss_counts():
+    """The candidate answers three rows alike, and so has no correlation there."""
+    rights = [[float(at)] for at in range(40)]
+    theirs = [float(at) for at in range(40)]
+    ours = [*theirs[:38], 38.0, 38.0]
+    config = {"metrics": ["pearson"], "samples": 200}
+    for test, blessed in (("randomization", True), ("bootstrap", True), (None, False)):
+        against = {"metric": "pearson", "test": test, "slices": ["domain"], "tolerance": 0.1}
+        sides = Rows(ours, rights), Rows(theirs, rights)
+        decision, _ = judged(*sides, {**config, "production": against})
+        assert decision.blessed is blessed, decision.sentence

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from ml_metadata.metadata_store import ListOptions, MetadataStore
 from ml_metadata.proto import metadata_store_pb2
@@ -147,6 +149,31 @@ def test_what_is_undefined_has_no_value_in_ml_metadata(folder, tmp_path):
     signature = artifact.get_string_custom_property("signature_pearson")
     assert signature.endswith("all hypotheses are the same")
     assert artifact.get_float_custom_property("metric_mse") > 0
+
+
+@pytest.mark.parametrize(("pieces", "blessed"), [([6, 4, 2, 6], False), ([5, 5, 2, 6], True)])
+def test_perplexities_are_compared_of_the_same_pieces_alone(folder, tmp_path, pieces, blessed):
+    """Production finds the references more probable, in as many pieces altogether."""
+    sides = {
+        predictions.CANDIDATE: ([-9.0, -9.0, -9.0, -9.0], [6, 4, 2, 6]),
+        predictions.PRODUCTION: ([-1.0, -1.0, -1.0, -1.0], pieces),
+    }
+    for name, (scores, lengths) in sides.items():
+        table(folder, name, GOOD)
+        told = pq.read_table(folder / name).append_column("forced_score", [scores])
+        pq.write_table(told.append_column("forced_length", [lengths]), folder / name)
+    summary(folder, 4, production="/registry/x/3", production_version="3")
+    against = {"metric": "perplexity", "test": None, "slices": ["length"]}
+    config = {**CONFIG, "metrics": ["perplexity"], "floors": {}, "production": against}
+    evaluation, blessing = run(tmp_path, config)
+    assert model_utils.is_model_blessed(blessing) is blessed
+    found = read(evaluation / "metrics.json")["production"]["metrics"]["perplexity"]
+    assert math.isnan(found["value"]) is blessed
+    if blessed:
+        why = "its pieces are not those of the new model"
+        assert found["signature"].endswith(f"undefined:{why}")
+        sentence = read(Path(blessing.uri) / "blessing.json")["sentence"]
+        assert f"({why}), so there is no comparison" in sentence
 
 
 def test_slices_by_new_words_need_the_words_of_the_train_split(folder, tmp_path):

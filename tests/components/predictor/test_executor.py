@@ -213,19 +213,34 @@ def test_production_without_the_layer_is_compared_all_the_same(models, tmp_path,
     assert warning["text"] == "version 3 in production has no layer 2, so there is no aer of it"
 
 
-def test_a_model_that_cannot_show_it_leaves_it_out(models, tmp_path):
-    features = [
-        Feature("points", "points"),
-        Feature("positions", "positions", role="reference"),
-    ]
-    shards = [[{"points": [0.0, 1.0, 1.0, 0.0], "positions": [0, 1], "file": "a", "line": 1}]]
-    folder = run(
-        tmp_path,
-        models / "sorter",
-        shards,
-        features=features,
-        aligned=BY_DEFAULT,
+@pytest.mark.parametrize("window", [4, 1000])
+def test_production_leaves_out_the_weights_of_a_batch_that_are_too_many(
+    tmp_path, monkeypatch, window
+):
+    """The longest rows are in the first batch, which is the last of the table."""
+    monkeypatch.setattr(plan, "WINDOW", window)
+    ours, theirs = (
+        fake_models.save(fake_models.ManyHeaded(longest), tmp_path / name / "Format-Serving")
+        for name, longest in (("ours", 9), ("theirs", 4))
     )
+    texts = ["abc", "ab", "a", "abcd", "abcdef", "abcde"]
+    lines = [
+        {"source": text, "target": text.upper()[::-1], "file": "f", "line": number}
+        for number, text in enumerate(texts)
+    ]
+    asked = json.dumps({"layer": 1, "head": 1})
+    folder = run(tmp_path, ours.parent, [lines], production=theirs, aligned=asked)
+    assert predictions.read_summary(folder)["production_error"] is None
+    table = predictions.read(folder / predictions.PRODUCTION)
+    assert table["hypothesis"] == [line["target"] for line in lines]
+    for name in ("forced_alignment", "forced_source_pieces", "forced_target_pieces"):
+        assert [value is None for value in table[name]] == [len(text) > 4 for text in texts]
+
+
+def test_a_model_that_cannot_show_it_leaves_it_out(models, tmp_path):
+    features = [Feature("points", "points"), Feature("positions", "positions", role="reference")]
+    shards = [[{"points": [0.0, 1.0, 1.0, 0.0], "positions": [0, 1], "file": "a", "line": 1}]]
+    folder = run(tmp_path, models / "sorter", shards, features=features, aligned=BY_DEFAULT)
     assert "forced_alignment" not in predictions.column_names(folder / predictions.CANDIDATE)
 
 

@@ -67,7 +67,7 @@ class Case:
             "findings": [self.findings],
             "corpus": [self.corpus],
         }
-        record = {"data_fingerprint": "abc", "config": {"name": "m"}}
+        record = {"data_fingerprint": "abc", "config": {"name": "m"}, "compared_with": "4"}
         properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
         PusherExecutor(context).Do(
             inputs, {"pushed_model": [self.pushed]}, {**properties, "record": json.dumps(record)}
@@ -114,6 +114,15 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
 def test_the_record_names_the_run_where_there_is_one(case):
     case.push(PusherExecutor.Context(pipeline_run_id="20261120-101643"))
     assert Registry(case.registry).record("m", 1)["run"] == "20261120-101643"
+
+
+def test_the_version_in_production_is_named_though_it_could_not_be_decoded(case):
+    """By it the next run of the same recipe finds what it would be compared with."""
+    path = Path(case.evaluation.uri, "metrics.json")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**found, "production": None}), encoding="utf-8")
+    case.push()
+    assert Registry(case.registry).record("m", 1)["compared_with"] == "4"
 
 
 def test_the_same_model_again_is_marked_with_its_version(case):

@@ -93,6 +93,13 @@ def test_without_text_there_are_no_unknown_words(tmp_path: Path) -> None:
     compare(found, ["5: evaluation.slices.floors.oov: there is no slice 'oov'; choices: length"])
 
 
+def test_images_have_no_length(tmp_path: Path) -> None:
+    text = "name: x\ntask: captioning\ndata: {train: a.jsonl}\nevaluation:\n"
+    found = problems_of(tmp_path, f"{text}  production: {{slices: [length]}}\n")
+    message = "there is no slice 'length'; evaluation.slices.by adds features"
+    compare(found, [f"5: evaluation.production.slices.0: {message}"])
+
+
 def load_text(folder: Path, text: str):
     path = folder / "x.yaml"
     path.write_text(text)

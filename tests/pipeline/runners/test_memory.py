@@ -33,6 +33,19 @@ def test_children_count():
     assert memory.bytes > before + 140 * MIB
 
 
+def test_it_reads_the_table_of_processes_at_most_once_a_second(monkeypatch):
+    looks, children = [], psutil.Process.children
+
+    def counted(process, recursive=False):
+        looks.append(process)
+        return children(process, recursive)
+
+    monkeypatch.setattr(psutil.Process, "children", counted)
+    with PeakMemory():
+        threading.Event().wait(0.6)
+    assert len(looks) == 2  # at the beginning and at the end
+
+
 def test_the_thread_ends_with_the_block():
     before = threading.active_count()
     with PeakMemory():

@@ -144,6 +144,8 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     together = align(image=tf.constant(PNGS))
     assert set(together) == set(served.contract["signatures"]["align"]["outputs"])
     assert set(together) <= RESERVED
+    assert served.contract["size"] is None
+    assert not tasks.describe("captioning").sized
     assert set(served.contract["signatures"]) == set(loaded.signatures)
     inside = served.module.align(tf.constant(PNGS))
     np.testing.assert_allclose(together["score"], inside["score"], atol=1e-5)

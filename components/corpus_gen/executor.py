@@ -20,7 +20,7 @@ from tfx.types import artifact_utils
 
 from components import events
 from components.corpus_gen.convert import Report, convert
-from components.corpus_gen.fingerprints import named_images
+from components.corpus_gen.fingerprints import fingerprint, named_images
 from components.corpus_gen.formats import Options
 from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Problems
@@ -52,6 +52,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         data = json.loads(exec_properties["data"])
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         findings = artifact_utils.get_single_instance(output_dict["findings"])
+        # Where the graph was made the files need not have been there.
+        content = exec_properties["fingerprint"] or fingerprint(data)
         given = resolve(data)
         split = hashed(data, given)
         groups = [group for group_list in given.values() for group in group_list]
@@ -62,7 +64,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 reports = self._convert_all(groups, data, split, work)
                 _refuse(reports, Options.of(data).bad_rows_limit)
                 rows = _rows(reports, split)
-                _write_findings(findings.uri, rows, reports)
+                _write_findings(findings.uri, content, rows, reports)
                 _publish(work, examples.uri, list(rows))
         except OSError as error:
             raise _disk_error(error, examples.uri, data, groups) from error
@@ -164,11 +166,12 @@ def _publish(work: str, uri: str, names: list[str]) -> None:
         fileio.rename(os.path.join(work, f"Split-{name}"), final)
 
 
-def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> None:
+def _write_findings(uri: str, content: str, rows: dict[str, int], reports: list[Report]) -> None:
     problems = _all_problems(reports)
     for note in problems.notes():
         events.emit("warning", node="CorpusGen", text=note)
-    content = {
+    told = {
+        "fingerprint": content,
         "rows": rows,
         "skipped": problems.left_out,
         "repaired": problems.total("replace"),
@@ -179,7 +182,7 @@ def _write_findings(uri: str, rows: dict[str, int], reports: list[Report]) -> No
         },
     }
     fileio.makedirs(uri)
-    write_uri(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
+    write_uri(os.path.join(uri, "corpus.json"), json.dumps(told, ensure_ascii=False, indent=1))
 
 
 def _disk_error(

@@ -15,6 +15,7 @@ from components.predictor.executor import PredictorExecutor
 SOURCES = (
     "components/predictor",
     "components/predictions.py",
+    "components/registry.py",
     "models/metrics/aligning.py",
     "models/tasks/features.py",
     "serving/saved_model.py",
@@ -47,7 +48,8 @@ class Predictor(BaseComponent):
         model: the exported model of the Trainer.
         features: a JSON list of the task's features, each as ``Feature.to_json`` gives it.
         production: the folder of the version in production; empty where there is none.
-        production_version: its number, for people.
+        production_version: its number, for people; or ``latest``, and ``production`` is the folder
+            of all versions: the newest is looked up when the node runs.
         batch_size: rows decoded together.
         aligned: whether the model also shows where it looks for the reference of each row.
         code: a digest of the code, for the cache; by default that of this component.

@@ -18,10 +18,12 @@ from components.errors import UserError
 from components.predictions import Row
 from components.predictor.decode import Decoded, decode, device
 from components.predictor.rows import read_rows, test_split
+from components.registry import Registry
 from models.tasks.features import Feature
 from serving.saved_model import SavedModelError, SourceRefused
 
 NODE = "Predictor"
+LATEST = "latest"
 SECONDS_BETWEEN_EVENTS = 0.5
 
 
@@ -44,8 +46,9 @@ class PredictorExecutor(BaseExecutor):
         ask = _Asking(rows, features, int(exec_properties["batch_size"]), aligned)
 
         candidate = Path(path_utils.serving_model_path(model.uri))
-        production = exec_properties["production"]
-        version = exec_properties["production_version"]
+        production, version = rival(
+            exec_properties["production"], exec_properties["production_version"]
+        )
         share = 0.5 if production else 1.0
 
         decoded = ask("the new model", candidate, 0.0, share)
@@ -84,6 +87,21 @@ class PredictorExecutor(BaseExecutor):
                 "contract": decoded.contract,
             },
         )
+
+
+def rival(production: str, version: str) -> tuple[str, str]:
+    """Folder and number of the version to compare with; empty where there is none.
+
+    Args:
+        production: its folder, or empty; or, with ``LATEST``, the folder of all versions.
+        version: its number, or ``LATEST``: the newest one that is there now.
+    """
+    if version != LATEST:
+        return production, version
+    folder = Path(production)
+    registry = Registry(folder.parent)
+    newest = registry.latest(folder.name)
+    return (str(registry.path(folder.name, newest)), str(newest)) if newest else ("", "")
 
 
 class _Asking:

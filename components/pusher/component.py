@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components import parameters
+from components.artifacts import Findings
 from components.files import source_digest
 from components.pusher.executor import PusherExecutor
 
-SOURCES = ("components/pusher", "components/provenance.py", "components/registry.py")
+SOURCES = (
+    "components/parameters.py",
+    "components/pusher",
+    "components/provenance.py",
+    "components/registry.py",
+)
 
 
 class PusherSpec(ComponentSpec):
@@ -22,12 +32,14 @@ class PusherSpec(ComponentSpec):
         "name": ExecutionParameter(type=str),
         "record": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
+        **parameters.properties(),
     }
     INPUTS = {
         "model": ChannelParameter(type=standard_artifacts.Model),
         "model_blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
         "infra_blessing": ChannelParameter(type=standard_artifacts.InfraBlessing),
         "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "corpus": ChannelParameter(type=Findings, optional=True),
     }
     OUTPUTS = {"pushed_model": ChannelParameter(type=standard_artifacts.PushedModel)}
 
@@ -43,7 +55,9 @@ class Pusher(BaseComponent):
         name: the model's name there.
         record: a JSON object to keep beside the model, such as the configuration.
         evaluation: the Evaluator's metrics, which are kept there too.
+        corpus: CorpusGen's findings, for the data's fingerprint where the record has none.
         code: a digest of the code, for the cache; by default that of this component.
+        run_parameters: the parameters of a run, by name; the record gets their values.
     """
 
     SPEC_CLASS = PusherSpec
@@ -58,7 +72,9 @@ class Pusher(BaseComponent):
         name: str,
         record: str,
         evaluation: BaseChannel,
+        corpus: BaseChannel | None = None,
         code: str | None = None,
+        run_parameters: Mapping[str, Any] | None = None,
     ):
         super().__init__(
             PusherSpec(
@@ -66,10 +82,12 @@ class Pusher(BaseComponent):
                 model_blessing=model_blessing,
                 infra_blessing=infra_blessing,
                 evaluation=evaluation,
+                corpus=corpus,
                 registry=registry,
                 name=name,
                 record=record,
                 code=source_digest(*SOURCES) if code is None else code,
                 pushed_model=Channel(type=standard_artifacts.PushedModel),
+                **(run_parameters or {}),
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events, provenance
+from components import events, parameters, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
@@ -54,7 +55,7 @@ class PusherExecutor(BaseExecutor):
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
         identifier = str(uuid.uuid4())
         record = {
-            **json.loads(exec_properties["record"]),
+            **_recorded(exec_properties, input_dict),
             **_evaluation(evaluation),
             "blessing": sentence,
             "regard": provenance.code_version(),
@@ -106,6 +107,19 @@ def _sentence(blessing: Artifact) -> str:
     if not path.exists():
         return ""
     return json.loads(path.read_text(encoding="utf-8"))["sentence"]
+
+
+def _recorded(
+    exec_properties: Mapping[str, Any], input_dict: Mapping[str, list[Artifact]]
+) -> dict[str, Any]:
+    """What was known when the graph was made, and what this run has set or found beside it."""
+    record = json.loads(exec_properties["record"])
+    if "config" in record:
+        record["config"] = parameters.applied(record["config"], exec_properties)
+    if input_dict.get("corpus") and not record.get("data_fingerprint"):
+        found = Path(artifact_utils.get_single_uri(input_dict["corpus"]), "corpus.json")
+        record["data_fingerprint"] = json.loads(found.read_text(encoding="utf-8"))["fingerprint"]
+    return record
 
 
 def _evaluation(folder: Path) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components import parameters
 from components.artifacts import Findings, Predictions, Report
 from components.files import source_digest
 from components.reporter.executor import ReporterExecutor
@@ -15,6 +19,7 @@ from components.reporter.executor import ReporterExecutor
 SOURCES = (
     "components/reporter",
     "components/evaluator/answers.py",
+    "components/parameters.py",
     "components/pictures.py",
     "components/predictions.py",
     "models/metrics",
@@ -28,6 +33,7 @@ class ReporterSpec(ComponentSpec):
     PARAMETERS = {
         "about": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
+        **parameters.properties(),
     }
     INPUTS = {
         "corpus": ChannelParameter(type=Findings),
@@ -49,18 +55,26 @@ class Reporter(BaseComponent):
         about: JSON of what the run is: ``name``, ``task``, ``config`` and the data's
             ``fingerprint``.
         code: a digest of the code, for the cache; by default that of this component.
+        run_parameters: the parameters of a run, by name; the page shows their values.
         artifacts: the channels, by the names in ``ARTIFACTS`` of ``components.reporter.facts``.
     """
 
     SPEC_CLASS = ReporterSpec
     EXECUTOR_SPEC = ExecutorClassSpec(ReporterExecutor)
 
-    def __init__(self, about: str, code: str | None = None, **artifacts: BaseChannel):
+    def __init__(
+        self,
+        about: str,
+        code: str | None = None,
+        run_parameters: Mapping[str, Any] | None = None,
+        **artifacts: BaseChannel,
+    ):
         super().__init__(
             ReporterSpec(
                 about=about,
                 code=source_digest(*SOURCES) if code is None else code,
                 report=Channel(type=Report),
                 **artifacts,
+                **(run_parameters or {}),
             )
         )

@@ -1,0 +1,89 @@
+"""A cluster as the place where a graph runs.
+
+While the graph is made, on whatever machine, nothing of the cluster is read: neither its data nor
+its registry need be there. What is resolved when:
+
+- made into the graph: the whole configuration; the digests of Regard's code; the names of the
+  data's files, with ``${REGARD_HOME}`` as ``kubeflow.home``. A pattern such as ``train-*.tsv``
+  stays one.
+- by CorpusGen, when it runs: which files there are, and the fingerprint of their content. The
+  findings hand it on to the version's record and to the report.
+- by the Trainer: the folder of its checkpoints, by the content of the examples and of the files of
+  word vectors, so that a training goes on where the same one was killed.
+- by the Predictor: the version in production, which is the newest in the registry.
+- when a run starts: its parameters (``components.parameters``), by default the configuration's.
+
+Nothing is cached. Kubeflow's cache knows the data by its name only, so a run would take the last
+one's model for that of today's data.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from components.errors import UserError
+from components.parameters import PARAMETERS
+from components.predictor.executor import LATEST
+from pipeline import keys
+from pipeline.place import BEAM, Place, corpus_data
+from pipeline.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pipeline.config import Config
+    from pipeline.config.kubeflow import Kubeflow
+
+_REMEDY = (
+    "Add to the file: kubeflow: {image: registry.example.org/regard:0.1.0, volumes: {regard: "
+    "/regard}}. `regard config reference` explains every key."
+)
+
+
+def section(config: Config) -> Kubeflow:
+    """The section ``kubeflow``.
+
+    Raises:
+        UserError: there is none.
+    """
+    if config.kubeflow is None:
+        raise UserError("says nothing about a cluster", f"pipeline {config.name}", _REMEDY)
+    return config.kubeflow
+
+
+def cluster(config: Config) -> Place:
+    """The cluster of a configuration.
+
+    Raises:
+        UserError: the configuration names none.
+    """
+    from tfx.orchestration.data_types import RuntimeParameter
+
+    kubeflow = section(config)
+    plain = config.model_dump(mode="json")
+    compared = config.evaluation.production is not None
+    checkpoints = Workspace(Path(kubeflow.home)).pipeline(config.name).checkpoints
+    own_beam = (*kubeflow.beam, f"--sdk_container_image={kubeflow.image}")
+    return Place(
+        artifacts=kubeflow.pipeline_root or "",
+        registry=kubeflow.served,
+        data=corpus_data(config),
+        checkpoints={
+            "checkpoints": str(checkpoints / keys.training_key(config, "", {})),
+            "checkpoints_by_content": True,
+        },
+        beam=own_beam if kubeflow.beam else BEAM,
+        cached=False,
+        production=str(PurePosixPath(kubeflow.served, config.name)) if compared else "",
+        production_version=LATEST if compared else "",
+        run_parameters={
+            name: RuntimeParameter(name=name, ptype=int, default=parameter.compiled(plain))
+            for name, parameter in PARAMETERS.items()
+        },
+    )
+
+
+def parameters_of(config: Config) -> dict[str, int]:
+    """The parameters of a run, each with its default."""
+    plain = json.loads(config.model_dump_json())
+    return {name: parameter.compiled(plain) for name, parameter in PARAMETERS.items()}

@@ -16,6 +16,7 @@ DEFAULT = "default"
 
 Folder = Annotated[str, Field(pattern=r"^(/[^\s/]+)+$")]
 Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+Bucket = Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s?]*)?$")]
 Amount = Annotated[float, Field(gt=0.0)]
 
 
@@ -41,13 +42,11 @@ class Kubeflow(Section):
         "that the cluster finds it by.",
         examples=["registry.example.org/regard:0.1.0"],
     )
-    pipeline_root: Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s]*)?$")] | None = (
-        Field(
-            default=None,
-            description="Where the artifacts go: minio://, s3:// or gs://, a bucket and a path; null: "
-            "the cluster's own default.",
-            examples=["minio://mlpipeline/v2/artifacts"],
-        )
+    pipeline_root: Bucket | None = Field(
+        default=None,
+        description="Where the artifacts go: minio://, s3:// or gs://, a bucket and a path; null: "
+        "the cluster's own default.",
+        examples=["minio://mlpipeline/v2/artifacts"],
     )
     home: Folder = Field(
         default="/regard",

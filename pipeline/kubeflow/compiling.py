@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,8 @@ import yaml
 
 from components.files import atomic_write
 from components.parameters import PARAMETERS
-from pipeline.config import load
-from pipeline.kubeflow.place import cluster, parameters_of, section
+from pipeline.kubeflow.settings import parameters_of, section
+from pipeline.predicting import quiet
 
 if TYPE_CHECKING:
     from pipeline.config import Config
@@ -28,15 +27,6 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def load_for_cluster(path: str | os.PathLike[str]) -> Config:
-    """Reads a pipeline's YAML file with the cluster's folder as ``${REGARD_HOME}``.
-
-    Raises:
-        UserError: as ``load`` does; the file says nothing about a cluster.
-    """
-    return load(path, home=section(load(path)).home)
-
-
 def compiled(config: Config) -> list[dict[str, Any]]:
     """The YAML documents of a configuration: the pipeline and, with volumes, the platform.
 
@@ -45,11 +35,21 @@ def compiled(config: Config) -> list[dict[str, Any]]:
     Raises:
         UserError: the configuration says nothing about a cluster.
     """
+    kubeflow = section(config)
+    with quiet():
+        spec = _by_tfx(config, kubeflow)
+    _give_defaults(spec, config)
+    if kubeflow.pipeline_root:
+        spec["defaultPipelineRoot"] = kubeflow.pipeline_root
+    return [spec, _platform(spec, kubeflow)] if kubeflow.volumes else [spec]
+
+
+def _by_tfx(config: Config, kubeflow: Kubeflow) -> dict[str, Any]:
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as tfx_runner
 
     from pipeline.graph import pipeline_at
+    from pipeline.kubeflow.place import cluster
 
-    kubeflow = section(config)
     pipeline = pipeline_at(cluster(config), config)
     for node in pipeline.components:
         node.with_platform_config(_requested(kubeflow.resources_of(node.id)))
@@ -60,18 +60,14 @@ def compiled(config: Config) -> list[dict[str, Any]]:
             use_pipeline_spec_2_1=True,
         )
     )
-    spec = runner.run(pipeline, write_out=False)["pipelineSpec"]
-    _give_defaults(spec, config)
-    if kubeflow.pipeline_root:
-        spec["defaultPipelineRoot"] = kubeflow.pipeline_root
-    return [spec, _platform(spec, kubeflow)] if kubeflow.volumes else [spec]
+    return runner.run(pipeline, write_out=False)["pipelineSpec"]
 
 
 def write(documents: list[dict[str, Any]], path: Path) -> None:
     """Writes the documents as one file, whole or not at all."""
     spec = documents[0]
     head = [f"# Pipeline {spec['pipelineInfo']['name']}, compiled by `regard compile`."]
-    for name, parameter in _parameters(spec).items():
+    for name, parameter in sorted(_parameters(spec).items()):
         default = f"{parameter['defaultValue']:g}"
         head.append(f"# Parameter {name} (default {default}): {parameter['description']}")
     body = yaml.dump_all(documents, Dumper=_Plain, sort_keys=True, allow_unicode=True)
@@ -112,7 +108,7 @@ def _platform(spec: dict[str, Any], kubeflow: Kubeflow) -> dict[str, Any]:
     mounts = [
         {
             "mountPath": path,
-            # The first is read by servers from 2.5 on, the second by those before.
+            # Newer servers read the first, older ones the second.
             "pvcNameParameter": {"runtimeValue": {"constant": claim}},
             "constant": claim,
         }

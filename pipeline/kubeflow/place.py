@@ -13,42 +13,23 @@ its registry need be there. What is resolved when:
 - by the Predictor: the version in production, which is the newest in the registry.
 - when a run starts: its parameters (``components.parameters``), by default the configuration's.
 
-Nothing is cached. Kubeflow's cache knows the data by its name only, so a run would take the last
-one's model for that of today's data.
+Nothing is cached. What Kubeflow's cache knows of the data are the names of its files, so a run
+would take yesterday's examples for today's, and with them all that was made of them.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from components.errors import UserError
-from components.parameters import PARAMETERS
 from components.predictor.executor import LATEST
 from pipeline import keys
+from pipeline.kubeflow.settings import parameters_of, section
 from pipeline.place import BEAM, Place, corpus_data
 from pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from pipeline.config import Config
-    from pipeline.config.kubeflow import Kubeflow
-
-_REMEDY = (
-    "Add to the file: kubeflow: {image: registry.example.org/regard:0.1.0, volumes: {regard: "
-    "/regard}}. `regard config reference` explains every key."
-)
-
-
-def section(config: Config) -> Kubeflow:
-    """The section ``kubeflow``.
-
-    Raises:
-        UserError: there is none.
-    """
-    if config.kubeflow is None:
-        raise UserError("says nothing about a cluster", f"pipeline {config.name}", _REMEDY)
-    return config.kubeflow
 
 
 def cluster(config: Config) -> Place:
@@ -60,7 +41,6 @@ def cluster(config: Config) -> Place:
     from tfx.orchestration.data_types import RuntimeParameter
 
     kubeflow = section(config)
-    plain = config.model_dump(mode="json")
     compared = config.evaluation.production is not None
     checkpoints = Workspace(Path(kubeflow.home)).pipeline(config.name).checkpoints
     own_beam = (*kubeflow.beam, f"--sdk_container_image={kubeflow.image}")
@@ -77,13 +57,7 @@ def cluster(config: Config) -> Place:
         production=str(PurePosixPath(kubeflow.served, config.name)) if compared else "",
         production_version=LATEST if compared else "",
         run_parameters={
-            name: RuntimeParameter(name=name, ptype=int, default=parameter.compiled(plain))
-            for name, parameter in PARAMETERS.items()
+            name: RuntimeParameter(name=name, ptype=int, default=value)
+            for name, value in parameters_of(config).items()
         },
     )
-
-
-def parameters_of(config: Config) -> dict[str, int]:
-    """The parameters of a run, each with its default."""
-    plain = json.loads(config.model_dump_json())
-    return {name: parameter.compiled(plain) for name, parameter in PARAMETERS.items()}

@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from pipeline.kubeflow import compiling
+from pipeline.kubeflow import compiling, settings
 from pipeline.nodes import NODES
 from tests.e2e.conftest import CONFIG, ROOT, write_data
 from tests.e2e.launcher import Cluster, environment
@@ -29,9 +29,7 @@ def cluster(tmp_path_factory):
     config = folder / "tiny.yaml"
     text = CONFIG.format(data=folder / "data", epochs=9) + KUBEFLOW.format(home=folder / "regard")
     config.write_text(text)
-    compiling.write(
-        compiling.compiled(compiling.load_for_cluster(config)), folder / "pipeline.yaml"
-    )
+    compiling.write(compiling.compiled(settings.load_for_cluster(config)), folder / "pipeline.yaml")
     write_data(folder / "data")  # only now: the graph is made without it
     spec, _ = yaml.safe_load_all((folder / "pipeline.yaml").read_text())
     made = Cluster(folder, spec, spec["defaultPipelineRoot"], environment(ROOT))

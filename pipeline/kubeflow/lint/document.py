@@ -34,6 +34,8 @@ def documents(text: str) -> list[Document]:
     try:
         while loader.check_node():
             node = loader.get_node()
+            if node is None:
+                continue
             document = Document(loader.construct_document(node))
             _note_lines(node, (), document.lines)
             if document.value is not None:

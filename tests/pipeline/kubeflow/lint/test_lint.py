@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 from components.errors import UserError
-from pipeline.kubeflow.compiling import compiled, load_for_cluster, write
+from pipeline.kubeflow.compiling import compiled, write
 from pipeline.kubeflow.lint import lint, refuse
+from pipeline.kubeflow.settings import load_for_cluster
 from tests.pipeline.kubeflow.pipelines import compile_tfx, write_config
 
 

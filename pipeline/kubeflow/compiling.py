@@ -52,7 +52,9 @@ def _by_tfx(config: Config, kubeflow: Kubeflow) -> dict[str, Any]:
 
     pipeline = pipeline_at(cluster(config), config)
     for node in pipeline.components:
-        node.with_platform_config(_requested(kubeflow.resources_of(node.id)))
+        asked = _requested(kubeflow.resources_of(node.id))
+        if asked.ByteSize():
+            node.with_platform_config(asked)
     runner = tfx_runner.KubeflowV2DagRunner(
         tfx_runner.KubeflowV2DagRunnerConfig(
             default_image=kubeflow.image,

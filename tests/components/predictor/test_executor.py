@@ -13,7 +13,7 @@ from components.artifacts import Predictions
 from components.errors import UserError
 from components.predictor import executor
 from components.predictor.decode import Decoded
-from components.predictor.executor import PredictorExecutor
+from components.predictor.executor import LATEST, PredictorExecutor, rival
 from models.tasks.features import Feature
 from serving.saved_model import Answer, SavedModelError
 from tests import fake_models, fake_tasks
@@ -279,3 +279,14 @@ def test_images_are_asked_as_bytes_and_kept_as_paths(models, tmp_path):
     assert table["hypothesis"] == ["3 by 2", "1 by 2"]
     assert table["references"] == [row["caption"] for row in rows]
     assert np.array(table["alignment"]).shape == (2, 2, 2, 2)
+
+
+def test_the_rival_is_the_given_one_or_the_newest_that_is_there_now(tmp_path):
+    assert rival("", "") == ("", "")
+    assert rival("/registry/m/3", "3") == ("/registry/m/3", "3")
+    assert rival(str(tmp_path / "m"), LATEST) == ("", "")
+    for version in (2, 10):
+        folder = tmp_path / "m" / str(version)
+        folder.mkdir(parents=True)
+        (folder / "saved_model.pb").write_bytes(b"graph")
+    assert rival(str(tmp_path / "m"), LATEST) == (str(tmp_path / "m" / "10"), "10")

@@ -8,6 +8,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from components import events, provenance
+from components.artifacts import Findings
 from components.errors import UserError
 from components.pusher import executor
 from components.pusher.executor import PusherExecutor
@@ -36,6 +37,12 @@ class Case:
         Path(self.blessing.uri, "blessing.json").write_text(blessing, encoding="utf-8")
         metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": {"version": "4"}})
         Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
+        self.inputs = {
+            "model": [self.model],
+            "model_blessing": [self.blessing],
+            "infra_blessing": [self.infra],
+            "evaluation": [self.evaluation],
+        }
         self.bless(1, 1)
 
     def artifact(self, kind):
@@ -48,17 +55,13 @@ class Case:
         self.blessing.set_int_custom_property("blessed", model)
         self.infra.set_int_custom_property("blessed", infra)
 
-    def push(self, context: PusherExecutor.Context | None = None) -> dict:
-        inputs = {
-            "model": [self.model],
-            "model_blessing": [self.blessing],
-            "infra_blessing": [self.infra],
-            "evaluation": [self.evaluation],
-        }
+    def push(self, context: PusherExecutor.Context | None = None, **more: object) -> dict:
         record = {"data_fingerprint": "abc", "config": {"name": "m"}}
-        properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
+        properties = {"registry": str(self.registry), "name": "m", "code": "c0de", **more}
         PusherExecutor(context).Do(
-            inputs, {"pushed_model": [self.pushed]}, {**properties, "record": json.dumps(record)}
+            self.inputs,
+            {"pushed_model": [self.pushed]},
+            {"record": json.dumps(record), **properties},
         )
         return json.loads(Path(self.pushed.uri, "pushed.json").read_text(encoding="utf-8"))
 
@@ -94,6 +97,19 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     (note,) = (event for event, _ in events.read(log))
     assert (note["kind"], note["node"]) == ("note", "Pusher")
     assert note["text"] == f"Pushed as m@1: {folder}"
+
+
+def test_the_record_has_what_only_the_run_knew(case):
+    """On a cluster: the fingerprint that CorpusGen took, and the parameters of the run."""
+    findings = case.artifact(Findings)
+    Path(findings.uri, "corpus.json").write_text(json.dumps({"fingerprint": "f00"}))
+    case.inputs["corpus"] = [findings]
+    config = {"name": "m", "training": {"max_epochs": 20, "seed": 17}}
+    unknown = json.dumps({"data_fingerprint": "", "config": config})
+    case.push(record=unknown, max_epochs=3)
+    record = Registry(case.registry).record("m", 1)
+    assert record["data_fingerprint"] == "f00"
+    assert record["config"]["training"] == {"max_epochs": 3, "seed": 17}
 
 
 def test_the_record_names_the_run_where_there_is_one(case):

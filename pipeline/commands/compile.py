@@ -49,7 +49,7 @@ def compile_config(
     from pipeline.kubeflow.compiling import compiled, write
     from pipeline.kubeflow.lint import lint, refuse
     from pipeline.kubeflow.package import read
-    from pipeline.kubeflow.settings import load_for_cluster
+    from pipeline.kubeflow.settings import load_for_cluster, notes
 
     assert target is Target.kubeflow
     checked = load_for_cluster(config)
@@ -57,6 +57,7 @@ def compile_config(
         documents = compiled(checked)
     write(documents, out)
     refuse(lint(read(out)), str(out))
+    terminal.print_notes(notes(checked))
     told = terminal.out()
     spec = documents[0]
     names = ", ".join(sorted(spec["root"]["inputDefinitions"]["parameters"]))

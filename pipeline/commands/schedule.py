@@ -100,6 +100,7 @@ def schedule(
             max_concurrency=max_concurrency,
             catchup=not no_catchup,
         )
+    terminal.print_notes(prepared.notes)
     if as_json:
         terminal.print_json({**dataclasses.asdict(started), "cron": when})
         return

@@ -81,6 +81,7 @@ def submit(
         say("talking to the cluster …")
         cluster = Cluster(host, namespace)
         started = cluster.submit(prepared, experiment, name or prepared.name)
+    terminal.print_notes(prepared.notes)
     if as_json:
         terminal.print_json(dataclasses.asdict(started))
         return

@@ -73,6 +73,12 @@ def print_error(error: UserError) -> None:
         err().print(Text(error.remedy, ""), soft_wrap=True)
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """What may turn out to be wrong, a line each, on standard error."""
+    for note in notes:
+        err().print(f"note: {note}", soft_wrap=True)
+
+
 def check_name(given: str, names: Iterable[str], kind: str, where: str) -> None:
     """Raises a ``UserError`` with the closest name, unless ``given`` is one of ``names``."""
     choices = list(names)

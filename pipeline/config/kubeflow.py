@@ -72,8 +72,9 @@ class Kubeflow(Section):
     )
     beam: Listed[str] = Field(
         default=(),
-        description="Beam's arguments, such as --runner=FlinkRunner; none: in each node's own "
-        "process.",
+        description="Beam's arguments in each node, such as --runner=FnApiRunner and "
+        "--direct_running_mode=multi_processing; a runner elsewhere would not see the node's "
+        "files. None: in the node's own process.",
     )
 
     def resources_of(self, node: str) -> Resources:

@@ -26,12 +26,14 @@ class Package:
         name: the pipeline's.
         pipeline_root: where its artifacts go; None: the cluster decides.
         parameters: those that were given, each of its type.
+        notes: what the nodes may not find.
     """
 
     path: Path
     name: str
     pipeline_root: str | None
     parameters: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -47,8 +49,9 @@ def package(path: Path, pairs: Sequence[str] = ()) -> Iterator[Package]:
     """
     with tempfile.TemporaryDirectory() as folder:
         text = read(path)
+        told: tuple[str, ...] = ()
         if not is_pipeline(text):
-            text = _compiled(path, Path(folder, "compiled.yaml"))
+            text, told = _compiled(path, Path(folder, "compiled.yaml"))
         found = [document for document in documents(text) if kind_of(document.value) == "pipeline"]
         spec = pipeline_in(found[0].value)[1] if found else {}
         given = given_parameters(pairs, spec)
@@ -56,7 +59,7 @@ def package(path: Path, pairs: Sequence[str] = ()) -> Iterator[Package]:
         file = Path(folder, "pipeline.yaml")
         file.write_text(text, encoding="utf-8")
         name = spec["pipelineInfo"]["name"]
-        yield Package(file, name, spec.get("defaultPipelineRoot"), given)
+        yield Package(file, name, spec.get("defaultPipelineRoot"), given, told)
 
 
 def read(path: str | os.PathLike[str]) -> str:
@@ -110,9 +113,11 @@ def _read(value: str) -> Any:
         return value
 
 
-def _compiled(config: Path, target: Path) -> str:
+def _compiled(path: Path, target: Path) -> tuple[str, tuple[str, ...]]:
+    """The text of the compiled configuration, and the notes on it."""
     from pipeline.kubeflow.compiling import compiled, write
-    from pipeline.kubeflow.settings import load_for_cluster
+    from pipeline.kubeflow.settings import load_for_cluster, notes
 
-    write(compiled(load_for_cluster(config)), target)
-    return target.read_text(encoding="utf-8")
+    config = load_for_cluster(path)
+    write(compiled(config), target)
+    return target.read_text(encoding="utf-8"), tuple(notes(config))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from components.errors import UserError
@@ -48,3 +50,21 @@ def parameters_of(config: Config) -> dict[str, int]:
     """The parameters of a run, each with the value that it has in the configuration."""
     plain = config.model_dump(mode="json")
     return {name: parameter.compiled(plain) for name, parameter in PARAMETERS.items()}
+
+
+def notes(config: Config) -> Iterator[str]:
+    """Yields what the nodes may not find: paths that are on none of the volumes."""
+    mounted = [PurePosixPath(folder) for folder in section(config).volumes.values()]
+    for key, path in _paths(config):
+        place = PurePosixPath(path)
+        if not any(volume in (place, *place.parents) for volume in mounted):
+            yield f"{key}: {path} is on no volume of kubeflow.volumes; the image must hold it"
+
+
+def _paths(config: Config) -> Iterator[tuple[str, str]]:
+    yield "data.root", config.data.root
+    if config.tokenizer is not None and config.tokenizer.words is not None:
+        yield "tokenizer.words", config.tokenizer.words
+    pretrained = getattr(config.model, "pretrained", None)
+    for key, path in (pretrained.files() if pretrained else {}).items():
+        yield f"model.pretrained.{key}", path

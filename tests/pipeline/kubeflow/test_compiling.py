@@ -21,7 +21,7 @@ kubeflow:
   home: /mnt/regard
   registry: /mnt/models
   volumes: {regard: /mnt/regard, models: /mnt/models}
-  beam: [--runner=FlinkRunner]
+  beam: [--runner=FnApiRunner, --direct_running_mode=multi_processing]
   resources:
     default: {cpu: 2, memory: 4}
     Trainer: {memory: 16.5, gpu: 1}
@@ -130,10 +130,11 @@ def test_home_registry_and_volumes(rich):
         assert mounts == {"/mnt/regard": "regard", "/mnt/models": "models"}
 
 
-def test_beam_elsewhere_works_with_the_same_image(rich):
+def test_beam_is_told_what_the_configuration_says_and_the_image(rich):
     args = container(rich[0], "StatisticsGen")["args"]
-    assert args[-2:] == [
-        "--runner=FlinkRunner",
+    assert args[-3:] == [
+        "--runner=FnApiRunner",
+        "--direct_running_mode=multi_processing",
         "--sdk_container_image=registry.example.org/regard:1",
     ]
 

@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from components.errors import UserError
+
 if TYPE_CHECKING:
     from tfx.types.component_spec import ExecutionParameter
 
@@ -20,7 +22,7 @@ NOTHING = 0
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A setting of the configuration that a run may set anew; a whole number.
+    """A setting of the configuration that a run may set anew; a whole number from 0 on.
 
     Attributes:
         section: its section of the configuration.
@@ -40,7 +42,14 @@ class Parameter:
         return NOTHING if value is None else int(value)
 
     def setting(self, value: float) -> int | None:
-        """What the setting is for a value of the parameter."""
+        """What the setting is for a value of the parameter.
+
+        Raises:
+            UserError: the value is less than 0.
+        """
+        if value < 0:
+            where = f"{self.section}.{self.key}"
+            raise UserError(f"must be at least 0; {value:g} was given", where, "Start another run.")
         return None if self.optional and value == NOTHING else int(value)
 
 
@@ -66,6 +75,9 @@ def applied(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     Args:
         config: the sections.
         given: the properties of an execution, with any others among them.
+
+    Raises:
+        UserError: a value is not possible.
     """
     changed = dict(config)
     for name, parameter in PARAMETERS.items():

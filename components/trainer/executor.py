@@ -15,6 +15,7 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
 from components import parameters
+from components.errors import UserError
 from components.files import sha256_file
 
 
@@ -29,6 +30,7 @@ class Executor(GenericExecutor):
     ) -> fn_args_utils.FnArgs:
         found = super()._GetFnArgs(input_dict, output_dict, exec_properties)
         config = parameters.applied(found.custom_config, exec_properties)
+        _refuse_endless(config["training"])
         if config.pop("checkpoints_by_content", False):
             folders = [
                 Path(artifact_utils.get_single_uri(input_dict["examples"])),
@@ -37,6 +39,17 @@ class Executor(GenericExecutor):
             config["checkpoints"] = checkpoints_of(config, folders)
         found.custom_config = config
         return found
+
+
+def _refuse_endless(training: Mapping[str, Any]) -> None:
+    """The configuration has an end; a run's own number of epochs may have taken it away."""
+    if all(training[limit] is None for limit in ("max_epochs", "max_steps", "max_minutes")):
+        raise UserError(
+            "nothing ends this training",
+            where="max_epochs",
+            remedy="Start a run with max_epochs above 0, or compile one with training.max_steps or "
+            "training.max_minutes.",
+        )
 
 
 def checkpoints_of(config: Mapping[str, Any], folders: Iterable[Path]) -> str:

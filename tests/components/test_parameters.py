@@ -2,6 +2,7 @@
 
 import pytest
 
+from components.errors import UserError
 from components.parameters import PARAMETERS, applied
 from pipeline.config.training import Training
 
@@ -34,3 +35,9 @@ def test_each_is_a_setting_of_the_configuration(name):
     parameter = PARAMETERS[name]
     assert parameter.section == "training"
     assert parameter.key in Training.model_fields
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_less_than_nothing_is_refused(name):
+    with pytest.raises(UserError, match="at least 0; -1 was given"):
+        applied(CONFIG, {name: -1})

@@ -1,8 +1,12 @@
-"""The folder of checkpoints where the graph was made without the data."""
+"""What a run sets anew, and the folder of checkpoints where the graph was made without the data."""
+
+import json
 
 import pytest
+from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
 
-from components.trainer.executor import checkpoints_of
+from components.errors import UserError
+from components.trainer.executor import Executor, checkpoints_of
 
 
 @pytest.fixture
@@ -46,3 +50,57 @@ def test_other_settings_are_another_training(folders):
 def test_a_model_without_vectors(folders):
     plain = {**config(folders), "model": {}}
     assert checkpoints_of(plain, folders) != checkpoints_of(config(folders), folders)
+
+
+@pytest.fixture
+def arguments(tmp_path, folders):
+    """What ``run_fn`` is called with."""
+
+    def made(kind):
+        artifact = kind()
+        artifact.uri = str(tmp_path / kind.TYPE_NAME)
+        return artifact
+
+    examples, graph = made(Examples), made(TransformGraph)
+    examples.uri = str(folders[0])
+    examples.split_names = '["train", "eval"]'
+    (folders[0] / "Split-eval").mkdir()
+
+    def call(training, **properties):
+        limits = {"max_epochs": 20, "max_steps": None, "max_minutes": None, "seed": 17}
+        custom = {"training": {**limits, **training}, "model": {}, "checkpoints": "/c/k3y"}
+        splits = {name: json.dumps({"splits": [name.partition("_")[0]]}) for name in _ARGS}
+        return (
+            Executor()
+            ._GetFnArgs(
+                {"examples": [examples], "transform_graph": [graph]},
+                {"model": [made(Model)], "model_run": [made(ModelRun)]},
+                {**splits, "custom_config": json.dumps({**custom, **properties.pop("more", {})})}
+                | properties,
+            )
+            .custom_config
+        )
+
+    return call
+
+
+_ARGS = ("train_args", "eval_args")
+
+
+def test_without_parameters_everything_is_as_it_was_compiled(arguments):
+    config = arguments({})
+    assert config["training"]["max_epochs"] == 20
+    assert config["checkpoints"] == "/c/k3y"
+
+
+def test_a_run_sets_its_own(arguments):
+    config = arguments({}, max_epochs=3, seed=5, more={"checkpoints_by_content": True})
+    assert (config["training"]["max_epochs"], config["training"]["seed"]) == (3, 5)
+    assert config["checkpoints"].startswith("/c/k3y-")
+    assert "checkpoints_by_content" not in config
+
+
+def test_a_training_without_end_is_refused(arguments):
+    with pytest.raises(UserError, match="nothing ends this training"):
+        arguments({}, max_epochs=0)
+    assert arguments({"max_steps": 9}, max_epochs=0)["training"]["max_epochs"] is None

@@ -13,7 +13,7 @@ from typing import Any
 
 from components.errors import UserError
 from pipeline.kubeflow.lint import lint, refuse
-from pipeline.kubeflow.lint.document import documents
+from pipeline.kubeflow.lint.document import documents, mapping_at
 from pipeline.kubeflow.lint.heads import kind_of, pipeline_in
 
 
@@ -82,7 +82,7 @@ def is_pipeline(text: str) -> bool:
     return any(kind_of(document.value) == "pipeline" for document in documents(text))
 
 
-def given_parameters(pairs: Sequence[str], spec: dict[str, Any]) -> dict[str, Any]:
+def given_parameters(pairs: Sequence[str], spec: Any) -> dict[str, Any]:
     """The values of ``NAME=VALUE``, each read as its parameter's type wants it.
 
     Args:
@@ -92,8 +92,7 @@ def given_parameters(pairs: Sequence[str], spec: dict[str, Any]) -> dict[str, An
     Raises:
         UserError: one has no ``=``, or is given twice.
     """
-    inputs = (spec.get("root") or {}).get("inputDefinitions") or {}
-    known = inputs.get("parameters") or {}
+    known = mapping_at(spec, "root", "inputDefinitions", "parameters")
     given: dict[str, Any] = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
@@ -101,7 +100,7 @@ def given_parameters(pairs: Sequence[str], spec: dict[str, Any]) -> dict[str, An
             raise UserError(f"{pair!r} is no parameter", "--param", "Write --param NAME=VALUE.")
         if name in given:
             raise UserError(f"{name} is given twice", "--param", "Give it once.")
-        kind = known.get(name, {}).get("parameterType", "STRING")
+        kind = mapping_at(known, name).get("parameterType", "STRING")
         given[name] = value if kind == "STRING" else _read(value)
     return given
 

@@ -53,6 +53,13 @@ def documents(text: str) -> list[Document]:
     return found
 
 
+def mapping_at(value: Any, *keys: str) -> dict[str, Any]:
+    """The mapping below the given keys; an empty one where something else stands, or nothing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int]) -> None:
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.kubeflow.lint.document import Document, Path
+from pipeline.kubeflow.lint.document import Document, Path, mapping_at
 from pipeline.kubeflow.lint.fault import IGNORED, Fault
+from pipeline.kubeflow.lint.typed import NotTyped, check_platform
 from pipeline.kubeflow.storage import FOLDERS
 
 VERSION = "2.1.0"
@@ -64,8 +65,7 @@ def head_faults(document: Document, pipelines: list[Document]) -> Iterator[Fault
 
 
 def _name_faults(value: dict[str, Any], prefix: Path) -> Iterator[Fault]:
-    info = value.get("pipelineInfo")
-    name = info.get("name") if isinstance(info, dict) else None
+    name = mapping_at(value, "pipelineInfo").get("name")
     path = (*prefix, "pipelineInfo", "name")
     rule = f"Use small letters, digits, '-' and '.', {LONGEST_NAME} characters at most; the first "
     rule += "and the last are no signs."
@@ -95,16 +95,20 @@ def platform_faults(value: Any, pipelines: list[Document]) -> Iterator[Fault]:
         message = "this document is neither a pipeline nor a platform"
         yield Fault("document", (), message, "Leave it out.", IGNORED)
         return
-    kubernetes = value["platforms"].get("kubernetes") if value["platforms"] else None
-    if not isinstance(kubernetes, dict):
+    try:
+        check_platform(value)
+    except NotTyped as error:
+        message, remedy = f"this is no PlatformSpec: {error}", "Compile the pipeline again."
+        yield Fault("shape", ("platforms",), message, remedy, IGNORED)
+        return
+    if not mapping_at(value, "platforms", "kubernetes"):
         message = "only the platform kubernetes is read"
         yield Fault("platform", ("platforms",), message, "Leave it out.", IGNORED)
         return
     _, spec = pipeline_in(pipelines[0].value)
-    deployment = spec.get("deploymentSpec") if isinstance(spec, dict) else None
-    known = (deployment or {}).get("executors") or {}
-    path: Path = ("platforms", "kubernetes", "deploymentSpec", "executors")
-    for label in (kubernetes.get("deploymentSpec") or {}).get("executors") or {}:
+    known = mapping_at(spec, "deploymentSpec", "executors")
+    path = ("platforms", "kubernetes", "deploymentSpec", "executors")
+    for label in mapping_at(value, *path):
         if label not in known:
             message = f"the pipeline has no executor {label!r}"
             remedy = f"Its executors: {', '.join(known)}."

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class NotTyped(ValueError):
-    """The value is no PipelineSpec."""
+    """The value is no PipelineSpec, or no PlatformSpec."""
 
 
 def typed(value: Any) -> dict[str, Any]:
@@ -30,3 +30,18 @@ def typed(value: Any) -> dict[str, Any]:
     except json_format.ParseError as error:
         raise NotTyped(str(error)) from error
     return {**spec, "deploymentSpec": json_format.MessageToDict(deployment)}
+
+
+def check_platform(value: Any) -> None:
+    """Checks that a document is a PlatformSpec.
+
+    Raises:
+        NotTyped: as ``typed`` does.
+    """
+    from google.protobuf import json_format
+    from kfp.pipeline_spec import pipeline_spec_pb2
+
+    try:
+        json_format.ParseDict(value, pipeline_spec_pb2.PlatformSpec())
+    except json_format.ParseError as error:
+        raise NotTyped(str(error)) from error

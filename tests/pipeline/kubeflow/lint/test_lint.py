@@ -8,6 +8,7 @@ import yaml
 from components.errors import UserError
 from pipeline.kubeflow.compiling import compiled, write
 from pipeline.kubeflow.lint import lint, refuse
+from pipeline.kubeflow.package import given_parameters
 from pipeline.kubeflow.settings import load_for_cluster
 from tests.pipeline.kubeflow.pipelines import compile_tfx, write_config
 
@@ -210,6 +211,34 @@ def test_a_parameter_without_a_default_must_be_given(spec):
 )
 def test_files_that_are_no_pipelines(text, rule):
     assert set(rules(text)) == {rule}
+
+
+ODD = [
+    (0, "root"),
+    (0, "root", "inputDefinitions"),
+    (0, "root", "inputDefinitions", "parameters"),
+    (0, "root", "dag", "tasks", "Trainer"),
+    (0, "pipelineInfo"),
+    (0, "deploymentSpec"),
+    (0, "deploymentSpec", "executors"),
+    (0, "components", "Trainer"),
+    (1, "platforms"),
+    (1, "platforms", "kubernetes"),
+    (1, "platforms", "kubernetes", "deploymentSpec"),
+]
+
+
+@pytest.mark.parametrize("value", [5, True, "x", ["a"]])
+def test_values_of_another_shape_are_found_and_break_nothing(spec, value):
+    for path in ODD:
+        broken = copy.deepcopy(spec)
+        inner = broken
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        text = yaml.dump_all(broken, Dumper=yaml.CSafeDumper)
+        given_parameters(["seed=3"], broken[0])
+        assert lint(text, {"seed": 3}) != [], path
 
 
 def test_the_line_is_that_of_the_fault(ours):

@@ -80,6 +80,9 @@ def test_what_only_a_run_can_know_is_left_to_it(plain):
     assert constant(spec, "CorpusGen", "fingerprint") == ""
     assert constant(spec, "Predictor", "production") == "/regard/registry/tiny"
     assert constant(spec, "Predictor", "production_version") == "latest"
+    profile = json.loads(constant(spec, "ExampleValidator", "production"))
+    assert profile == {"version": "latest", "versions": "/regard/registry/tiny"}
+    assert json.loads(constant(spec, "Reporter", "about"))["fingerprint"] == ""
     assert json.loads(constant(spec, "Pusher", "record"))["data_fingerprint"] == ""
     assert json.loads(constant(spec, "Trainer", "custom_config"))["checkpoints_by_content"] is True
 
@@ -156,6 +159,19 @@ def test_a_pipeline_without_a_comparison_looks_for_no_version(tmp_path):
     config = CONFIG.replace("[exact_match]}", "[exact_match], production: null}")
     spec = documents(tmp_path, config=config)[0]
     assert constant(spec, "Predictor", "production_version") == ""
+    assert constant(spec, "ExampleValidator", "production") == ""
+
+
+def test_spans_are_left_to_the_run(tmp_path):
+    config = CONFIG.replace("train-*.tsv", "train-{SPAN}.tsv")
+    config = config.replace('.tsv"}', '.tsv", spans: {window: 3}}')
+    spec = documents(tmp_path, config=config)[0]
+    data = json.loads(constant(spec, "CorpusGen", "data"))
+    assert data["train"] == "train-{SPAN}.tsv"
+    assert data["spans"]["window"] == 3
+    assert "taken" not in data["spans"]
+    stored = json.loads(constant(spec, "ExampleValidator", "features"))
+    assert [feature["name"] for feature in stored] == ["source", "target", "span"]
 
 
 def test_without_a_section_there_is_no_cluster(tmp_path):

@@ -49,14 +49,16 @@ REQUIRES = [
 
 EXTRAS = {
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3"],
+    "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # The peers that benchmarks/ measures beside ours
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend
     "dev": [
         "hypothesis>=6.100",
         "jax>=0.6,<0.11",
+        "kfp>=2.14,<3",
         "kfp-pipeline-spec>=2.14,<3",
+        "kfp-server-api>=2.14,<3",
         "kubernetes-validate>=1.31",
         "mypy>=1.15",
         "pytest>=8.3",

@@ -10,18 +10,22 @@ import typer
 from components.errors import UserError
 from pipeline.commands import (
     compare,
+    compile,
     config,
     data,
     deploy,
     doctor,
     init,
     lineage,
+    lint,
     predict,
     registry,
     report,
     run,
     runs,
+    schedule,
     serve,
+    submit,
     terminal,
     validate,
 )
@@ -57,7 +61,8 @@ def _root(
     pass
 
 
-_PIPELINES, _MODELS, _HELP = "Pipelines", "Models", "Help with data, configuration, machine"
+_PIPELINES, _MODELS, _CLUSTER = "Pipelines", "Models", "Pipelines on a cluster"
+_HELP = "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
@@ -69,6 +74,10 @@ app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
 app.add_typer(registry.app, name="registry", rich_help_panel=_MODELS)
 app.command("rollback", rich_help_panel=_MODELS)(registry.rollback)
+app.command("compile", rich_help_panel=_CLUSTER)(compile.compile_config)
+app.command("lint", rich_help_panel=_CLUSTER)(lint.lint)
+app.command("submit", rich_help_panel=_CLUSTER)(submit.submit)
+app.command("schedule", rich_help_panel=_CLUSTER)(schedule.schedule)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)

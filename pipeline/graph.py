@@ -3,66 +3,47 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfx.components import SchemaGen, StatisticsGen, Trainer
-from tfx.orchestration import metadata
+from tfx.components import SchemaGen, StatisticsGen
 from tfx.orchestration.pipeline import Pipeline
-from tfx.proto import trainer_pb2
 
-from components.corpus_gen import CorpusGen, fingerprint
-from components.corpus_gen.spans import settled
+from components.corpus_gen import CorpusGen
 from components.evaluator import Evaluator, scoring
 from components.example_validator import ExampleValidator
-from components.files import sha256_file, source_digest
+from components.files import source_digest
 from components.predictor import Predictor
 from components.preprocess import Preprocess
 from components.pusher import Pusher
-from components.registry import PROFILE, Registry
 from components.reporter import Reporter
 from components.serving_check import ServingCheck
 from components.tokenizer_trainer import TokenizerTrainer
+from components.trainer.component import Trainer
 from pipeline import keys, warm_start
-from pipeline.workspace import Workspace
+from pipeline.place import Place, here
 
 if TYPE_CHECKING:
     from pipeline.config import Config
-
-# In this process and without a server: Beam's default runner first tries to download another.
-# The image is never used, but without a name for it TFX packs its own source for every node.
-BEAM = [
-    "--runner=FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",
-]
+    from pipeline.workspace import Workspace
 
 
 def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
-    """The TFX pipeline of one configuration.
+    """The TFX pipeline of one configuration, to be run here and now."""
+    return pipeline_at(here(config, workspace), config)
+
+
+def pipeline_at(place: Place, config: Config) -> Pipeline:
+    """The TFX pipeline of one configuration at a place.
 
     What TFX's cache cannot see is in its keys: the data's content as a fingerprint, and our code
     as digests.
     """
-    paths = workspace.pipeline(config.name)
     task = config.description
-    features = [feature.to_json() for feature in config.features]
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
-    data = settled({**json.loads(config.section_json("data")), "features": features})
-    checks = json.dumps(data.pop("checks"), sort_keys=True)
-    content = fingerprint(data, cache=paths.root / "fingerprints.json")
-    registry = Path(config.serving.registry or workspace.registry)
-    word_vectors = keys.vector_files(config)
-    own = keys.training_key(config, content, word_vectors)
-    start = warm_start.find(config, Registry(registry), own)
-    training = keys.digest(own, json.dumps(start, sort_keys=True))
-    recipe = keys.digest(training, config.section_json("search"))
-    production, version = _production(Registry(registry), config, recipe)
 
     corpus = CorpusGen(
-        data=json.dumps(data, sort_keys=True),
-        fingerprint=content,
+        data=place.data,
+        fingerprint=place.fingerprint,
         code=source_digest("components/corpus_gen", "models/tasks/features.py"),
     )
     examples = corpus.outputs["examples"]
@@ -72,16 +53,18 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         statistics=statistics.outputs["statistics"],
         schema=schema.outputs["schema"],
         examples=examples,
-        checks=checks,
+        checks=json.dumps(json.loads(config.section_json("data"))["checks"], sort_keys=True),
         features=stored,
-        production=_profile(production, version),
+        production=place.production_profile,
         code=source_digest(*_VALIDATED_BY),
     )
     tokenizer = None
     if task.text_features:
         tokenizer = TokenizerTrainer(
             examples=examples,
-            config=_with(config.section_json("tokenizer"), words_digest=word_vectors.get("words")),
+            config=_with(
+                config.section_json("tokenizer"), words_digest=place.word_vectors.get("words")
+            ),
             features=json.dumps(task.text_features),
             seed=0,  # of the sample; trainings that differ in their seed share a tokenizer
             code=source_digest("components/tokenizer_trainer"),
@@ -99,19 +82,17 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     # It takes nothing of the validator's, but must not begin with data that has been refused.
     (tokenizer or preprocess).add_upstream_node(validator)
     trainer = Trainer(
-        run_fn="components.trainer.run.run_fn",
         examples=preprocess.outputs["transformed_examples"],
         transform_graph=preprocess.outputs["transform_graph"],
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
         custom_config={
             "task": config.task,
             **{name: json.loads(config.section_json(name)) for name in _TRAINED},
             "code": keys.trainer_code(config.task),
-            "vectors": word_vectors,
-            "start": start,
-            "checkpoints": str(paths.checkpoints / training),
+            "vectors": place.word_vectors,
+            "start": place.start,
+            **place.checkpoints,
         },
+        run_parameters=place.run_parameters,
     )
     model = trainer.outputs["model"]
     aligned = config.evaluation.alignment
@@ -119,8 +100,8 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         examples=examples,
         model=model,
         features=stored,
-        production=production,
-        production_version=version,
+        production=place.production,
+        production_version=place.production_version,
         batch_size=config.evaluation.batch_size,
         aligned=aligned.heads_json() if aligned else "",
         likelihood="perplexity" in scoring.wanted_metrics(config.evaluation.model_dump()),
@@ -145,18 +126,22 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         evaluation=evaluator.outputs["evaluation"],
         findings=validator.outputs["findings"],
         corpus=corpus.outputs["findings"],
-        registry=str(registry),
+        registry=place.registry,
         name=config.name,
         record=json.dumps(
             {
                 "config": config.model_dump(mode="json"),
-                "data_fingerprint": content,
-                "recipe": recipe,
-                "compared_with": version,
-                **warm_start.record(config, start, own),
+                "data_fingerprint": place.fingerprint,
+                "recipe": place.recipe,
+                # Of the newest on a cluster only the evaluation knows which it was.
+                "compared_with": ""
+                if place.production_version == LATEST
+                else place.production_version,
+                **warm_start.record(config, place.start, place.training),
             },
             sort_keys=True,
         ),
+        run_parameters=place.run_parameters,
     )
     reporter = Reporter(
         about=json.dumps(
@@ -164,10 +149,11 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
                 "name": config.name,
                 "task": config.task,
                 "config": config.model_dump(mode="json"),
-                "fingerprint": content,
+                "fingerprint": place.fingerprint,
             },
             sort_keys=True,
         ),
+        run_parameters=place.run_parameters,
         corpus=corpus.outputs["findings"],
         checks=validator.outputs["findings"],
         model_run=trainer.outputs["model_run"],
@@ -177,10 +163,9 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
         serving=check.outputs["blessing"],
         pushed=pusher.outputs["pushed_model"],
     )
-    os.makedirs(paths.root, exist_ok=True)
     return Pipeline(
         pipeline_name=config.name,
-        pipeline_root=str(paths.artifacts),
+        pipeline_root=place.artifacts,
         components=[
             corpus,
             statistics,
@@ -195,9 +180,9 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
             pusher,
             reporter,
         ],
-        enable_cache=True,
-        metadata_connection_config=metadata.sqlite_metadata_connection_config(str(paths.metadata)),
-        beam_pipeline_args=BEAM,
+        enable_cache=place.cached,
+        metadata_connection_config=place.metadata,
+        beam_pipeline_args=list(place.beam),
     )
 
 
@@ -207,34 +192,11 @@ _VALIDATED_BY = (
     "components/drift.py",
     "components/example_validator",
     "components/profiles.py",
+    "components/registry/rival.py",
+    "components/registry/versions.py",
     "components/scripts.py",
     "models/tasks/features.py",
 )
-
-
-def _production(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:
-    """Folder and number of the version to compare with; empty where there is none.
-
-    A version made by this very recipe is no rival but this run's own result: the comparison it
-    was pushed with stands, and a second run finds everything in the cache.
-    """
-    name = config.name
-    if config.evaluation.production is None:
-        return "", ""
-    versions = {str(number) for number in registry.versions(name)}
-    version = str(registry.latest(name) or "")
-    while version and registry.record(name, int(version)).get("recipe") == recipe:
-        version = str(registry.record(name, int(version)).get("compared_with", ""))
-        version = version if version in versions else ""
-    return (str(registry.path(name, int(version))), version) if version else ("", "")
-
-
-def _profile(production: str, version: str) -> str:
-    """The profile of the data of the version in production; empty where none was kept."""
-    path = Path(production, PROFILE)
-    if not production or not path.is_file():
-        return ""
-    return json.dumps({"version": version, "profile": str(path), "digest": sha256_file(path)})
 
 
 def _with(section: str, **more: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.errors import UserError
@@ -51,8 +52,8 @@ def find(config: Config, registry: Registry, own: str) -> dict[str, str]:
     return {"model": name, "path": str(path), "digest": digest_of(path)}
 
 
-def record(config: Config, start: dict[str, str], own: str) -> dict[str, Any]:
+def record(config: Config, start: Mapping[str, str], own: str) -> dict[str, Any]:
     """What ``regard.json`` says of it: the ``start``, and the ``training`` that took it."""
     if config.training.warm_start is None:
         return {}
-    return {"warm_start": {"start": start, "training": own}}
+    return {"warm_start": {"start": dict(start), "training": own}}

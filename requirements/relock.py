@@ -1,6 +1,6 @@
-"""Resolves requirements.in again and writes lock.txt. Needs uv: `make lock` brings it.
+"""Resolves requirements.in into lock.txt, and cuda.in into cuda.txt. `make lock` brings uv.
 
-Pins that are in lock.txt already stay as they are unless something asks for another version;
+Pins that are there already stay as they are unless something asks for another version;
 ``--upgrade`` takes the newest of everything, ``--upgrade-package NAME`` of one package.
 """
 
@@ -20,9 +20,11 @@ HERE = Path(__file__).resolve().parent
 # The lock serves glibc < 2.39, where only Python 3.11 has a wheel of every package.
 PYTHON = "3.11"
 PLATFORM = "x86_64-manylinux_2_36"
+# What is resolved, and into what.
+LOCKS = {"requirements.in": "lock.txt", "cuda.in": "cuda.txt"}
 
 
-def command(output: Path, extra: list[str]) -> list[str]:
+def command(output: Path, extra: list[str], source: str = "requirements.in") -> list[str]:
     """The call of uv that resolves into ``output``, whose present pins are preferred."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if uv is None:
@@ -37,7 +39,7 @@ def command(output: Path, extra: list[str]) -> list[str]:
     }
     flat = [part for pair in options.items() for part in pair]
     flags = ["--generate-hashes", "--no-config", "--no-emit-index-url", "--quiet"]
-    return [uv, "pip", "compile", *flags, *flat, *extra, "requirements.in"]
+    return [uv, "pip", "compile", *flags, *flat, *extra, source]
 
 
 def changes(old: str, new: str) -> list[str]:
@@ -52,7 +54,7 @@ def changes(old: str, new: str) -> list[str]:
 
 
 def main() -> None:
-    """Makes the lock in a temporary file, then renames it."""
+    """Makes the locks in temporary files, then renames them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest of everything")
     parser.add_argument("--upgrade-package", action="append", default=[], metavar="NAME")
@@ -61,17 +63,18 @@ def main() -> None:
     for name in arguments.upgrade_package:
         extra += ["--upgrade-package", name]
 
-    lock = HERE / "lock.txt"
-    old = lock.read_text(encoding="utf-8") if lock.exists() else ""
+    lines = []
     with tempfile.TemporaryDirectory(dir=HERE, prefix=".relock-") as folder:
-        output = Path(folder) / "lock.txt"
-        output.write_text(old, encoding="utf-8")
-        if subprocess.run(command(output, extra), cwd=HERE).returncode != 0:
-            sys.exit("relock: uv could not resolve it (see above); lock.txt is as it was.")
-        new = output.read_text(encoding="utf-8")
-        os.replace(output, lock)
-    lines = changes(old, new)
-    print("\n".join(lines) if lines else "requirements/lock.txt: nothing changed.")
+        for source, name in LOCKS.items():
+            lock, output = HERE / name, Path(folder) / name
+            old = lock.read_text(encoding="utf-8") if lock.exists() else ""
+            output.write_text(old, encoding="utf-8")
+            if subprocess.run(command(output, extra, source), cwd=HERE).returncode != 0:
+                sys.exit(f"relock: uv could not resolve {source} (see above); all is as it was.")
+            lines += changes(old, output.read_text(encoding="utf-8"))
+        for name in LOCKS.values():
+            os.replace(Path(folder) / name, HERE / name)
+    print("\n".join(lines) if lines else "requirements: nothing changed.")
 
 
 if __name__ == "__main__":

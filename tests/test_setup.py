@@ -1,5 +1,6 @@
 """setup.py, the lock and the doctor must name the same things."""
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -56,6 +57,20 @@ def test_the_lock_follows_its_sources(pins):
     assert names(left_out) & pins.keys() == set()
     exact = dict(line.split("==") for line in wanted if "==" in line)
     assert {name: pins[normal(name)] for name in exact} == exact
+
+
+def test_the_gpu_s_packages_are_tensorflow_s_own_and_have_hashes():
+    wanted = [
+        line.partition(";")[0].strip()
+        for line in importlib.metadata.requires("tensorflow")
+        if 'extra == "and-cuda"' in line
+    ]
+    lines = (REQUIREMENTS / "cuda.in").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not line.startswith("#")] == sorted(wanted)
+    text = (REQUIREMENTS / "cuda.txt").read_text(encoding="utf-8")
+    blocks = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+    assert {re.split("==", block)[0] for block in blocks} == names(wanted)
+    assert [block.split()[0] for block in blocks if "--hash=sha256:" not in block] == []
 
 
 def test_setup_and_lock_name_the_same_packages(setup_py, pins):

@@ -35,11 +35,13 @@ class CorpusGen(base_beam_component.BaseBeamComponent):
     Args:
         data: the ``data`` section as JSON, with absolute paths, and in ``features`` the task's
             features as JSON.
-        fingerprint: the digest of the files' content.
+        fingerprint: the digest of the files' content; empty where it is only taken when the node
+            runs, and then stands in the findings alone.
         code: the digest of this component's code.
 
     Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
-    ``findings`` (``corpus.json``: rows of each split, what was skipped and repaired, where).
+    ``findings`` (``corpus.json``: the fingerprint, rows of each split, what was skipped and
+    repaired, where).
     """
 
     SPEC_CLASS = CorpusGenSpec

@@ -18,10 +18,11 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
+from components import events
 from components.corpus_gen.convert import Report, convert
 from components.corpus_gen.findings import all_problems
 from components.corpus_gen.findings import write as write_findings
-from components.corpus_gen.fingerprints import named_images
+from components.corpus_gen.fingerprints import fingerprint, named_images
 from components.corpus_gen.formats import Options
 from components.corpus_gen.images import Images
 from components.corpus_gen.records import os_errors
@@ -50,9 +51,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             UserError: the corpus cannot be used as it is, or the disk is full or read-only.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        data = settled(json.loads(exec_properties["data"]))
+        # What the graph has not settled was not there when it was made; nobody was told of it yet.
+        notes: list[str] = []
+        data = settled(json.loads(exec_properties["data"]), notes)
+        for note in notes:
+            events.emit("warning", node="CorpusGen", text=note)
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         findings = artifact_utils.get_single_instance(output_dict["findings"])
+        content = exec_properties["fingerprint"] or fingerprint(data)
         given = resolve(data)
         draws = Draws(data, given)
         groups = [group for group_list in given.values() for group in group_list]
@@ -63,7 +69,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 reports = self._convert_all(groups, data, draws, work)
                 _refuse(reports, Options.of(data).bad_rows_limit)
                 rows = _rows(reports, draws)
-                write_findings(findings.uri, data, rows, reports)
+                write_findings(findings.uri, data, content, rows, reports)
                 _publish(work, examples.uri, list(rows))
         except OSError as error:
             raise _disk_error(error, examples.uri, data, groups) from error

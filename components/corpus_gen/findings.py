@@ -26,13 +26,18 @@ def all_problems(reports: Sequence[Report]) -> Problems:
 
 
 def write(
-    uri: str, data: Mapping[str, Any], rows: Mapping[str, int], reports: Sequence[Report]
+    uri: str,
+    data: Mapping[str, Any],
+    fingerprint: str,
+    rows: Mapping[str, int],
+    reports: Sequence[Report],
 ) -> None:
     """Writes ``corpus.json``, and tells the user what was skipped or repaired.
 
     Args:
         uri: the folder of the artifact.
         data: the ``data`` section as ``spans.settled`` gives it.
+        fingerprint: of the content of its files.
         rows: of each split.
         reports: of each group of files.
     """
@@ -41,6 +46,7 @@ def write(
     for note in [*problems.notes(), *untested(data, spans)]:
         events.emit("warning", node="CorpusGen", text=note)
     content = {
+        "fingerprint": fingerprint,
         "rows": rows,
         "skipped": problems.left_out,
         "repaired": problems.total("replace"),

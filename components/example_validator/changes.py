@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from components import profiles
 from components.drift import drift
 from components.errors import UserError
+from components.registry import PROFILE
+from components.registry.rival import LATEST, rival
 
 CHECKS = ("drift_words", "drift_oov", "drift_lengths")
 _SAYS = {
@@ -25,8 +28,7 @@ def held_against(
     """What the checks of drift that are on found; None where there is nothing to compare with.
 
     Args:
-        production: JSON with the ``version`` in production and the path of its ``profile``; empty
-            where there is none.
+        production: as ``ExampleValidator`` takes it.
         profile: of this training split.
         checks: with ``limit`` and ``action``.
 
@@ -34,12 +36,25 @@ def held_against(
         UserError: the profile of production cannot be read.
     """
     on = {name: checks[name] for name in CHECKS if name in checks}
-    if not production or not on:
+    reference = _reference(production) if on else None
+    if reference is None:
         return None
-    reference = json.loads(production)
-    measured = drift(profiles.read(reference["profile"]), profile)
+    version, path = reference
+    measured = drift(profiles.read(path), profile)
     found = {name: _finding(measured[name], check) for name, check in on.items() if measured[name]}
-    return {"version": reference["version"], "checks": found}
+    return {"version": version, "checks": found}
+
+
+def _reference(production: str) -> tuple[str, str] | None:
+    """Number and profile of the version in production; None where there is none, or without one."""
+    if not production:
+        return None
+    known = json.loads(production)
+    if known["version"] != LATEST:
+        return known["version"], known["profile"]
+    folder, version = rival(known["versions"], LATEST)
+    path = Path(folder, PROFILE)
+    return (version, str(path)) if version and path.is_file() else None
 
 
 def _finding(features: dict[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
         checks: JSON of ``data.checks``: each check's limit and action; null leaves one out.
         features: JSON list of the task's features, each as JSON.
         production: JSON with the ``version`` in production, the path of its ``profile``, and that
-            file's ``digest``, for the cache; empty where there is none.
+            file's ``digest``, for the cache; or with ``latest`` as ``version`` and the folder of
+            all ``versions``: the newest is looked up when the node runs; empty where there is none.
         code: the digest of this component's code.
 
     Outputs: ``anomalies`` (as TFX's) and ``findings``: ``checks.json`` (count, share and first

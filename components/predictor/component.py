@@ -15,6 +15,8 @@ from components.predictor.executor import PredictorExecutor
 SOURCES = (
     "components/predictor",
     "components/predictions.py",
+    "components/registry/rival.py",
+    "components/registry/versions.py",
     "models/metrics/aligning.py",
     "models/metrics/likelihood.py",
     "models/tasks/features.py",
@@ -51,7 +53,8 @@ class Predictor(BaseBeamComponent):
         model: the exported model of the Trainer.
         features: a JSON list of the task's features, each as ``Feature.to_json`` gives it.
         production: the folder of the version in production; empty where there is none.
-        production_version: its number, for people.
+        production_version: its number, for people; or ``latest``, and ``production`` is the folder
+            of all versions: the newest is looked up when the node runs.
         batch_size: rows decoded together.
         aligned: JSON of the ``layer`` and the ``head`` that show where the model looks for the
             reference of each row, null for what it shows by default; empty: it is not asked.

@@ -20,6 +20,7 @@ from components.predictor.looks import Looks
 from components.predictor.parts import WorkerError
 from components.predictor.rows import test_split
 from components.predictor.watching import NODE
+from components.registry.rival import rival
 from models.metrics.aligning import ALIGNMENT
 from models.tasks.features import Feature
 
@@ -54,8 +55,9 @@ class PredictorExecutor(BaseBeamExecutor):
         decode = Decoding(self._make_beam_pipeline, batches, features, given)
 
         candidate = Path(path_utils.serving_model_path(model.uri))
-        production = exec_properties["production"]
-        version = exec_properties["production_version"]
+        production, version = rival(
+            exec_properties["production"], exec_properties["production_version"]
+        )
         share = 0.5 if production else 1.0
 
         decoded = decode(candidate, folder / predictions.CANDIDATE, "the new model", 0.0, share)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components import parameters
 from components.artifacts import Findings
 from components.files import source_digest
 from components.pusher.executor import PusherExecutor
 
 SOURCES = (
-    "components/pusher",
+    "components/parameters.py",
     "components/profiles.py",
     "components/provenance.py",
+    "components/pusher",
     "components/registry",
 )
 
@@ -28,6 +33,7 @@ class PusherSpec(ComponentSpec):
         "name": ExecutionParameter(type=str),
         "record": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
+        **parameters.properties(),
     }
     INPUTS = {
         "model": ChannelParameter(type=standard_artifacts.Model),
@@ -52,8 +58,10 @@ class Pusher(BaseComponent):
         record: a JSON object to keep beside the model, such as the configuration.
         evaluation: the Evaluator's metrics, which are kept there too.
         findings: the ExampleValidator's, whose profile of the training split is kept there too.
-        corpus: CorpusGen's findings, of which the rows and the spans are kept there.
+        corpus: CorpusGen's findings, of which the fingerprint, the rows and the spans are kept
+            there.
         code: a digest of the code, for the cache; by default that of this component.
+        run_parameters: the parameters of a run, by name; the record gets their values.
     """
 
     SPEC_CLASS = PusherSpec
@@ -71,6 +79,7 @@ class Pusher(BaseComponent):
         findings: BaseChannel,
         corpus: BaseChannel,
         code: str | None = None,
+        run_parameters: Mapping[str, Any] | None = None,
     ):
         super().__init__(
             PusherSpec(
@@ -85,5 +94,6 @@ class Pusher(BaseComponent):
                 record=record,
                 code=source_digest(*SOURCES) if code is None else code,
                 pushed_model=Channel(type=standard_artifacts.PushedModel),
+                **(run_parameters or {}),
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events, profiles, provenance
+from components import events, parameters, profiles, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
@@ -57,7 +58,7 @@ class PusherExecutor(BaseExecutor):
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
         identifier = str(uuid.uuid4())
         record = {
-            **json.loads(exec_properties["record"]),
+            **_recorded(exec_properties),
             **_evaluation(evaluation),
             **_corpus(corpus),
             "blessing": sentence,
@@ -121,24 +122,39 @@ def _sentence(blessing: Artifact) -> str:
     return json.loads(path.read_text(encoding="utf-8"))["sentence"]
 
 
+def _recorded(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
+    """What was known when the graph was made, with what this run has set anew."""
+    record = json.loads(exec_properties["record"])
+    if "config" in record:
+        record["config"] = parameters.applied(record["config"], exec_properties)
+    return record
+
+
 def _evaluation(folder: Path) -> dict[str, Any]:
-    """What is kept of the Evaluator's ``metrics.json``: value and signature of each metric."""
+    """What is kept of the Evaluator's ``metrics.json``.
+
+    Value and signature of each metric; and the version that it was compared with, where it was:
+    what the graph knew of that, which could not be decoded or was the newest of then, stands else.
+    """
     path = folder / "metrics.json"
     if not path.exists():
         return {}
     found = json.loads(path.read_text(encoding="utf-8"))
+    beside = (found["production"] or {}).get("version")
     return {
         "metrics": {
             name: {"value": metric["value"], "signature": metric["signature"]}
             for name, metric in found["metrics"].items()
-        }
+        },
+        **({"compared_with": beside} if beside else {}),
     }
 
 
 def _corpus(folder: Path) -> dict[str, Any]:
-    """What is kept of CorpusGen's ``corpus.json``: the rows of each split, and the spans."""
+    """What is kept of CorpusGen's ``corpus.json``: fingerprint, rows of each split, and spans."""
     path = folder / "corpus.json"
     if not path.exists():
         return {}
     found = json.loads(path.read_text(encoding="utf-8"))
-    return {key: found[key] for key in ("rows", "spans") if key in found}
+    kept = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
+    return {name: found[key] for key, name in kept.items() if key in found}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components import parameters
 from components.artifacts import Findings, Predictions, Report
 from components.files import source_digest
 from components.reporter.executor import ReporterExecutor
@@ -18,6 +22,7 @@ SOURCES = (
     "components/corpus_gen/problems.py",
     "components/evaluator/answers.py",
     "components/evaluator/blessing.py",
+    "components/parameters.py",
     "components/pictures.py",
     "components/predictions.py",
     "components/provenance.py",
@@ -33,6 +38,7 @@ class ReporterSpec(ComponentSpec):
     PARAMETERS = {
         "about": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
+        **parameters.properties(),
     }
     INPUTS = {
         "corpus": ChannelParameter(type=Findings),
@@ -54,18 +60,26 @@ class Reporter(BaseComponent):
         about: JSON of what the run is: ``name``, ``task``, ``config`` and the data's
             ``fingerprint``.
         code: a digest of the code, for the cache; by default that of this component.
+        run_parameters: the parameters of a run, by name; the page shows their values.
         artifacts: the channels, by the names in ``ARTIFACTS`` of ``components.reporter.facts``.
     """
 
     SPEC_CLASS = ReporterSpec
     EXECUTOR_SPEC = ExecutorClassSpec(ReporterExecutor)
 
-    def __init__(self, about: str, code: str | None = None, **artifacts: BaseChannel):
+    def __init__(
+        self,
+        about: str,
+        code: str | None = None,
+        run_parameters: Mapping[str, Any] | None = None,
+        **artifacts: BaseChannel,
+    ):
         super().__init__(
             ReporterSpec(
                 about=about,
                 code=source_digest(*SOURCES) if code is None else code,
                 report=Channel(type=Report),
                 **artifacts,
+                **(run_parameters or {}),
             )
         )

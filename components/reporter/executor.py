@@ -11,7 +11,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from components import events, provenance
+from components import events, parameters, provenance
 from components.files import atomic_write
 from components.reporter.facts import ARTIFACTS, About, Facts, Node
 from components.reporter.page import render
@@ -36,6 +36,7 @@ class ReporterExecutor(BaseExecutor):
             if input_dict.get(name)
         }
         known = json.loads(exec_properties["about"])
+        known["config"] = parameters.applied(known["config"], exec_properties)
         code = {"regard": " ".join(provenance.code_version().values())}
         versions = {**code, **provenance.stack_versions()}
         about = About(**known, versions=versions, nodes=nodes_told())

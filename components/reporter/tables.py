@@ -179,8 +179,8 @@ def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "run", about.run
     if facts.pushed.get("pushed"):
         yield "version", f"{about.name}@{facts.pushed['version']}: {facts.pushed['path']}"
-    if about.fingerprint:
-        yield "data fingerprint", about.fingerprint
+    if fingerprint := about.fingerprint or facts.corpus.get("fingerprint"):
+        yield "data fingerprint", fingerprint
     for source in facts.corpus.get("files", []):
         counts = ", ".join(f"{count:,} {split}" for split, count in source["rows"].items())
         yield "files", f"{', '.join(source['files'])} ({counts})"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +41,20 @@ def err() -> Console:
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """Says on a terminal what is being done, and goes; gives a function that says something else.
+
+    It keeps a descriptor of its own, so that it stays where a library's chatter is kept away.
+    """
+    from rich.console import Console
+
+    with open(os.dup(2), "w", encoding="utf-8") as stream:
+        console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        with console.status(text) as status:
+            yield status.update
 
 
 def print_json(value: Any) -> None:
@@ -94,6 +110,12 @@ def print_error(error: UserError) -> None:
     err().print(text, soft_wrap=True)
     if error.remedy:
         err().print(Text(error.remedy, ""), soft_wrap=True)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """What may turn out to be wrong, a line each, on standard error."""
+    for note in notes:
+        err().print(f"note: {note}", soft_wrap=True)
 
 
 def check_name(given: str, names: Iterable[str], kind: str, where: str) -> None:

@@ -19,6 +19,7 @@ from models.tasks.features import Feature
 from pipeline.config.data import Data, Files
 from pipeline.config.errors import suggest
 from pipeline.config.evaluation import Evaluation, Serving
+from pipeline.config.kubeflow import Kubeflow
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
 
@@ -52,6 +53,9 @@ class Config(Section):
     )
     serving: Serving = Field(
         default=Serving(), description="Where a good model goes, and what it must run on."
+    )
+    kubeflow: Kubeflow | None = Field(
+        default=None, description="Where and how the nodes run on a cluster; null: on none."
     )
 
     @model_validator(mode="before")

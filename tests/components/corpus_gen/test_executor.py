@@ -240,5 +240,17 @@ sys.argv[1:] = []
 examples.uri, findings.uri = out + "/examples", out + "/findings"
 args = ["--runner=FnApiRunner", "--direct_running_mode=in_memory", "--sdk_container_image=unused"]
 context = BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=out + "/tmp")
-Executor(context).Do({}, {"examples": [examples], "findings": [findings]}, {"data": data})
+outputs = {"examples": [examples], "findings": [findings]}
+Executor(context).Do({}, outputs, {"data": data, "fingerprint": ""})
 """
+
+
+def test_the_fingerprint_is_the_given_one_or_taken_when_the_node_runs(tmp_path, generate):
+    for split, rows in (("train", "a\tb\n"), ("eval", "c\td\n"), ("test", "e\tf\n")):
+        (tmp_path / f"{split}.tsv").write_text(rows)
+    files = {"train": "train.tsv", "eval": "eval.tsv", "test": "test.tsv"}
+    assert generate("given", "f00", **files).findings["fingerprint"] == "f00"
+    first = generate("first", **files).findings["fingerprint"]
+    assert len(first) == 64
+    (tmp_path / "train.tsv").write_text("a\tB\n")
+    assert generate("second", **files).findings["fingerprint"] not in (first, "f00")

@@ -61,6 +61,23 @@ def test_a_newest_span_that_is_too_small_to_be_tested_on_is_told(tmp_path, gener
     )
 
 
+def test_what_the_graph_has_not_settled_is_settled_and_told(tmp_path, generate, monkeypatch):
+    from components import events
+
+    monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
+    for name in ("1.tsv", "2.tsv", "4.tsv", "test.tsv"):
+        write(tmp_path, name, 3)
+    section = {"train": "{SPAN}.tsv", "eval": "test.tsv", "test": "test.tsv"}
+    data = settled({"root": str(tmp_path), "features": TRANSLATION, **section})
+    out = generate(**section)
+    assert [span["name"] for span in out.findings["spans"]] == ["1", "2", "4"]
+    assert out.findings["fingerprint"] == fingerprint(data)
+    (told,) = (event["text"] for event, _ in events.read(tmp_path / "events.jsonl"))
+    assert told == "1 span is missing between 1 and 4: 3"
+    generate("again", **data)  # by whoever has settled it, it was told then
+    assert len(list(events.read(tmp_path / "events.jsonl"))) == 1
+
+
 def test_a_corpus_without_spans_has_no_such_feature(tmp_path, generate):
     write(tmp_path, "a.tsv", 3)
     out = generate(train="a.tsv", eval="a.tsv", test="a.tsv")

@@ -46,6 +46,14 @@ class Case:
         Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
         corpus = json.dumps({"rows": {"train": 9}, "files": [], "spans": [{"name": "7"}]})
         Path(self.corpus.uri, "corpus.json").write_text(corpus, encoding="utf-8")
+        self.inputs = {
+            "model": [self.model],
+            "model_blessing": [self.blessing],
+            "infra_blessing": [self.infra],
+            "evaluation": [self.evaluation],
+            "findings": [self.findings],
+            "corpus": [self.corpus],
+        }
         self.bless(1, 1)
 
     def artifact(self, kind, name=""):
@@ -58,19 +66,13 @@ class Case:
         self.blessing.set_int_custom_property("blessed", model)
         self.infra.set_int_custom_property("blessed", infra)
 
-    def push(self, context: PusherExecutor.Context | None = None) -> dict:
-        inputs = {
-            "model": [self.model],
-            "model_blessing": [self.blessing],
-            "infra_blessing": [self.infra],
-            "evaluation": [self.evaluation],
-            "findings": [self.findings],
-            "corpus": [self.corpus],
-        }
+    def push(self, context: PusherExecutor.Context | None = None, **more: object) -> dict:
         record = {"data_fingerprint": "abc", "config": {"name": "m"}, "compared_with": "4"}
-        properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
+        properties = {"registry": str(self.registry), "name": "m", "code": "c0de", **more}
         PusherExecutor(context).Do(
-            inputs, {"pushed_model": [self.pushed]}, {**properties, "record": json.dumps(record)}
+            self.inputs,
+            {"pushed_model": [self.pushed]},
+            {"record": json.dumps(record), **properties},
         )
         return json.loads(Path(self.pushed.uri, "pushed.json").read_text(encoding="utf-8"))
 
@@ -109,6 +111,17 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     (note,) = (event for event, _ in events.read(log))
     assert (note["kind"], note["node"]) == ("note", "Pusher")
     assert note["text"] == f"Pushed as m@1: {folder}"
+
+
+def test_the_record_has_what_only_the_run_knew(case):
+    """On a cluster: the fingerprint that CorpusGen took, and the parameters of the run."""
+    Path(case.corpus.uri, "corpus.json").write_text(json.dumps({"fingerprint": "f00"}))
+    config = {"name": "m", "training": {"max_epochs": 20, "seed": 17}}
+    unknown = json.dumps({"data_fingerprint": "", "config": config})
+    case.push(record=unknown, max_epochs=3)
+    record = Registry(case.registry).record("m", 1)
+    assert record["data_fingerprint"] == "f00"
+    assert record["config"]["training"] == {"max_epochs": 3, "seed": 17}
 
 
 def test_the_record_names_the_run_where_there_is_one(case):

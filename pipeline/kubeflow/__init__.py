@@ -1,0 +1,1 @@
+"""Pipelines on Kubeflow Pipelines: compiled, checked, started, scheduled, and run in containers."""

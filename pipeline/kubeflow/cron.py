@@ -1,0 +1,97 @@
+"""Cron expressions as people write them, and as Kubeflow Pipelines reads them.
+
+Everybody's cron has five fields, from the minute on, and Sunday is 0 or 7. Kubeflow's has six, from
+the second on, and knows no 7; a five-field one would be read with its minutes as seconds. So five
+fields get a second in front, and six stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from components.errors import UserError
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+# Name, least, greatest, the words for numbers from the least on.
+_FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("second", 0, 59, ()),
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day of the month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of the week", 0, 7, _DAYS),
+)
+_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_PART = re.compile(r"(?P<all>[*?])|(?P<first>\w+)(-(?P<last>\w+))?")
+_REMEDY = (
+    "Write minute, hour, day of the month, month and day of the week, such as '0 3 * * 1-5' for "
+    "three o'clock on working days; or six fields with the second in front; or @hourly, @daily, "
+    "@weekly, @monthly, @yearly."
+)
+
+
+def six_fields(expression: str, where: str = "--cron") -> str:
+    """An expression as Kubeflow reads it, with the second first.
+
+    Args:
+        expression: five or six fields, or a word such as ``@daily``.
+        where: what it was given as, for the error.
+
+    Raises:
+        UserError: it is no cron expression.
+    """
+    fields = _MACROS.get(expression.strip().lower(), expression).split()
+    if len(fields) == len(_FIELDS) - 1:
+        fields = ["0", *fields]
+    if len(fields) != len(_FIELDS):
+        count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+        raise UserError(f"{expression!r} is no cron expression: it has {count}", where, _REMEDY)
+    try:
+        return " ".join(map(_field, fields, range(len(_FIELDS))))
+    except ValueError as error:
+        raise UserError(f"{expression!r} is no cron expression: {error}", where, _REMEDY) from None
+
+
+def _field(text: str, index: int) -> str:
+    return ",".join(part for item in text.split(",") for part in _item(item, index))
+
+
+def _item(text: str, index: int) -> Iterator[str]:
+    """One item of a list; more than one where a range of days goes over Sunday."""
+    name, low, high, words = _FIELDS[index]
+    body, slash, step = text.partition("/")
+    found = _PART.fullmatch(body)
+    if found is None or (slash and not (step.isdecimal() and int(step) > 0)):
+        raise ValueError(f"{text!r} is no {name}")
+    tail = f"/{step}" if slash else ""
+    if found["all"]:
+        yield f"{found['all']}{tail}"
+        return
+    first = _number(found["first"], name, low, high, words)
+    last = first if found["last"] is None else _number(found["last"], name, low, high, words)
+    if last < first:
+        raise ValueError(f"{text!r}: a range of the {name} must rise")
+    if words is _DAYS and last == high:
+        # Kubeflow knows Sunday as 0 alone.
+        reached = range(first, high + 1, int(step)) if slash else range(first, high + 1)
+        yield from dict.fromkeys(str(day % high) for day in reached)
+    elif found["last"] is None:
+        yield f"{first}{tail}"
+    else:
+        yield f"{first}-{last}{tail}"
+
+
+def _number(text: str, name: str, low: int, high: int, words: tuple[str, ...]) -> int:
+    if text.lower() in words:
+        return low + words.index(text.lower())
+    if not text.isdecimal() or not low <= int(text) <= high:
+        raise ValueError(f"{text!r} is no {name} ({low} to {high})")
+    return int(text)

@@ -1,0 +1,51 @@
+"""With which version's profile a corpus is compared."""
+
+import json
+
+from components.example_validator.changes import held_against
+from components.registry import PROFILE
+from components.registry.rival import LATEST
+
+LENGTHS = {"unit": "words", "bounds": [1, 2]}
+CHECKS = {"drift_lengths": {"limit": 0.5, "action": "warn"}}
+
+
+def profile(*counts):
+    return {"rows": 4, "features": {"source": {"lengths": {**LENGTHS, "counts": list(counts)}}}}
+
+
+def push(versions, number, kept=None):
+    folder = versions / str(number)
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"graph")
+    if kept is not None:
+        (folder / PROFILE).parent.mkdir()
+        (folder / PROFILE).write_text(json.dumps(kept))
+
+
+def test_the_newest_version_is_looked_up_where_none_is_named(tmp_path):
+    versions = tmp_path / "mine"
+    given = json.dumps({"version": LATEST, "versions": str(versions)})
+    assert held_against(given, profile(4, 0, 0), CHECKS) is None
+    push(versions, 9, profile(0, 0, 4))
+    push(versions, 10, profile(4, 0, 0))
+    found = held_against(given, profile(4, 0, 0), CHECKS)
+    assert found["version"] == "10"
+    assert found["checks"]["drift_lengths"]["value"] == 0
+    push(versions, 11)  # it kept no profile: an older one is not that of production
+    assert held_against(given, profile(4, 0, 0), CHECKS) is None
+
+
+def test_the_named_version_is_taken_whichever_is_the_newest(tmp_path):
+    push(tmp_path / "mine", 9, profile(0, 0, 4))
+    push(tmp_path / "mine", 10, profile(4, 0, 0))
+    given = json.dumps({"version": "9", "profile": str(tmp_path / "mine" / "9" / PROFILE)})
+    found = held_against(given, profile(4, 0, 0), CHECKS)
+    assert found["version"] == "9"
+    assert found["checks"]["drift_lengths"]["value"] == 1
+
+
+def test_nothing_is_looked_up_where_no_check_asks_for_it(tmp_path):
+    given = json.dumps({"version": "9", "profile": str(tmp_path / "nowhere.json")})
+    assert held_against(given, profile(4, 0, 0), {}) is None
+    assert held_against("", profile(4, 0, 0), CHECKS) is None

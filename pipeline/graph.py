@@ -133,10 +133,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
                 "config": config.model_dump(mode="json"),
                 "data_fingerprint": place.fingerprint,
                 "recipe": place.recipe,
-                # Of the newest on a cluster only the evaluation knows which it was.
-                "compared_with": ""
-                if place.production_version == LATEST
-                else place.production_version,
+                "compared_with": place.compared_with,
                 **warm_start.record(config, place.start, place.training),
             },
             sort_keys=True,

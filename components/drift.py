@@ -82,9 +82,12 @@ def _part(was: float, now: float) -> float:
 
 
 def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = {word: count for word, count in new["words"].items() if word not in old["words"]}
+    counted, beyond = _counted(old, new)
+    unknown = {word: count for word, count in counted.items() if word not in old["words"]}
     frequent = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
-    rate, expected = _beyond(new, old), _expected(old, new)
+    running = sum(counted.values()) + beyond
+    rate = (sum(unknown.values()) + beyond) / max(running, 1)
+    expected = _expected(old, new)
     return {
         "value": max(0.0, rate - expected),
         "rate": rate,
@@ -93,13 +96,19 @@ def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _beyond(side: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """The share of running words that the other's list does not have.
+def _counted(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, int], int]:
+    """The new words to look for in the old list, and how many running words are in no list.
 
-    Words that the own list has no place for are rare: they count as such.
+    Those are rare: they count as unknown. Where the old list is cut too, chance decides at the
+    ends of both: then only the frequent half of the new one counts, of words that the smaller
+    split has often enough.
     """
-    known = sum(count for word, count in side["words"].items() if word in other["words"])
-    return 1 - known / side["total"]
+    if old["complete"] or new["complete"]:
+        return new["words"], new["total"] - sum(new["words"].values())
+    frequent = sorted(new["words"].items(), key=lambda item: (-item[1], item[0]))
+    scale = min(old["total"], new["total"]) / new["total"]
+    half = frequent[: len(frequent) // 2]
+    return {word: count for word, count in half if count * scale >= _EXPECTED}, 0
 
 
 def _expected(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
@@ -107,7 +116,5 @@ def _expected(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     if old["complete"]:
         # Good's and Turing's estimate: so much of further text are words that were not met yet.
         return old["once"] / old["total"]
-    if new["complete"]:
-        return 1 - sum(old["words"].values()) / old["total"]
-    # Two lists of the same length, at whose ends chance decides on both sides.
-    return _beyond(old, new)
+    # Of two cut lists, hardly a frequent word of the one is beyond the end of the other.
+    return 1 - sum(old["words"].values()) / old["total"] if new["complete"] else 0.0

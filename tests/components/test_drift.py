@@ -79,10 +79,35 @@ def test_words_that_found_no_place_in_a_list_are_no_drift(rows, listed):
     before = profile(zipf(3000, 1), listed=1000)
     after = profile(zipf(rows, 2), listed)
     found = drift(before, after)["drift_oov"]["source"]
-    assert found["rate"] > 0.1
     assert found["value"] < 0.03
     other = profile(zipf(rows // 2, 2) + zipf(rows // 2, 3, shift=9000), listed)
     assert drift(before, other)["drift_oov"]["source"]["value"] > 0.2
+
+
+@pytest.mark.parametrize("listed", [(None, None), (1000, None), (1000, 1000)])
+def test_everything_replaced_is_seen_whichever_list_is_cut(listed):
+    before = profile(zipf(3000, 1), listed[0])
+    replaced = profile(zipf(3000, 2, shift=5000), listed[1])
+    found = drift(before, replaced)["drift_oov"]["source"]
+    assert found["rate"] == 1
+    assert found["value"] > 0.7
+
+
+@pytest.mark.parametrize("rows", [(3000, 3000), (3000, 600), (600, 3000)])
+def test_two_cut_lists_are_compared_by_their_frequent_words(rows):
+    before = profile(zipf(rows[0], 1), listed=1000)
+    same, other, replaced = (
+        values(before, profile(zipf(rows[1], 2, shift), listed=1000))["drift_oov"]
+        for shift in (0, -60, 5000)
+    )
+    assert same < 0.01
+    assert other > 0.5
+    assert replaced == pytest.approx(1, abs=0.1)
+
+
+def test_two_cut_lists_of_rare_words_tell_nothing():
+    one, other = (profile([f"{name}{i}" for i in range(30)], listed=20) for name in "ab")
+    assert values(one, other)["drift_oov"] == 0
 
 
 def test_other_lengths_are_seen():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 SHOWN = 10
-# A word is compared by its own share where as many are expected in the smaller split; the rest
-# counts as one word. The divergence of rare words is chance: with every word by itself it is 0.03
-# to 0.4 between random parts of one corpus, so it is 0.002 to 0.005.
+# A word or a length is compared by its own share where as many are expected in the smaller split;
+# the other words count as one, neighbouring lengths as one. The divergence of what is rare is
+# chance: with every word by itself it is 0.03 to 0.4 between random parts of one corpus, so it is
+# 0.002 to 0.005.
 _EXPECTED = 10
 
 
@@ -21,8 +23,8 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict
         * ``drift_words``: Jensen-Shannon divergence of the words, to the base 2, and as
           ``examples`` those that add most to it, with their shares ``before`` and ``after``;
         * ``drift_oov``: by how much the ``rate`` of running words that were not there before
-          exceeds what is ``expected`` of more text of the same kind, and as ``examples`` the most
-          frequent ones with their ``count``;
+          exceeds what is ``expected`` of more text of the same kind and two standard errors, and
+          as ``examples`` the most frequent ones with their ``count``;
         * ``drift_lengths``: Jensen-Shannon divergence of the lengths.
     """
     measured: dict[str, dict[str, Any]] = {"drift_words": {}, "drift_oov": {}, "drift_lengths": {}}
@@ -31,7 +33,7 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict
             measured["drift_words"][name] = _words(old, new)
             measured["drift_oov"][name] = _unknown(old, new)
         if old["lengths"]["bounds"] == new["lengths"]["bounds"]:
-            value = divergence(old["lengths"]["counts"], new["lengths"]["counts"])
+            value = divergence(*_merged(old["lengths"]["counts"], new["lengths"]["counts"]))
             measured["drift_lengths"][name] = {"value": value}
     return measured
 
@@ -81,6 +83,24 @@ def _part(was: float, now: float) -> float:
     return (was - now) ** 2 / (was + now)
 
 
+def _merged(old: Sequence[int], new: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Two lists of counts where neighbours are one until there are enough of them to compare."""
+    totals = max(sum(old), 1), max(sum(new), 1)
+
+    def enough(was: int, now: int) -> bool:
+        return (was / totals[0] + now / totals[1]) / 2 * min(totals) >= _EXPECTED
+
+    merged = [(0, 0)]
+    for was, now in zip(old, new, strict=True):
+        if enough(*merged[-1]):
+            merged.append((0, 0))
+        merged[-1] = (merged[-1][0] + was, merged[-1][1] + now)
+    if len(merged) > 1 and not enough(*merged[-1]):
+        was, now = merged.pop()
+        merged[-1] = (merged[-1][0] + was, merged[-1][1] + now)
+    return [was for was, _ in merged], [now for _, now in merged]
+
+
 def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     counted, beyond = _counted(old, new)
     unknown = {word: count for word, count in counted.items() if word not in old["words"]}
@@ -88,8 +108,9 @@ def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     running = sum(counted.values()) + beyond
     rate = (sum(unknown.values()) + beyond) / max(running, 1)
     expected = _expected(old, new)
+    error = math.sqrt(rate / max(running, 1) + expected / old["total"])
     return {
-        "value": max(0.0, rate - expected),
+        "value": max(0.0, rate - expected - 2 * error),
         "rate": rate,
         "expected": expected,
         "examples": [{"word": word, "count": count} for word, count in frequent],

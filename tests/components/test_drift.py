@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import accumulate
 
 import pytest
 
@@ -32,12 +33,18 @@ def zipf(rows, seed, shift=0):
     """Texts of words as frequent as those of a language."""
     draw = random.Random(seed)
     vocabulary = [f"w{i + shift}" for i in range(5000)]
-    weights = [1 / (i + 3) for i in range(5000)]
-    return [" ".join(draw.choices(vocabulary, weights, k=draw.randint(5, 15))) for _ in range(rows)]
+    sums = list(accumulate(1 / (i + 3) for i in range(5000)))
+    return [
+        " ".join(draw.choices(vocabulary, cum_weights=sums, k=draw.randint(5, 15)))
+        for _ in range(rows)
+    ]
 
 
 def values(before, after):
     return {name: found["source"]["value"] for name, found in drift(before, after).items()}
+
+
+LIMITS = {"drift_words": 0.03, "drift_oov": 0.02, "drift_lengths": 0.05}  # the defaults
 
 
 def test_the_same_data_has_no_drift():
@@ -53,6 +60,19 @@ def test_more_of_the_same_text_stays_far_below_the_limits(rows):
     assert found["drift_words"] < 0.02
     assert found["drift_oov"] < 0.015
     assert found["drift_lengths"] < 0.02
+
+
+@pytest.mark.parametrize("rows", [(100, 100), (60, 1000), (1000, 60)])
+def test_small_parts_of_one_text_are_hardly_ever_over_a_limit(rows):
+    text = zipf(40 * sum(rows), 1)
+    parts = [text[start : start + sum(rows)] for start in range(0, len(text), sum(rows))]
+    over = Counter(
+        name
+        for part in parts
+        for name, value in values(profile(part[: rows[0]]), profile(part[rows[0] :])).items()
+        if value > LIMITS[name]
+    )
+    assert max(over.values(), default=0) <= 2  # of 40
 
 
 def test_other_words_are_seen():
@@ -111,7 +131,7 @@ def test_two_cut_lists_of_rare_words_tell_nothing():
 
 
 def test_other_lengths_are_seen():
-    found = values(profile(["a a"] * 10), profile(["a a " * 20] * 10))
+    found = values(profile(["a a"] * 20), profile(["a a " * 20] * 20))
     assert found["drift_lengths"] == pytest.approx(1)
     assert found["drift_words"] == pytest.approx(0, abs=1e-9)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 SHOWN = 10
-# A word is compared by its own share where as many are expected in the smaller split; the rest
-# counts as one word. The divergence of rare words is chance: with every word by itself it is 0.03
-# to 0.4 between random parts of one corpus, so it is 0.002 to 0.005.
+# A word or a length is compared by its own share where as many are expected in the smaller split;
+# the other words count as one, neighbouring lengths as one. The divergence of what is rare is
+# chance: with every word by itself it is 0.03 to 0.4 between random parts of one corpus, so it is
+# 0.002 to 0.005.
 _EXPECTED = 10
 
 
@@ -21,8 +23,8 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict
         * ``drift_words``: Jensen-Shannon divergence of the words, to the base 2, and as
           ``examples`` those that add most to it, with their shares ``before`` and ``after``;
         * ``drift_oov``: by how much the ``rate`` of running words that were not there before
-          exceeds what is ``expected`` of more text of the same kind, and as ``examples`` the most
-          frequent ones with their ``count``;
+          exceeds what is ``expected`` of more text of the same kind and two standard errors, and
+          as ``examples`` the most frequent ones with their ``count``;
         * ``drift_lengths``: Jensen-Shannon divergence of the lengths.
     """
     measured: dict[str, dict[str, Any]] = {"drift_words": {}, "drift_oov": {}, "drift_lengths": {}}
@@ -31,7 +33,7 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict
             measured["drift_words"][name] = _words(old, new)
             measured["drift_oov"][name] = _unknown(old, new)
         if old["lengths"]["bounds"] == new["lengths"]["bounds"]:
-            value = divergence(old["lengths"]["counts"], new["lengths"]["counts"])
+            value = divergence(*_merged(old["lengths"]["counts"], new["lengths"]["counts"]))
             measured["drift_lengths"][name] = {"value": value}
     return measured
 
@@ -81,25 +83,53 @@ def _part(was: float, now: float) -> float:
     return (was - now) ** 2 / (was + now)
 
 
+def _merged(old: Sequence[int], new: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Two lists of counts where neighbours are one until there are enough of them to compare."""
+    totals = max(sum(old), 1), max(sum(new), 1)
+
+    def enough(was: int, now: int) -> bool:
+        return (was / totals[0] + now / totals[1]) / 2 * min(totals) >= _EXPECTED
+
+    merged = [(0, 0)]
+    for was, now in zip(old, new, strict=True):
+        if enough(*merged[-1]):
+            merged.append((0, 0))
+        merged[-1] = (merged[-1][0] + was, merged[-1][1] + now)
+    if len(merged) > 1 and not enough(*merged[-1]):
+        was, now = merged.pop()
+        merged[-1] = (merged[-1][0] + was, merged[-1][1] + now)
+    return [was for was, _ in merged], [now for _, now in merged]
+
+
 def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = {word: count for word, count in new["words"].items() if word not in old["words"]}
+    counted, beyond = _counted(old, new)
+    unknown = {word: count for word, count in counted.items() if word not in old["words"]}
     frequent = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
-    rate, expected = _beyond(new, old), _expected(old, new)
+    running = sum(counted.values()) + beyond
+    rate = (sum(unknown.values()) + beyond) / max(running, 1)
+    expected = _expected(old, new)
+    error = math.sqrt(rate / max(running, 1) + expected / old["total"])
     return {
-        "value": max(0.0, rate - expected),
+        "value": max(0.0, rate - expected - 2 * error),
         "rate": rate,
         "expected": expected,
         "examples": [{"word": word, "count": count} for word, count in frequent],
     }
 
 
-def _beyond(side: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """The share of running words that the other's list does not have.
+def _counted(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, int], int]:
+    """The new words to look for in the old list, and how many running words are in no list.
 
-    Words that the own list has no place for are rare: they count as such.
+    Those are rare: they count as unknown. Where the old list is cut too, chance decides at the
+    ends of both: then only the frequent half of the new one counts, of words that the smaller
+    split has often enough.
     """
-    known = sum(count for word, count in side["words"].items() if word in other["words"])
-    return 1 - known / side["total"]
+    if old["complete"] or new["complete"]:
+        return new["words"], new["total"] - sum(new["words"].values())
+    frequent = sorted(new["words"].items(), key=lambda item: (-item[1], item[0]))
+    scale = min(old["total"], new["total"]) / new["total"]
+    half = frequent[: len(frequent) // 2]
+    return {word: count for word, count in half if count * scale >= _EXPECTED}, 0
 
 
 def _expected(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
@@ -107,7 +137,5 @@ def _expected(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     if old["complete"]:
         # Good's and Turing's estimate: so much of further text are words that were not met yet.
         return old["once"] / old["total"]
-    if new["complete"]:
-        return 1 - sum(old["words"].values()) / old["total"]
-    # Two lists of the same length, at whose ends chance decides on both sides.
-    return _beyond(old, new)
+    # Of two cut lists, hardly a frequent word of the one is beyond the end of the other.
+    return 1 - sum(old["words"].values()) / old["total"] if new["complete"] else 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
@@ -39,12 +40,15 @@ _REMEDY = "Remove the file: without it the data is not held against that of its 
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as they stand there, without punctuation.
+    """The words of a text in the form NFC, without punctuation.
 
     Scripts that put no spaces between words (Chinese, Japanese, Thai and their neighbours) give
     their characters.
     """
-    if text.isascii() or not _NOT_PLAIN.search(text):
+    if text.isascii():
+        return _PLAIN_WORD.findall(text)
+    text = unicodedata.normalize("NFC", text)
+    if not _NOT_PLAIN.search(text):
         return _PLAIN_WORD.findall(text)
     return _WORD.findall(text)
 

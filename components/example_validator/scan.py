@@ -93,6 +93,7 @@ def scan(
         yield TaggedOutput("words", counts)
     if neighbours:
         yield TaggedOutput("near", neighbours.found())
+        tally.capped = neighbours.capped
     if known:
         yield TaggedOutput("inputs", known)
     tally.rows[shard.index] = count

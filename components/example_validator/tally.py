@@ -30,6 +30,7 @@ class Tally:
         examples: of each check: the row's reference, and that of the row it repeats, if it does.
         letters: of each feature of train, by script.
         lengths: of each feature, by shard: how many there are up to each bound.
+        capped: rows of train that were not measured with all that may be nearly the same.
     """
 
     rows: dict[int, int] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Tally:
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
     letters: dict[str, dict[str, int]] = field(default_factory=dict)
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+    capped: int = 0
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
         """Counts one row; call it in the order of the references."""
@@ -63,6 +65,7 @@ class Tally:
             for feature, histograms in tally.lengths.items():
                 # A shard is read in one go: no two tallies have lengths of the same one.
                 whole.lengths.setdefault(feature, {}).update(histograms)
+            whole.capped += tally.capped
         return whole
 
     def to_json(self) -> str:
@@ -79,6 +82,7 @@ class Tally:
             {name: [(r, o) for r, o in kept] for name, kept in content["examples"].items()},
             content["letters"],
             {name: _by_shard(counts) for name, counts in content["lengths"].items()},
+            content["capped"],
         )
 
 

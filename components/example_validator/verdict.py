@@ -9,10 +9,11 @@ from components import scripts
 from components.corpus_gen.text import shorten
 from components.errors import UserError
 from components.example_validator import writing
-from components.example_validator.near import similarity, text_of
+from components.example_validator.near import MEASURED, similarity, text_of
 from components.example_validator.rows import Row, Shard, shown
 from components.example_validator.tally import Tally
 from components.example_validator.texts import controls, repaired
+from components.words import counted
 from models.tasks.features import Feature
 
 _SAYS = {
@@ -57,7 +58,8 @@ class Judge:
         """What every check that is on found, by its name.
 
         ``share`` is of the rows that a check looks at: the training split's for ``duplicates``,
-        the other splits' for ``overlap`` and ``near_overlap``, otherwise all.
+        the other splits' for ``overlap`` and ``near_overlap``, otherwise all. ``capped``: so many
+        rows of train were like too many others for all of them to be measured.
 
         Args:
             tally: the counts.
@@ -74,6 +76,7 @@ class Judge:
             by_split[split] = by_split.get(split, 0) + n
         count = sum(by_split.values())
         share = count / looked_at if looked_at else 0.0
+        capped = {"capped": tally.capped} if name == "near_overlap" and tally.capped else {}
         return {
             "count": count,
             "of": looked_at,
@@ -86,6 +89,7 @@ class Judge:
                 self._example(name, rows[ref], None if other is None else rows[other])
                 for ref, other in tally.examples.get(name, [])
             ],
+            **capped,
         }
 
     def _example(self, name: str, row: Row, other: Row | None) -> dict[str, Any]:
@@ -134,6 +138,9 @@ def sentence(name: str, finding: Mapping[str, Any]) -> str:
         f"{name}: {finding['count']:,} of {finding['of']:,} rows ({finding['share']:.2%}) "
         f"{_SAYS[name]}; the limit is {finding['limit']:.2%}"
     )
+    if capped := finding.get("capped"):
+        told += f" ({counted(capped, 'row')} of train may be like over {MEASURED} rows, of which "
+        told += f"only the {MEASURED} most promising were measured: there may be more)"
     if not finding["examples"]:
         return told
     first = finding["examples"][0]

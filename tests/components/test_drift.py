@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import accumulate
 
 import pytest
 
@@ -32,12 +33,18 @@ def zipf(rows, seed, shift=0):
     """Texts of words as frequent as those of a language."""
     draw = random.Random(seed)
     vocabulary = [f"w{i + shift}" for i in range(5000)]
-    weights = [1 / (i + 3) for i in range(5000)]
-    return [" ".join(draw.choices(vocabulary, weights, k=draw.randint(5, 15))) for _ in range(rows)]
+    sums = list(accumulate(1 / (i + 3) for i in range(5000)))
+    return [
+        " ".join(draw.choices(vocabulary, cum_weights=sums, k=draw.randint(5, 15)))
+        for _ in range(rows)
+    ]
 
 
 def values(before, after):
     return {name: found["source"]["value"] for name, found in drift(before, after).items()}
+
+
+LIMITS = {"drift_words": 0.03, "drift_oov": 0.02, "drift_lengths": 0.05}  # the defaults
 
 
 def test_the_same_data_has_no_drift():
@@ -53,6 +60,19 @@ def test_more_of_the_same_text_stays_far_below_the_limits(rows):
     assert found["drift_words"] < 0.02
     assert found["drift_oov"] < 0.015
     assert found["drift_lengths"] < 0.02
+
+
+@pytest.mark.parametrize("rows", [(100, 100), (60, 1000), (1000, 60)])
+def test_small_parts_of_one_text_are_hardly_ever_over_a_limit(rows):
+    text = zipf(40 * sum(rows), 1)
+    parts = [text[start : start + sum(rows)] for start in range(0, len(text), sum(rows))]
+    over = Counter(
+        name
+        for part in parts
+        for name, value in values(profile(part[: rows[0]]), profile(part[rows[0] :])).items()
+        if value > LIMITS[name]
+    )
+    assert max(over.values(), default=0) <= 2  # of 40
 
 
 def test_other_words_are_seen():
@@ -79,14 +99,39 @@ def test_words_that_found_no_place_in_a_list_are_no_drift(rows, listed):
     before = profile(zipf(3000, 1), listed=1000)
     after = profile(zipf(rows, 2), listed)
     found = drift(before, after)["drift_oov"]["source"]
-    assert found["rate"] > 0.1
     assert found["value"] < 0.03
     other = profile(zipf(rows // 2, 2) + zipf(rows // 2, 3, shift=9000), listed)
     assert drift(before, other)["drift_oov"]["source"]["value"] > 0.2
 
 
+@pytest.mark.parametrize("listed", [(None, None), (1000, None), (1000, 1000)])
+def test_everything_replaced_is_seen_whichever_list_is_cut(listed):
+    before = profile(zipf(3000, 1), listed[0])
+    replaced = profile(zipf(3000, 2, shift=5000), listed[1])
+    found = drift(before, replaced)["drift_oov"]["source"]
+    assert found["rate"] == 1
+    assert found["value"] > 0.7
+
+
+@pytest.mark.parametrize("rows", [(3000, 3000), (3000, 600), (600, 3000)])
+def test_two_cut_lists_are_compared_by_their_frequent_words(rows):
+    before = profile(zipf(rows[0], 1), listed=1000)
+    same, other, replaced = (
+        values(before, profile(zipf(rows[1], 2, shift), listed=1000))["drift_oov"]
+        for shift in (0, -60, 5000)
+    )
+    assert same < 0.01
+    assert other > 0.5
+    assert replaced == pytest.approx(1, abs=0.1)
+
+
+def test_two_cut_lists_of_rare_words_tell_nothing():
+    one, other = (profile([f"{name}{i}" for i in range(30)], listed=20) for name in "ab")
+    assert values(one, other)["drift_oov"] == 0
+
+
 def test_other_lengths_are_seen():
-    found = values(profile(["a a"] * 10), profile(["a a " * 20] * 10))
+    found = values(profile(["a a"] * 20), profile(["a a " * 20] * 20))
     assert found["drift_lengths"] == pytest.approx(1)
     assert found["drift_words"] == pytest.approx(0, abs=1e-9)
 

@@ -4,7 +4,17 @@ import random
 
 import pytest
 
-from components.example_validator.near import Neighbours, joined, similarity, tallied, text_of
+from components.example_validator import near
+from components.example_validator.near import (
+    MEASURED,
+    Neighbours,
+    _jaccard,
+    _shingles,
+    joined,
+    similarity,
+    tallied,
+    text_of,
+)
 from components.example_validator.tally import reference
 
 
@@ -62,21 +72,42 @@ def test_of_equals_the_first_of_the_corpus_is_shown():
 def test_it_finds_what_a_comparison_of_all_pairs_finds(least):
     draw = random.Random(1)
     words = ["dog", "cat", "runs", "sleeps", "over", "under", "the", "green", "table", "quickly"]
-    others = [" ".join(draw.choices(words, k=9)) for _ in range(150)]
+    others = [" ".join(draw.choices(words, k=9)) for _ in range(250)]
     train = []
     for text in others * 2:
         parts = text.split()
         for _ in range(draw.randrange(4)):
             parts[draw.randrange(9)] = draw.choice(words)
         train.append(" ".join(parts).capitalize())
+    shingles = [{*_shingles(text)} for text in train]
     wanted = {
         reference(1, i)
         for i, text in enumerate(others)
-        if any(similarity(text, other) >= least for other in train)
+        if any(_jaccard({*_shingles(text)}, other) >= least for other in shingles)
     }
     found = looked_up(train, others, least, batch=64)
     assert set(found) <= wanted
-    assert len(found) >= 0.97 * len(wanted) > 10
+    assert len(found) >= 0.99 * len(wanted) > 100
+
+
+def test_of_texts_that_are_all_alike_the_most_promising_are_measured(monkeypatch):
+    others = [f"Room number {i:04d} on floor {i % 9} is free from nine to ten." for i in range(900)]
+    measured = []
+    monkeypatch.setattr(near, "_jaccard", lambda *sets: measured.append(sets) or _jaccard(*sets))
+    neighbours = Neighbours(list(enumerate(others)), 0.7)
+    for i in range(20):
+        neighbours.add(i, others[i].replace("floor", "Floor"))
+    hits = neighbours.found()
+    assert neighbours.capped == 20
+    assert 0 < len(measured) <= 20 * MEASURED
+    assert [hits[i][0] for i in range(20)] == [1] * 20
+
+
+def test_many_copies_of_one_text_are_one():
+    text = "A blond girl sleeps on a couch."
+    hits = looked_up([text, text + "!"], [text] * 200)
+    assert len(hits) == 200
+    assert tallied(hits).counts == {}
 
 
 def test_the_texts_of_all_inputs_count():

@@ -33,3 +33,8 @@ def test_the_first_rows_of_the_corpus_are_kept():
         (1, 1),
         (1, 2),
     ]
+
+
+def test_what_was_left_out_adds_up_and_survives_a_file():
+    whole = Tally.total([Tally(capped=2), Tally(capped=3)])
+    assert Tally.from_json(whole.to_json()).capped == 5

@@ -38,6 +38,14 @@ def example(name, *rows, **options):
     return finding["examples"][0], sentence(name, finding)
 
 
+def test_it_is_told_when_not_all_was_measured():
+    tally, checks = Tally(rows={0: 1, 1: 1}, capped=1200), {"limit": 0.0, "action": "warn"}
+    finding = Judge({"near_overlap": checks}, SHARDS, PAIR, {}).findings(tally, {})["near_overlap"]
+    assert finding["capped"] == 1200
+    assert "1,200 rows of train may be like over 50 rows" in sentence("near_overlap", finding)
+    assert "capped" not in found("overlap", {1: 1}, 0.0)["overlap"]
+
+
 @pytest.mark.parametrize(
     ("name", "of"),
     [("empty_side", 120), ("duplicates", 100), ("overlap", 20), ("near_overlap", 20)],

@@ -201,6 +201,7 @@ _VALIDATED_BY = (
     "components/example_validator",
     "components/profiles.py",
     "components/scripts.py",
+    "components/words.py",
     "models/tasks/features.py",
 )
 

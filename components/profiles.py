@@ -18,6 +18,7 @@ from typing import Any
 import regex
 
 from components.errors import UserError
+from models.unspaced import UNSPACED
 
 FILE = "profile.json"
 KEPT = 50_000  # words of a feature; the rest is only counted
@@ -26,9 +27,8 @@ KEPT = 50_000  # words of a feature; the rest is only counted
 # before. What is longer than the last is counted beside them.
 BOUNDS = tuple(round(5 * 1000 ** (step / 30)) for step in range(31))
 
-_APART = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_LETTER = rf"[[\w\p{{N}}]--[{_APART}]]"
-_WORD = regex.compile(rf"[{_APART}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
+_LETTER = rf"[[\w\p{{N}}]--[{UNSPACED}]]"
+_WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
 # Three times as fast, where letters carry no marks of their own and words have spaces between.
 _PLAIN_WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NOT_PLAIN = re.compile(

@@ -203,6 +203,7 @@ _VALIDATED_BY = (
     "components/scripts.py",
     "components/words.py",
     "models/tasks/features.py",
+    "models/unspaced.py",
 )
 
 

@@ -17,6 +17,7 @@ SOURCES = (
     "components/profiles.py",
     "components/provenance.py",
     "components/registry.py",
+    "models/unspaced.py",
 )
 
 

@@ -24,7 +24,8 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict
           ``examples`` those that add most to it, with their shares ``before`` and ``after``;
         * ``drift_oov``: by how much the ``rate`` of running words that were not there before
           exceeds what is ``expected`` of more text of the same kind and two standard errors, and
-          as ``examples`` the most frequent ones with their ``count``;
+          as ``examples`` the most frequent ones with their ``count``; ``among`` says of how many
+          most frequent words they are none, where the list was cut, else None;
         * ``drift_lengths``: Jensen-Shannon divergence of the lengths.
     """
     measured: dict[str, dict[str, Any]] = {"drift_words": {}, "drift_oov": {}, "drift_lengths": {}}
@@ -113,6 +114,7 @@ def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
         "value": max(0.0, rate - expected - 2 * error),
         "rate": rate,
         "expected": expected,
+        "among": None if old["complete"] else len(old["words"]),
         "examples": [{"word": word, "count": count} for word, count in frequent],
     }
 

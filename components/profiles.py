@@ -18,6 +18,7 @@ from typing import Any
 import regex
 
 from components.errors import UserError
+from models.unspaced import UNSPACED
 
 FILE = "profile.json"
 KEPT = 50_000  # words of a feature; the rest is only counted
@@ -26,9 +27,8 @@ KEPT = 50_000  # words of a feature; the rest is only counted
 # before. What is longer than the last is counted beside them.
 BOUNDS = tuple(round(5 * 1000 ** (step / 30)) for step in range(31))
 
-_APART = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_LETTER = rf"[[\w\p{{N}}]--[{_APART}]]"
-_WORD = regex.compile(rf"[{_APART}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
+_LETTER = rf"[[\w\p{{N}}]--[{UNSPACED}]]"
+_WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|{_LETTER}+(?:['’]{_LETTER}+)*", regex.VERSION1)
 # Three times as fast, where letters carry no marks of their own and words have spaces between.
 _PLAIN_WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NOT_PLAIN = re.compile(
@@ -36,7 +36,8 @@ _NOT_PLAIN = re.compile(
     "\u2c00-\U0010ffff]"
 )
 
-_REMEDY = "Remove the file: without it the data is not held against that of its version."
+_OF_WORDS = {"total": int, "distinct": int, "once": int, "words": dict, "complete": bool}
+_OF_LENGTHS = {"bounds": list, "counts": list}
 
 
 def words(text: str) -> list[str]:
@@ -65,8 +66,12 @@ def histogram(lengths: Mapping[int, int]) -> list[int]:
     return counts
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:
     """The profile in a file.
+
+    Args:
+        path: of the file.
+        remedy: what the user can do where there is no profile in it.
 
     Raises:
         UserError: it cannot be read, or is none.
@@ -76,8 +81,22 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             profile = json.load(file)
     except (OSError, ValueError) as error:
         told = f"the profile cannot be read: {error}"
-        raise UserError(told, where=str(path), remedy=_REMEDY) from error
-    if not isinstance(profile, dict) or not isinstance(profile.get("features"), dict):
+        raise UserError(told, where=str(path), remedy=remedy) from error
+    features = profile.get("features") if isinstance(profile, dict) else None
+    if not isinstance(features, dict) or not all(map(_is_entry, features.values())):
         told = "the file is no profile of a training split"
-        raise UserError(told, where=str(path), remedy=_REMEDY)
+        raise UserError(told, where=str(path), remedy=remedy)
     return profile
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether it is what a profile holds of a feature: lengths, and of text also words."""
+    if not isinstance(entry, dict) or not _holds(entry.get("lengths"), _OF_LENGTHS):
+        return False
+    return entry.keys() == {"lengths"} or _holds(entry, _OF_WORDS)
+
+
+def _holds(entry: Any, kinds: Mapping[str, type]) -> bool:
+    return isinstance(entry, dict) and all(
+        isinstance(entry.get(key), kind) for key, kind in kinds.items()
+    )

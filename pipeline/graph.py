@@ -192,7 +192,9 @@ _VALIDATED_BY = (
     "components/registry/rival.py",
     "components/registry/versions.py",
     "components/scripts.py",
+    "components/words.py",
     "models/tasks/features.py",
+    "models/unspaced.py",
 )
 
 

@@ -20,6 +20,7 @@ SOURCES = (
     "components/slice_names.py",
     "components/words.py",
     "models/metrics",
+    "models/unspaced.py",
 )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.profiles import words
+from components.profiles import FILE, read, words
 
-PROFILE = "profile.json"
+_REMEDY = "The ExampleValidator wrote it: remove the artifacts of the run and run it again."
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,15 @@ def vocabulary(findings: Path, features: Sequence[str]) -> Vocabulary | None:
     Args:
         findings: the ExampleValidator's folder.
         features: the texts that a model is given, by name.
+
+    Raises:
+        UserError: the file of their counts is broken.
     """
-    path = findings / PROFILE
+    path = findings / FILE
     if not path.exists():
         return None
-    counted: Mapping = json.loads(path.read_text(encoding="utf-8"))["features"]
-    known = [counted[name] for name in features if name in counted]
+    counted = read(path, _REMEDY)["features"]
+    known = [counted[name] for name in features if "words" in counted.get(name, ())]
     if not known:
         return None
     return Vocabulary(

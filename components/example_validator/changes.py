@@ -16,10 +16,11 @@ from components.registry.rival import LATEST, rival
 CHECKS = ("drift_words", "drift_oov", "drift_lengths")
 _SAYS = {
     "drift_words": "the words of {feature} have a Jensen-Shannon divergence of {value:.3f}",
-    "drift_oov": "{rate:.2%} of the running words of {feature} are new, where {expected:.2%} were "
-    "to be expected",
+    "drift_oov": "{rate:.2%} of the running words of {feature} are {new}, where {expected:.2%} "
+    "were to be expected",
     "drift_lengths": "the lengths of {feature} have a Jensen-Shannon divergence of {value:.3f}",
 }
+_REMEDY = "Remove the file: without it the data is not held against that of its version."
 
 
 def held_against(
@@ -40,7 +41,7 @@ def held_against(
     if reference is None:
         return None
     version, path = reference
-    measured = drift(profiles.read(path), profile)
+    measured = drift(profiles.read(path, _REMEDY), profile)
     found = {name: _finding(measured[name], check) for name, check in on.items() if measured[name]}
     return {"version": version, "checks": found}
 
@@ -102,7 +103,9 @@ def refuse(found: Mapping[str, Any] | None) -> None:
 def _sentence(name: str, finding: Mapping[str, Any], version: str) -> str:
     """What a check of drift found, with the words that tell most of it."""
     worst = finding["features"][finding["feature"]]
-    says = _SAYS[name].format(feature=finding["feature"], **worst)
+    among = worst.get("among")
+    new = f"outside the {among:,} most frequent words of then" if among else "new"
+    says = _SAYS[name].format(feature=finding["feature"], new=new, **worst)
     words = ", ".join(repr(example["word"]) for example in worst.get("examples", [])[:5])
     told = f"{name}: since version {version} in production, {says}; the limit is "
     told += f"{finding['limit']:.2%} more" if name == "drift_oov" else f"{finding['limit']:g}"

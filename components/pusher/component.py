@@ -22,6 +22,7 @@ SOURCES = (
     "components/provenance.py",
     "components/pusher",
     "components/registry",
+    "models/unspaced.py",
 )
 
 

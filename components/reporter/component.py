@@ -28,6 +28,7 @@ SOURCES = (
     "components/provenance.py",
     "components/words.py",
     "models/metrics",
+    "models/unspaced.py",
     "serving/web/page",
 )
 

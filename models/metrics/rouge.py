@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.metrics.base import Rows, Statistics, Summed, mean_of
+from models.unspaced import UNSPACED
 
 # Letters, marks and digits make words. Scripts that write no spaces count a sign as a word.
-_ALONE = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_WORD = rf"[{_ALONE}]|[[\p{{L}}\p{{M}}\p{{N}}]--[{_ALONE}]]+"
+_WORD = rf"[{UNSPACED}]|[[\p{{L}}\p{{M}}\p{{N}}]--[{UNSPACED}]]+"
 
 
 def rouge(kind: str) -> Summed:

@@ -106,7 +106,8 @@ class Slices(Section):
     oov: Listed[Share] | None = Field(
         default=(0.0, 0.1),
         description="Where a model reads text: upper bounds of the share of its words that the "
-        "train split does not have. null: no such parts.",
+        "train split does not have; of over 50,000 words, those that are not among the 50,000 most "
+        "frequent. null: no such parts.",
     )
     floors: dict[str, dict[str, float]] = Field(
         default_factory=dict,

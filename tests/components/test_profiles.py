@@ -51,7 +51,7 @@ def test_lengths_fall_between_bounds():
 def test_a_profile_is_read(tmp_path):
     path = tmp_path / "profile.json"
     path.write_text(json.dumps({"rows": 1, "features": {}}))
-    assert read(path)["rows"] == 1
+    assert read(path, "Remove it.")["rows"] == 1
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"features": []}', None])
@@ -60,8 +60,34 @@ def test_what_is_no_profile_is_told(tmp_path, content):
     if content is not None:
         path.write_text(content)
     with pytest.raises(UserError) as caught:
-        read(path)
-    assert caught.value.where == str(path)
+        read(path, "Remove it.")
+    assert (caught.value.where, caught.value.remedy) == (str(path), "Remove it.")
+
+
+LENGTHS = {"bounds": [5], "counts": [1, 0]}
+WORDS = {"total": 1, "distinct": 1, "once": 1, "words": {"a": 1}, "complete": True}
+
+
+@pytest.mark.parametrize(
+    ("entry", "good"),
+    [
+        ({"lengths": LENGTHS}, True),
+        ({**WORDS, "lengths": LENGTHS}, True),
+        (WORDS, False),
+        ({"total": 1, "lengths": LENGTHS}, False),
+        ({**WORDS, "words": ["a"], "lengths": LENGTHS}, False),
+        ({"lengths": {"bounds": [5]}}, False),
+        ([], False),
+    ],
+)
+def test_every_entry_is_looked_at(tmp_path, entry, good):
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps({"features": {"source": entry}}))
+    if good:
+        assert read(path, "Remove it.")["features"] == {"source": entry}
+    else:
+        with pytest.raises(UserError, match="no profile"):
+            read(path, "Remove it.")
 
 
 def test_it_is_imported_without_tensorflow():

@@ -94,7 +94,14 @@ def profile(folder: Path, words: dict, complete: bool = True) -> None:
     """What the ExampleValidator tells of the words of each feature."""
     folder.mkdir(exist_ok=True)
     features = {
-        name: {"words": dict.fromkeys(known, 1), "complete": complete}
+        name: {
+            "total": len(known),
+            "distinct": len(known),
+            "once": len(known),
+            "words": dict.fromkeys(known, 1),
+            "complete": complete,
+            "lengths": {"bounds": [], "counts": [0]},
+        }
         for name, known in words.items()
     }
     (folder / "profile.json").write_text(json.dumps({"rows": 1, "features": features}))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from components.errors import UserError
 from components.evaluator.unknown_words import Vocabulary, vocabulary
 from tests.components.evaluator.evaluating import profile
 
@@ -34,3 +35,10 @@ def test_words_that_nobody_has_counted_are_not_known(tmp_path):
     assert vocabulary(tmp_path, ["source"]) is None
     profile(tmp_path, {"target": ["a"]})
     assert vocabulary(tmp_path, ["source"]) is None
+
+
+def test_a_broken_file_is_told(tmp_path):
+    (tmp_path / "profile.json").write_text("{")
+    with pytest.raises(UserError, match="cannot be read") as caught:
+        vocabulary(tmp_path, ["source"])
+    assert "run it again" in caught.value.remedy

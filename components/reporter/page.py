@@ -63,6 +63,7 @@ def render(facts: Facts) -> str:
             rows=tables.rows(facts),
             findings=tables.findings(facts),
             drift=tables.drift(facts),
+            repairs=tables.repairs(facts),
             origin=tables.origin(facts),
             looked=attention.summary(looks) if looks else [],
             config=_yaml(facts.about.config),

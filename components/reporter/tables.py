@@ -12,6 +12,8 @@ from components.reporter.facts import Facts
 from components.words import figure, size
 
 _SLICED = {"oov": "share of new words", "length": "length of the input"}
+_PROBLEMS = {"encoding": "lines that are not UTF-8", "nul": "lines with a NUL", "row": "bad rows"}
+_DONE = {"skip": "left out", "replace": "repaired"}
 _DRIFT = {
     "drift_words": "words: divergence, 0 to 1",
     "drift_oov": "new words: share above the expected",
@@ -146,6 +148,22 @@ def findings(facts: Facts) -> list[dict[str, Any]]:
     return sorted(found, key=lambda entry: (not entry["over"], not entry["count"]))
 
 
+def repairs(facts: Facts) -> list[dict[str, Any]]:
+    """The lines that were left out or repaired when the files were read."""
+    found = []
+    for key, entry in facts.corpus.get("problems", {}).items():
+        kind, _, action = key.partition("/")
+        places = [f"{one['file']}:{one['line']}: {one['text']}" for one in entry["examples"]]
+        found.append(
+            {
+                "name": f"{_PROBLEMS.get(kind, kind)}, {_DONE.get(action, action)}",
+                "count": f"{entry['count']:,}",
+                "examples": places,
+            }
+        )
+    return found
+
+
 def drift(facts: Facts) -> list[dict[str, Any]]:
     """How far the data is from that of the model in production, by what is compared."""
     return [
@@ -184,6 +202,11 @@ def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
     for source in facts.corpus.get("files", []):
         counts = ", ".join(f"{count:,} {split}" for split, count in source["rows"].items())
         yield "files", f"{', '.join(source['files'])} ({counts})"
+    for span in facts.corpus.get("spans", []):
+        counts = ", ".join(f"{count:,} {split}" for split, count in span["rows"].items())
+        yield "span", f"{span['name']} ({counts})"
+    if start := (facts.training.get("warm_start") or {}).get("model"):
+        yield "started from the weights of", start
     seed = about.config.get("training", {}).get("seed")
     if seed is not None:
         yield "seed", str(seed)

@@ -210,9 +210,13 @@ def _scores(root: Path, contract: dict[str, Any], names: list[str], rows: int) -
         "best_step": 600,
         "averaged": {},
         "pretrained": {},
+        "warm_start": {"model": "mine@1"},
     }
     put(root, "model_run", "training.json", training)
     corpus = {"rows": {"train": 100, "test": rows}, "files": []}
+    cut = {"file": "train.tsv", "line": 9, "text": "1 column, expected 2"}
+    corpus["problems"] = {"row/skip": {"count": 2, "examples": [cut]}}
+    corpus["spans"] = [{"name": "7", "rows": {"train": 100}}]
     put(root, "corpus", "corpus.json", corpus)
     check = {"count": 3, "of": 100, "share": 0.03, "limit": 0.01, "action": "warn"}
     place = {"where": "train.tsv:7", "text": "a | b", "same_as": "train.tsv:3"}

@@ -47,7 +47,7 @@ def test_no_two_parts_of_a_page_have_one_name(tmp_path, kind):
 
 def test_what_older_runs_do_not_say_is_left_out(facts, tmp_path):
     content = json.loads((tmp_path / "model_run" / "training.json").read_text())
-    for key in ("target_tokens", "best_step", "averaged", "pretrained"):
+    for key in ("target_tokens", "best_step", "averaged", "pretrained", "warm_start"):
         del content[key]
     runs.put(tmp_path, "model_run", "training.json", content)
     content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
@@ -86,6 +86,9 @@ def test_the_page_tells_of_all(facts):
         "everything else",
         "train.tsv:7 · a | b · as train.tsv:3",
         "Beside the data of version 1",
+        "bad rows, left out: 2 train.tsv:9: 1 column, expected 2",
+        "span 7 (100 train)",
+        "started from the weights of mine@1",
         "words: divergence, 0 to 1 source 0.0456 0.03 refused neu",
         "max_epochs: 6",
         "regard run mine.yaml",

@@ -28,9 +28,10 @@ def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     config = folder / "tiny.yaml"
     text = CONFIG.format(data=folder / "data", epochs=9) + KUBEFLOW.format(home=folder / "regard")
-    config.write_text(text)
+    config.write_text(text.replace("train: train.tsv", "train: train-{SPAN}.tsv"))
     compiling.write(compiling.compiled(settings.load_for_cluster(config)), folder / "pipeline.yaml")
     write_data(folder / "data")  # only now: the graph is made without it
+    (folder / "data" / "train.tsv").rename(folder / "data" / "train-3.tsv")
     spec, _ = yaml.safe_load_all((folder / "pipeline.yaml").read_text())
     made = Cluster(folder, spec, spec["defaultPipelineRoot"], environment(ROOT))
     made.run({"max_epochs": 6.0})
@@ -58,6 +59,8 @@ def test_the_model_is_in_the_registry_with_what_only_the_run_knew(cluster):
     fingerprint = json.loads((findings / "corpus.json").read_text())["fingerprint"]
     assert len(fingerprint) == 64
     assert record["data_fingerprint"] == fingerprint
+    (span,) = record["spans"]
+    assert (span["span"], span["rows"]) == (3, {"train": 900})
     report = made.stored(made.outputs["Reporter"]["report"]["uri"]) / "report.html"
     assert fingerprint in report.read_text(encoding="utf-8")
     run = made.stored(made.outputs["Trainer"]["model_run"]["uri"])
@@ -68,3 +71,14 @@ def test_the_checkpoints_outlive_the_container(cluster):
     folder, _ = cluster
     (kept,) = (folder / "regard" / "pipelines" / "tiny" / "checkpoints").iterdir()
     assert (kept / "last.npz").is_file()
+
+
+def test_data_is_held_against_the_newest_version_that_is_there_now(cluster):
+    _, made = cluster
+    uri = made.outputs["ExampleValidator"]["findings"]["uri"]
+    checks = made.stored(uri) / "checks.json"
+    assert "drift" not in json.loads(checks.read_text(encoding="utf-8"))  # there was none yet
+    made.run_again("ExampleValidator")
+    drift = json.loads(checks.read_text(encoding="utf-8"))["drift"]
+    assert drift["version"] == "1"
+    assert drift["checks"]["drift_words"]["value"] < 1e-6

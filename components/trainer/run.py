@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ def run_fn(fn_args: Any) -> None:
 
     some = held_out.rows().filter(task.is_complete).take(_ROWS_IN_MEMORY)
     asked = [task.asked(row, tokenizers) for row in some]
-    export(model, task, config, tokenizers, fn_args.serving_model_dir, asked)
+    # A copy: TensorFlow puts containers of its own into those that an exported module holds.
+    export(model, task, copy.deepcopy(config), tokenizers, fn_args.serving_model_dir, asked)
     keep(Path(fn_args.serving_model_dir), model, config, serialized)
     model.save(Path(fn_args.model_run_dir) / "model.keras")
     record = {

@@ -27,11 +27,13 @@ def impossible_training(config: Config) -> Iterator[Problem]:
     if message := unusable(training.validation_tokenize):
         yield Problem(("training", "validation_tokenize"), message)
     stop = training.early_stop
+    fitting = judging(config.description.answers)
     # While training there are answers and references, and nothing else of a row.
-    measured = (n for n in judging(config.description.answers) if not METRICS[n].beside)
-    choices = ["loss", *measured]
+    choices = ["loss", *(name for name in fitting if not METRICS[name].beside)]
     if stop is not None and stop.metric not in choices:
         message = f"{show(stop.metric)} is not a choice{suggest(stop.metric, choices)}"
+        if stop.metric in fitting:
+            message = f"{stop.metric} is known only of the test split; use {' or '.join(choices)}"
         yield Problem(("training", "early_stop", "metric"), message)
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
-from models.metrics import METRICS
 from models.settings.attention import AdditiveScore, Matching
 from models.settings.base import Positive, Problem, Section, by_type, name_or_mapping
 from models.settings.encoders import RecurrentEncoder
@@ -139,10 +138,6 @@ def _training(training: Any) -> Iterator[Problem]:
     if training.jit_compile:
         message = "XLA cannot compile the training of recurrent layers, as a pointer has; use false"
         yield Problem(("training", "jit_compile"), message)
-    metric = training.early_stop.metric if training.early_stop is not None else "loss"
-    if metric in METRICS and METRICS[metric].answers == "positions":
-        message = f"{metric} is known only of the test split; use loss or exact_match"
-        yield Problem(("training", "early_stop", "metric"), message)
 
 
 # Keys of every search that say nothing of points: the longest answer is as long as the row.

@@ -81,7 +81,7 @@ def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
         ),
         (
             {"early_stop": {"metric": "perplexity"}},
-            "training.early_stop.metric: 'perplexity' is not a choice",
+            "training.early_stop.metric: perplexity is known only of the test split; use loss or ",
         ),
         (
             {"jit_compile": True},

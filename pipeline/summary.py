@@ -161,12 +161,11 @@ def _registry(parts: dict[str, Any]) -> str:
     return "" if used == Workspace(home).registry else f"--registry {shlex.quote(str(used))} "
 
 
-def show(summary: dict[str, Any], console: Console) -> None:
-    """Prints the summary as one table, then the examples and the next commands."""
+def print_rows(rows: list[tuple[str, str]], console: Console) -> None:
+    """Prints names and texts: as a table in a terminal, else each on one line, however long."""
     from rich.table import Table
     from rich.text import Text
 
-    rows = list(_rows(summary))
     if console.is_terminal:
         table = Table.grid(padding=(0, 2))
         table.add_column(style="bold", no_wrap=True)
@@ -174,10 +173,17 @@ def show(summary: dict[str, Any], console: Console) -> None:
         for name, text in rows:
             table.add_row(name, Text(text))
         console.print(table)
-    else:  # a log or a pipe has no width
-        margin = max((len(name) for name, _ in rows), default=0)
-        for name, text in rows:
-            console.print(Text(f"{name:<{margin}}  {text}"), soft_wrap=True)
+        return
+    margin = max((len(name) for name, _ in rows), default=0)  # a log or a pipe has no width
+    for name, text in rows:
+        console.print(Text(f"{name:<{margin}}  {text}"), soft_wrap=True)
+
+
+def show(summary: dict[str, Any], console: Console) -> None:
+    """Prints the summary as one table, then the examples and the next commands."""
+    from rich.text import Text
+
+    print_rows(list(_rows(summary)), console)
     for example in summary.get("examples", []):
         inputs, answer, wrong = examples.lines(example)
         console.print()

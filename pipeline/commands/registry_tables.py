@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from components.words import counted, figure, size
 from pipeline.commands import terminal
 from pipeline.commands.run_tables import moment
+from pipeline.summary import print_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,18 +75,7 @@ def _some_spans(spans: Sequence[dict[str, Any]]) -> str:
 
 def print_version(entry: dict[str, Any], console: Console) -> None:
     """All that is told of one version."""
-    rows = list(_facts(entry))
-    if console.is_terminal:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="bold", no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, text in rows:
-            table.add_row(name, Text(text))
-        console.print(table)
-        return
-    margin = max(len(name) for name, _ in rows)  # a log or a pipe has no width
-    for name, text in rows:
-        console.print(Text(f"{name:<{margin}}  {text}"), soft_wrap=True)
+    print_rows(list(_facts(entry)), console)
 
 
 def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import yaml
 
 from components.files import atomic_write
 from components.parameters import PARAMETERS
+from pipeline.kubeflow.lint.document import FLOAT, FLOAT_BEGINS, NEWER_FLOAT
 from pipeline.kubeflow.settings import parameters_of, section
 from pipeline.predicting import quiet
 
@@ -25,6 +26,10 @@ class _Plain(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+# Else a digest such as 1234e5 would be written as what the server takes for a number.
+_Plain.add_implicit_resolver(FLOAT, NEWER_FLOAT, list(FLOAT_BEGINS))
 
 
 def compiled(config: Config) -> list[dict[str, Any]]:

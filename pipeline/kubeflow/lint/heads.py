@@ -71,7 +71,9 @@ def _name_faults(value: dict[str, Any], prefix: Path) -> Iterator[Fault]:
     rule += "and the last are no signs."
     if not name:
         yield Fault("name", path, "the pipeline has no name", rule)
-    elif not NAME.fullmatch(str(name)):
+    elif not isinstance(name, str):
+        yield Fault("name", path, f"the pipeline's name is read as {name}, no text", "Quote it.")
+    elif not NAME.fullmatch(name):
         yield Fault("name", path, f"{name!r} cannot be a pipeline's name", rule)
     elif len(name) > LONGEST_NAME:
         yield Fault("name", path, f"the name has {len(name)} characters", rule)

@@ -155,6 +155,13 @@ def test_the_file_is_read_by_the_sdk_and_is_always_the_same(plain, tmp_path):
     json_format.ParseDict(plain[1], pipeline_spec_pb2.PlatformSpec())
 
 
+def test_a_text_that_looks_like_a_number_is_quoted(plain, tmp_path):
+    changed = json.loads(json.dumps(plain))
+    changed[0]["pipelineInfo"]["name"] = "1234e5"
+    write(changed, tmp_path / "p.yaml")
+    assert "name: '1234e5'" in (tmp_path / "p.yaml").read_text()
+
+
 def test_a_pipeline_without_a_comparison_looks_for_no_version(tmp_path):
     config = CONFIG.replace("[exact_match]}", "[exact_match], production: null}")
     spec = documents(tmp_path, config=config)[0]

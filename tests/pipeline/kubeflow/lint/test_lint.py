@@ -205,6 +205,13 @@ def test_a_parameter_without_a_default_must_be_given(spec):
     assert rules(text, {"seed": 3}) == {}
 
 
+@pytest.mark.parametrize("name", ["123", "12e3", "true", "2020-01-01", "[a]", "{a: b}"])
+def test_a_name_that_is_read_as_something_else(ours, name):
+    text = ours.replace("  name: tiny\n", f"  name: {name}\n")
+    assert "name" in rules(text)
+    assert "no text" in rules(text)["name"].message
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [("", "empty"), ("a: [b", "yaml"), ("a: b", "none"), ("- a", "none"), ("\tx", "yaml")],

@@ -16,57 +16,109 @@ from components.errors import UserError
 if TYPE_CHECKING:
     from tfx.types.component_spec import ExecutionParameter
 
-# What stands for a setting that is null: a parameter always has a value.
-NOTHING = 0
+Value = int | str
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A setting of the configuration that a run may set anew; a whole number from 0 on.
+    """A setting of the configuration that a run may set anew: a whole number from 0 on, or a text.
 
     Attributes:
-        section: its section of the configuration.
-        key: its key there.
+        path: its keys in the configuration, the section first.
         about: what it is, for people.
-        optional: whether the setting may be null, for which 0 stands.
+        kind: the type of its values, ``int`` or ``str``.
+        nothing: what stands for null, as a parameter always has a value; None: it is never null.
     """
 
-    section: str
-    key: str
+    path: tuple[str, ...]
     about: str
-    optional: bool = False
+    kind: type[int] | type[str] = int
+    nothing: Value | None = None
 
-    def compiled(self, config: Mapping[str, Any]) -> int:
+    @property
+    def section(self) -> str:
+        """The section of the configuration that it is in."""
+        return self.path[0]
+
+    def compiled(self, config: Mapping[str, Any]) -> Value:
         """The value that a configuration has."""
-        value = config[self.section][self.key]
-        return NOTHING if value is None else int(value)
+        value: Any = config
+        for key in self.path:
+            value = value[key]
+        return self.nothing if value is None and self.nothing is not None else self.kind(value)
 
-    def setting(self, value: float) -> int | None:
+    def setting(self, value: float | str) -> Value | None:
         """What the setting is for a value of the parameter.
 
         Raises:
             UserError: the value is less than 0.
         """
+        if self.nothing is not None and value == self.nothing:
+            return None
+        if isinstance(value, str):  # a number where it is one, as in a configuration
+            return int(value) if value.isascii() and value.isdecimal() else value
         if value < 0:
-            where = f"{self.section}.{self.key}"
-            raise UserError(f"must be at least 0; {value:g} was given", where, "Start another run.")
-        return None if self.optional and value == NOTHING else int(value)
+            message = f"must be at least 0; {value:g} was given"
+            raise UserError(message, ".".join(self.path), "Start another run.")
+        return int(value)
 
 
+_SPANS = ("data", "spans")
 # A further one is a line here, and a component that takes it.
 PARAMETERS: dict[str, Parameter] = {
     "max_epochs": Parameter(
-        "training", "max_epochs", "Passes over the train split at most; 0: no limit.", optional=True
+        ("training", "max_epochs"),
+        "Passes over the train split at most; 0: no limit.",
+        nothing=0,
     ),
-    "seed": Parameter("training", "seed", "Seed of the weights, of dropout and of shuffling."),
+    "seed": Parameter(("training", "seed"), "Seed of the weights, of dropout and of shuffling."),
+    "first_span": Parameter(
+        (*_SPANS, "first"),
+        "No span of the data before this number or date, YYYY-MM-DD; empty: all.",
+        kind=str,
+        nothing="",
+    ),
+    "last_span": Parameter(
+        (*_SPANS, "last"),
+        "No span of the data after this number or date, YYYY-MM-DD; empty: all.",
+        kind=str,
+        nothing="",
+    ),
+    "span_window": Parameter(
+        (*_SPANS, "window"), "So many of the newest spans of the data; 0: all of them.", nothing=0
+    ),
 }
 
 
-def properties() -> dict[str, ExecutionParameter]:
-    """The properties by which a component takes all of them, for its specification."""
+def parameters_of(config: Mapping[str, Any], spans: bool) -> dict[str, Value]:
+    """The parameters that a run of a configuration has, each with the value that it has there.
+
+    Args:
+        config: the configuration as plain values.
+        spans: whether its data has spans.
+    """
+    return {
+        name: parameter.compiled(config)
+        for name, parameter in PARAMETERS.items()
+        if spans or parameter.path[:2] != _SPANS
+    }
+
+
+def properties(*sections: str) -> dict[str, ExecutionParameter]:
+    """The properties by which a component takes those of some sections, for its specification."""
     from tfx.types.component_spec import ExecutionParameter
 
-    return {name: ExecutionParameter(type=int, optional=True) for name in PARAMETERS}
+    return {
+        name: ExecutionParameter(type=PARAMETERS[name].kind, optional=True)
+        for name in of_sections(PARAMETERS, *sections)
+    }
+
+
+def of_sections(named: Mapping[str, Any] | None, *sections: str) -> dict[str, Any]:
+    """What is there by the names of parameters, of some sections alone."""
+    return {
+        name: value for name, value in (named or {}).items() if PARAMETERS[name].section in sections
+    }
 
 
 def applied(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +134,9 @@ def applied(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     changed = dict(config)
     for name, parameter in PARAMETERS.items():
         if given.get(name) is not None and parameter.section in changed:
-            section = {**changed[parameter.section], parameter.key: parameter.setting(given[name])}
-            changed[parameter.section] = section
+            inner = changed
+            for key in parameter.path[:-1]:
+                inner[key] = dict(inner.get(key) or {})
+                inner = inner[key]
+            inner[parameter.path[-1]] = parameter.setting(given[name])
     return changed

@@ -44,7 +44,10 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
     corpus = CorpusGen(
         data=place.data,
         fingerprint=place.fingerprint,
-        code=source_digest("components/corpus_gen", "models/tasks/features.py"),
+        code=source_digest(
+            "components/corpus_gen", "components/parameters.py", "models/tasks/features.py"
+        ),
+        run_parameters=place.run_parameters,
     )
     examples = corpus.outputs["examples"]
     statistics = StatisticsGen(examples=examples, stats_options=_only(task.trained_features))

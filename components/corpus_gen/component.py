@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfx import types
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from components import parameters
 from components.artifacts import Findings
 from components.corpus_gen.executor import Executor
 
@@ -18,6 +22,7 @@ class CorpusGenSpec(ComponentSpec):
         "data": ExecutionParameter(type=str),
         "fingerprint": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
+        **parameters.properties("data"),
     }
     INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
@@ -38,6 +43,7 @@ class CorpusGen(base_beam_component.BaseBeamComponent):
         fingerprint: the digest of the files' content; empty where it is only taken when the node
             runs, and then stands in the findings alone.
         code: the digest of this component's code.
+        run_parameters: the parameters of a run, by name; none where it is run as it is made.
 
     Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
     ``findings`` (``corpus.json``: the fingerprint, rows of each split, what was skipped and
@@ -47,7 +53,13 @@ class CorpusGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = CorpusGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(self, data: str, fingerprint: str, code: str):
+    def __init__(
+        self,
+        data: str,
+        fingerprint: str,
+        code: str,
+        run_parameters: Mapping[str, Any] | None = None,
+    ):
         super().__init__(
             spec=CorpusGenSpec(
                 data=data,
@@ -55,5 +67,6 @@ class CorpusGen(base_beam_component.BaseBeamComponent):
                 code=code,
                 examples=types.Channel(type=standard_artifacts.Examples),
                 findings=types.Channel(type=Findings),
+                **parameters.of_sections(run_parameters, "data"),
             )
         )

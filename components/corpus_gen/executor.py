@@ -32,6 +32,7 @@ from components.corpus_gen.splits import Draws, HashedSplit
 from components.corpus_gen.survey import checked_rows
 from components.errors import UserError
 from components.files import write_uri
+from components.parameters import applied
 
 _WORK = ".writing-"
 
@@ -53,7 +54,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         # What the graph has not settled was not there when it was made; nobody was told of it yet.
         notes: list[str] = []
-        data = settled(json.loads(exec_properties["data"]), notes)
+        given_data = applied({"data": json.loads(exec_properties["data"])}, exec_properties)["data"]
+        data = settled(given_data, notes)
         for note in notes:
             events.emit("warning", node="CorpusGen", text=note)
         examples = artifact_utils.get_single_instance(output_dict["examples"])

@@ -34,7 +34,7 @@ class PusherSpec(ComponentSpec):
         "name": ExecutionParameter(type=str),
         "record": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
-        **parameters.properties(),
+        **parameters.properties("data", "training"),
     }
     INPUTS = {
         "model": ChannelParameter(type=standard_artifacts.Model),

@@ -39,7 +39,7 @@ class ReporterSpec(ComponentSpec):
     PARAMETERS = {
         "about": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
-        **parameters.properties(),
+        **parameters.properties("data", "training"),
     }
     INPUTS = {
         "corpus": ChannelParameter(type=Findings),

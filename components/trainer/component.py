@@ -20,7 +20,10 @@ _RUN_FN = "components.trainer.run.run_fn"
 class TrainerSpec(standard_component_specs.TrainerSpec):
     """What the Trainer takes and gives."""
 
-    PARAMETERS = {**standard_component_specs.TrainerSpec.PARAMETERS, **parameters.properties()}
+    PARAMETERS = {
+        **standard_component_specs.TrainerSpec.PARAMETERS,
+        **parameters.properties("training"),
+    }
 
 
 class Trainer(base_component.BaseComponent):
@@ -56,6 +59,6 @@ class Trainer(base_component.BaseComponent):
                 custom_config=json_utils.dumps(dict(custom_config)),
                 model=types.Channel(type=standard_artifacts.Model),
                 model_run=types.Channel(type=standard_artifacts.ModelRun),
-                **(run_parameters or {}),
+                **parameters.of_sections(run_parameters, "training"),
             )
         )

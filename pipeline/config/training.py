@@ -283,7 +283,9 @@ class Training(Section):
     warm_start: WarmStart | None = Field(  # type: ignore[valid-type]
         default=None, description="A model whose weights are the first ones; null: random ones."
     )
-    seed: Count = Field(default=17, description="Seed of the weights, of dropout and of shuffling.")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        default=17, description="Seed of the weights, of dropout and of shuffling."
+    )
     deterministic: bool = Field(
         default=False,
         description="Whether a training gives the same weights, bit for bit, wherever its "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from components.files import atomic_write
 from components.parameters import PARAMETERS
 from pipeline.kubeflow.lint.document import FLOAT, FLOAT_BEGINS, NEWER_FLOAT
-from pipeline.kubeflow.settings import parameters_of, section
+from pipeline.kubeflow.settings import run_parameters, section
 from pipeline.predicting import quiet
 
 if TYPE_CHECKING:
@@ -70,15 +68,16 @@ def _by_tfx(config: Config, kubeflow: Kubeflow) -> dict[str, Any]:
     return runner.run(pipeline, write_out=False)["pipelineSpec"]
 
 
-def write(documents: list[dict[str, Any]], path: Path) -> None:
-    """Writes the documents as one file, whole or not at all."""
+def as_text(documents: list[dict[str, Any]]) -> str:
+    """The documents as one file."""
     spec = documents[0]
     head = [f"# Pipeline {spec['pipelineInfo']['name']}, compiled by `regard compile`."]
     for name, parameter in sorted(_parameters(spec).items()):
-        default = f"{parameter['defaultValue']:g}"
+        value = parameter["defaultValue"]
+        default = (value or "empty") if isinstance(value, str) else f"{value:g}"
         head.append(f"# Parameter {name} (default {default}): {parameter['description']}")
     body = yaml.dump_all(documents, Dumper=_Plain, sort_keys=True, allow_unicode=True)
-    atomic_write(path, "\n".join(head) + "\n" + body)
+    return "\n".join(head) + "\n" + body
 
 
 def _requested(resources: Resources) -> Any:
@@ -103,9 +102,10 @@ def _parameters(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _give_defaults(spec: dict[str, Any], config: Config) -> None:
     """Puts the parameters' defaults in, which TFX leaves out: without one, each must be given."""
-    defaults = parameters_of(config)
+    defaults = run_parameters(config)
     for name, parameter in _parameters(spec).items():
-        parameter["defaultValue"] = float(defaults[name])
+        default = defaults[name]
+        parameter["defaultValue"] = default if isinstance(default, str) else float(default)
         parameter["isOptional"] = True
         parameter["description"] = PARAMETERS[name].about
 

@@ -25,9 +25,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from components.errors import UserError
+from components.parameters import PARAMETERS
 from components.registry.rival import LATEST
 from pipeline import keys
-from pipeline.kubeflow.settings import parameters_of, section
+from pipeline.kubeflow.settings import run_parameters, section
 from pipeline.place import BEAM, Place, corpus_data
 from pipeline.workspace import Workspace
 
@@ -71,7 +72,7 @@ def cluster(config: Config) -> Place:
         if compared
         else "",
         run_parameters={
-            name: RuntimeParameter(name=name, ptype=int, default=value)
-            for name, value in parameters_of(config).items()
+            name: RuntimeParameter(name=name, ptype=PARAMETERS[name].kind, default=value)
+            for name, value in run_parameters(config).items()
         },
     )

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from components.errors import UserError
-from components.parameters import PARAMETERS
+from components.parameters import Value, parameters_of
 from pipeline.config import load
 
 if TYPE_CHECKING:
@@ -46,10 +46,9 @@ def section(config: Config, where: str | None = None) -> Kubeflow:
     return config.kubeflow
 
 
-def parameters_of(config: Config) -> dict[str, int]:
+def run_parameters(config: Config) -> dict[str, Value]:
     """The parameters of a run, each with the value that it has in the configuration."""
-    plain = config.model_dump(mode="json")
-    return {name: parameter.compiled(plain) for name, parameter in PARAMETERS.items()}
+    return parameters_of(config.model_dump(mode="json"), config.data.has_spans)
 
 
 def notes(config: Config) -> Iterator[str]:

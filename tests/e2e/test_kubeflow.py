@@ -29,12 +29,13 @@ def cluster(tmp_path_factory):
     config = folder / "tiny.yaml"
     text = CONFIG.format(data=folder / "data", epochs=9) + KUBEFLOW.format(home=folder / "regard")
     config.write_text(text.replace("train: train.tsv", "train: train-{SPAN}.tsv"))
-    compiling.write(compiling.compiled(settings.load_for_cluster(config)), folder / "pipeline.yaml")
+    text = compiling.as_text(compiling.compiled(settings.load_for_cluster(config)))
     write_data(folder / "data")  # only now: the graph is made without it
     (folder / "data" / "train.tsv").rename(folder / "data" / "train-3.tsv")
-    spec, _ = yaml.safe_load_all((folder / "pipeline.yaml").read_text())
+    (folder / "data" / "train-4.tsv").write_text("a span\tof another run\n")
+    spec, _ = yaml.safe_load_all(text)
     made = Cluster(folder, spec, spec["defaultPipelineRoot"], environment(ROOT))
-    made.run({"max_epochs": 6.0})
+    made.run({"max_epochs": 6.0, "last_span": "3"})
     return folder, made
 
 
@@ -59,6 +60,7 @@ def test_the_model_is_in_the_registry_with_what_only_the_run_knew(cluster):
     fingerprint = json.loads((findings / "corpus.json").read_text())["fingerprint"]
     assert len(fingerprint) == 64
     assert record["data_fingerprint"] == fingerprint
+    assert record["config"]["data"]["spans"]["last"] == 3
     (span,) = record["spans"]
     assert (span["span"], span["rows"]) == (3, {"train": 900})
     report = made.stored(made.outputs["Reporter"]["report"]["uri"]) / "report.html"

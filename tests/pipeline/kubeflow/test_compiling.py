@@ -10,7 +10,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 from components.errors import UserError
 from components.parameters import PARAMETERS
-from pipeline.kubeflow.compiling import compiled, write
+from pipeline.kubeflow.compiling import as_text, compiled
 from pipeline.kubeflow.settings import load_for_cluster
 from pipeline.nodes import NODES
 from tests.pipeline.kubeflow.pipelines import CONFIG, KUBEFLOW, write_config
@@ -143,23 +143,20 @@ def test_beam_is_told_what_the_configuration_says_and_the_image(rich):
 
 
 def test_the_file_is_read_by_the_sdk_and_is_always_the_same(plain, tmp_path):
-    write(plain, tmp_path / "a.yaml")
-    write(documents(tmp_path), tmp_path / "b.yaml")
-    text = (tmp_path / "a.yaml").read_text()
-    assert text == (tmp_path / "b.yaml").read_text()
+    text = as_text(plain)
+    assert text == as_text(documents(tmp_path))
     assert "# Parameter max_epochs (default 20): Passes" in text
     assert "*id" not in text  # no aliases
     assert yaml.safe_load(text.split("\n---\n")[0]) == plain[0]
-    loaded = components.load_component_from_file(str(tmp_path / "a.yaml"))
-    assert set(loaded.component_spec.inputs) == set(PARAMETERS)
+    loaded = components.load_component_from_text(text)
+    assert set(loaded.component_spec.inputs) == {"max_epochs", "seed"}
     json_format.ParseDict(plain[1], pipeline_spec_pb2.PlatformSpec())
 
 
-def test_a_text_that_looks_like_a_number_is_quoted(plain, tmp_path):
+def test_a_text_that_looks_like_a_number_is_quoted(plain):
     changed = json.loads(json.dumps(plain))
     changed[0]["pipelineInfo"]["name"] = "1234e5"
-    write(changed, tmp_path / "p.yaml")
-    assert "name: '1234e5'" in (tmp_path / "p.yaml").read_text()
+    assert "name: '1234e5'" in as_text(changed)
 
 
 def test_a_pipeline_without_a_comparison_looks_for_no_version(tmp_path):
@@ -177,6 +174,19 @@ def test_spans_are_left_to_the_run(tmp_path):
     assert data["train"] == "train-{SPAN}.tsv"
     assert data["spans"]["window"] == 3
     assert "taken" not in data["spans"]
+    known = spec["root"]["inputDefinitions"]["parameters"]
+    kinds = {name: (known[name]["parameterType"], known[name]["defaultValue"]) for name in known}
+    assert kinds == {
+        "max_epochs": ("NUMBER_INTEGER", 20),
+        "seed": ("NUMBER_INTEGER", 17),
+        "first_span": ("STRING", ""),
+        "last_span": ("STRING", ""),
+        "span_window": ("NUMBER_INTEGER", 3),
+    }
+    for node in ("CorpusGen", "Pusher", "Reporter"):
+        inputs = spec["root"]["dag"]["tasks"][node]["inputs"]["parameters"]
+        assert inputs["last_span"] == {"componentInputParameter": "last_span"}
+    assert "# Parameter last_span (default empty): No span" in as_text([spec])
     stored = json.loads(constant(spec, "ExampleValidator", "features"))
     assert [feature["name"] for feature in stored] == ["source", "target", "span"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.kubeflow.settings import load_for_cluster, notes, parameters_of
+from pipeline.kubeflow.settings import load_for_cluster, notes, run_parameters
 from tests.pipeline.kubeflow.pipelines import CONFIG, KUBEFLOW, write_config
 
 
@@ -15,7 +15,7 @@ def elsewhere(monkeypatch):
 def test_home_is_that_of_the_containers(tmp_path):
     config = load_for_cluster(write_config(tmp_path))
     assert config.data.root == "/regard/data"
-    assert parameters_of(config) == {"max_epochs": 20, "seed": 17}
+    assert run_parameters(config) == {"max_epochs": 20, "seed": 17}
     assert list(notes(config)) == []
 
 

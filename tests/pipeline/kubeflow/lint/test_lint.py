@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from components.errors import UserError
-from pipeline.kubeflow.compiling import compiled, write
+from pipeline.kubeflow.compiling import as_text, compiled
+from pipeline.kubeflow.given import given_parameters
 from pipeline.kubeflow.lint import lint, refuse
-from pipeline.kubeflow.package import given_parameters
 from pipeline.kubeflow.settings import load_for_cluster
 from tests.pipeline.kubeflow.pipelines import compile_tfx, write_config
 
@@ -16,8 +16,7 @@ from tests.pipeline.kubeflow.pipelines import compile_tfx, write_config
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ours")
-    write(compiled(load_for_cluster(write_config(folder))), folder / "pipeline.yaml")
-    return (folder / "pipeline.yaml").read_text()
+    return as_text(compiled(load_for_cluster(write_config(folder))))
 
 
 @pytest.fixture

@@ -46,20 +46,20 @@ def lint(
     [bold]Exit status[/bold]: 0 nothing was found; 2 something was.
     """
     from components.words import counted
-    from pipeline.kubeflow.lint import lint as find
+    from pipeline.kubeflow.extra import require
+    from pipeline.kubeflow.given import given_parameters
+    from pipeline.kubeflow.lint import findings
     from pipeline.kubeflow.lint.document import documents
-    from pipeline.kubeflow.lint.heads import kind_of, pipeline_in
-    from pipeline.kubeflow.package import given_parameters, read
+    from pipeline.kubeflow.lint.heads import spec_in
+    from pipeline.kubeflow.package import read
 
-    text = read(pipeline)
-    given = None
-    if parameters:
-        specs = [d.value for d in documents(text) if kind_of(d.value) == "pipeline"]
-        given = given_parameters(parameters, pipeline_in(specs[0])[1] if specs else {})
-    found = find(text, given)
+    require()
+    parsed = documents(read(pipeline))
+    given = given_parameters(parameters, spec_in(parsed)) if parameters else None
+    found = findings(parsed, given)
     if as_json:
-        findings = [dataclasses.asdict(finding) for finding in found]
-        terminal.print_json({"pipeline": str(pipeline), "findings": findings})
+        told = [dataclasses.asdict(finding) for finding in found]
+        terminal.print_json({"pipeline": str(pipeline), "findings": told})
     else:
         out = terminal.out()
         for finding in found:

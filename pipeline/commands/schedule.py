@@ -87,10 +87,8 @@ def schedule(
     from pipeline.kubeflow.package import package
 
     when = six_fields(cron)
-    with (
-        terminal.working("preparing the pipeline …") as say,
-        package(pipeline, parameters or ()) as prepared,
-    ):
+    with terminal.working("preparing the pipeline …") as say:
+        prepared = package(pipeline, parameters or ())
         say("talking to the cluster …")
         started = Cluster(host, namespace).schedule(
             prepared,
@@ -107,4 +105,5 @@ def schedule(
     out = terminal.out()
     out.print(f"{started.name} is scheduled: {started.id}", soft_wrap=True)
     out.print(f"  cron: {when} (the second first, as Kubeflow reads it)", soft_wrap=True)
-    out.print(f"  {started.link}", soft_wrap=True)
+    if started.link:
+        out.print(f"  {started.link}", soft_wrap=True)

@@ -61,7 +61,8 @@ def submit(
     """Start a run on Kubeflow Pipelines.
 
     A configuration is compiled first, and `regard lint` looks at it in any
-    case. $KF_PIPELINES_TOKEN is sent as a bearer token, where it is set.
+    case. $KF_PIPELINES_TOKEN is sent as a bearer token, where it is set, and with
+    $KF_PIPELINES_UI_ENDPOINT a link to the run is told.
 
     [bold]Examples[/bold]
 
@@ -74,17 +75,15 @@ def submit(
     from pipeline.kubeflow.client import Cluster
     from pipeline.kubeflow.package import package
 
-    with (
-        terminal.working("preparing the pipeline …") as say,
-        package(pipeline, parameters or ()) as prepared,
-    ):
+    with terminal.working("preparing the pipeline …") as say:
+        prepared = package(pipeline, parameters or ())
         say("talking to the cluster …")
-        cluster = Cluster(host, namespace)
-        started = cluster.submit(prepared, experiment, name or prepared.name)
+        started = Cluster(host, namespace).submit(prepared, experiment, name or prepared.name)
     terminal.print_notes(prepared.notes)
     if as_json:
         terminal.print_json(dataclasses.asdict(started))
         return
     out = terminal.out()
     out.print(f"Run {started.name} is started: {started.id}", soft_wrap=True)
-    out.print(f"  {started.link}", soft_wrap=True)
+    if started.link:
+        out.print(f"  {started.link}", soft_wrap=True)

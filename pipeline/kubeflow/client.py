@@ -1,45 +1,47 @@
-"""Runs and schedules on a cluster, through the client of Kubeflow Pipelines."""
+"""Runs and schedules on a cluster, through the API of Kubeflow Pipelines."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
 import json
 import os
-import warnings
-from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.errors import UserError
+from pipeline.kubeflow.answers import (
+    CONNECT_SECONDS,
+    HOSTS,
+    READ_SECONDS,
+    TOKEN,
+    check_health,
+    other,
+    told,
+)
 
 if TYPE_CHECKING:
-    from kfp import Client
-
     from pipeline.kubeflow.package import Package
 
 HOST = "KF_PIPELINES_ENDPOINT"
-TOKEN = "KF_PIPELINES_TOKEN"
-_HEALTH = "apis/v2beta1/healthz"
-_SECONDS = 10
-_ACCESS = (
-    f"Set {TOKEN} to a bearer token of an account that may use Kubeflow Pipelines, such as "
-    "`kubectl create token ACCOUNT --audience=pipelines.kubeflow.org`, or reach the API server "
-    "itself with `kubectl port-forward -n kubeflow svc/ml-pipeline 8888`."
-)
-_HOSTS = (
-    "`kubectl port-forward -n kubeflow svc/ml-pipeline 8888` makes it http://localhost:8888; "
-    "inside of the cluster it is http://ml-pipeline.kubeflow:8888."
-)
+UI = "KF_PIPELINES_UI_ENDPOINT"
+_AUTHORITIES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+_TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
+_PAGE = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Started:
-    """A run or a schedule that is on the cluster now: its id, its name and where to see it."""
+    """A run or a schedule that is on the cluster now.
+
+    Attributes:
+        id: by which the cluster knows it.
+        name: for people.
+        link: where to see it; None where nobody has said where Kubeflow's pages are.
+    """
 
     id: str
     name: str
-    link: str
+    link: str | None
 
 
 class Cluster:
@@ -50,16 +52,27 @@ class Cluster:
         namespace: of the user, where there are several; None: there are none.
 
     Raises:
-        UserError: the client is not installed; no host is given; it does not answer; it is not
-            Kubeflow Pipelines; it does not let one in.
+        UserError: no host is given; it does not answer; it is not Kubeflow Pipelines; it does not
+            let one in.
     """
 
     def __init__(self, host: str | None = None, namespace: str | None = None):
+        import kfp_server_api
+
         self.host = _checked(host or os.environ.get(HOST, ""))
         self.namespace = namespace
-        token = os.environ.get(TOKEN) or None
-        _reach(self.host, token)
-        self._client = self._connect(token)
+        token, authority = _token(), _authority()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        check_health(self.host, headers, authority)
+        configuration = kfp_server_api.Configuration(host=self.host)
+        configuration.ssl_ca_cert = authority
+        configuration.retries = False  # each error as it is, and no redirection
+        client = kfp_server_api.ApiClient(configuration)
+        for name, value in headers.items():
+            client.set_default_header(name, value)
+        self._experiments = kfp_server_api.ExperimentServiceApi(client)
+        self._runs = kfp_server_api.RunServiceApi(client)
+        self._schedules = kfp_server_api.RecurringRunServiceApi(client)
 
     def submit(self, package: Package, experiment: str, name: str) -> Started:
         """Starts a run.
@@ -67,16 +80,14 @@ class Cluster:
         Raises:
             UserError: the cluster refuses it, or does not answer any longer.
         """
-        with _told(self.host):
-            where = self._client.create_experiment(experiment, namespace=self.namespace)
-            run = self._client.run_pipeline(
-                experiment_id=where.experiment_id,
-                job_name=name,
-                pipeline_package_path=str(package.path),
-                params=package.parameters,
-                pipeline_root=package.pipeline_root,
-            )
-        return Started(run.run_id, name, f"{self.host}/#/runs/details/{run.run_id}")
+        from kfp_server_api import V2beta1Run
+
+        where = self._experiment(experiment)
+        run = V2beta1Run(experiment_id=where, display_name=name, **_what(package))
+        with told(self.host):
+            made = self._runs.run_service_create_run(run, _request_timeout=_TIMEOUT)
+        known = self._known(made, "run_id")
+        return Started(known, name, _link("runs", known))
 
     def schedule(
         self,
@@ -100,107 +111,118 @@ class Cluster:
         Raises:
             UserError: there is a schedule of that name; or as ``submit`` does.
         """
-        with _told(self.host):
-            where = self._client.create_experiment(experiment, namespace=self.namespace)
-            listed = self._client.list_recurring_runs(
-                page_size=100, experiment_id=where.experiment_id
-            )
-            if any(other.display_name == name for other in listed.recurring_runs or ()):
-                raise UserError(
-                    f"there is a schedule {name!r} already, in the experiment {experiment!r}",
-                    self.host,
-                    "Delete it there, or give this one another --name.",
-                )
-            made = self._client.create_recurring_run(
-                experiment_id=where.experiment_id,
-                job_name=name,
-                cron_expression=cron,
-                max_concurrency=max_concurrency,
-                no_catchup=not catchup,
-                pipeline_package_path=str(package.path),
-                params=package.parameters,
-                pipeline_root=package.pipeline_root,
-            )
-        link = f"{self.host}/#/recurringrun/details/{made.recurring_run_id}"
-        return Started(made.recurring_run_id, name, link)
+        import kfp_server_api as api
 
-    def _connect(self, token: str | None) -> Client:
-        try:
-            from kfp import Client
-        except ImportError:
-            remedy = "Install it: pip install 'regard[kubeflow]'"
-            raise UserError("the client of Kubeflow Pipelines is missing", remedy=remedy) from None
-        with _told(self.host):
-            return Client(
-                host=self.host, namespace=self.namespace or "kubeflow", existing_token=token
+        where = self._experiment(experiment)
+        if name in self._scheduled(where):
+            raise UserError(
+                f"there is a schedule {name!r} already, in the experiment {experiment!r}",
+                self.host,
+                "Delete it there, or give this one another --name.",
             )
+        wanted = api.V2beta1RecurringRun(
+            experiment_id=where,
+            display_name=name,
+            mode=api.RecurringRunMode.ENABLE,
+            trigger=api.V2beta1Trigger(cron_schedule=api.V2beta1CronSchedule(cron=cron)),
+            max_concurrency=str(max_concurrency),
+            no_catchup=not catchup,
+            **_what(package),
+        )
+        with told(self.host):
+            made = self._schedules.recurring_run_service_create_recurring_run(
+                wanted, _request_timeout=_TIMEOUT
+            )
+        known = self._known(made, "recurring_run_id")
+        return Started(known, name, _link("recurringrun", known))
+
+    def _experiment(self, name: str) -> str:
+        """The id of the experiment of a name, which is made where there is none."""
+        from kfp_server_api import V2beta1Experiment
+
+        service = self._experiments
+        called = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
+        within = {"namespace": self.namespace} if self.namespace else {}
+        with told(self.host):
+            listed = service.experiment_service_list_experiments(
+                filter=json.dumps({"predicates": [called]}), _request_timeout=_TIMEOUT, **within
+            )
+            found = listed.experiments or []
+            if len(found) > 1:
+                message = f"there are {len(found)} experiments called {name!r}"
+                remedy = "Give another --experiment, or the --namespace of the one that is meant."
+                raise UserError(message, self.host, remedy)
+            if not found:
+                wanted = V2beta1Experiment(display_name=name, **within)
+                found = [
+                    service.experiment_service_create_experiment(wanted, _request_timeout=_TIMEOUT)
+                ]
+        return self._known(found[0], "experiment_id")
+
+    def _scheduled(self, experiment: str) -> set[str]:
+        """The names of an experiment's schedules."""
+        names: set[str] = set()
+        page = ""
+        while True:
+            with told(self.host):
+                listed = self._schedules.recurring_run_service_list_recurring_runs(
+                    page_token=page,
+                    page_size=_PAGE,
+                    experiment_id=experiment,
+                    _request_timeout=_TIMEOUT,
+                )
+            names.update(run.display_name for run in listed.recurring_runs or ())
+            page = listed.next_page_token
+            if not page:
+                return names
+
+    def _known(self, made: Any, key: str) -> str:
+        """The id of what was made: something else than the API answers without one."""
+        known = getattr(made, key)
+        if not isinstance(known, str) or not known:
+            raise other(self.host, f"an answer has no {key}, so nothing was started")
+        return known
+
+
+def _what(package: Package) -> dict[str, Any]:
+    """What is run, as the API takes it."""
+    from kfp_server_api import V2beta1RuntimeConfig
+
+    spec: dict[str, Any] = package.spec
+    if package.platform:
+        spec = {"pipeline_spec": package.spec, "platform_spec": package.platform}
+    given = V2beta1RuntimeConfig(parameters=package.parameters, pipeline_root=package.pipeline_root)
+    return {"pipeline_spec": spec, "runtime_config": given}
 
 
 def _checked(host: str) -> str:
     if not host:
         message = "no host is given"
-        raise UserError(message, "--host", f"Give --host URL, or set {HOST}. {_HOSTS}")
+        raise UserError(message, "--host", f"Give --host URL, or set {HOST}. {HOSTS}")
     if not host.startswith(("http://", "https://")):
         raise UserError(f"{host!r} is no URL", "--host", "It begins with http:// or https://.")
     return host.rstrip("/")
 
 
-def _reach(host: str, token: str | None) -> None:
-    """Asks the server how it is: its own client would ask for half a minute, and tell nothing."""
-    import requests
-
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    try:
-        answer = requests.get(f"{host}/{_HEALTH}", headers=headers, timeout=_SECONDS)
-    except requests.RequestException as error:
-        raise _silent(host, error) from error
-    if answer.status_code in (401, 403):
-        raise _shut_out(host, answer.status_code)
-    try:
-        healthy = answer.ok and isinstance(answer.json(), dict)
-    except ValueError:  # a page for people, of whatever answers there
-        healthy = False
-    if not healthy:
-        message = f"this is not the API of Kubeflow Pipelines: /{_HEALTH} gives "
-        raise UserError(f"{message}{answer.status_code}", host, _HOSTS)
+def _token() -> str:
+    """The bearer token, without the newline that files end in; empty where there is none."""
+    token = os.environ.get(TOKEN, "").strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise UserError("this is no token: it has other signs than a header may", TOKEN)
+    return token
 
 
-@contextlib.contextmanager
-def _told(host: str) -> Iterator[None]:
-    """Turns the client's errors into the user's; what it prints is not for our output."""
-    from kfp_server_api import ApiException
-    from urllib3.exceptions import HTTPError
-
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    except ApiException as error:
-        if error.status in (401, 403):
-            raise _shut_out(host, error.status) from error
-        message = f"the cluster refuses it ({error.status}): {_said(error.body)}"
-        raise UserError(message, host, "Mend that, and try again.") from error
-    except HTTPError as error:
-        raise _silent(host, error) from error
+def _authority() -> str | None:
+    """The file of certificates that are trusted instead of the usual ones."""
+    for name in _AUTHORITIES:
+        if path := os.environ.get(name):
+            if not Path(path).exists():
+                raise UserError(f"there is no {path}", name, "Name a file of certificates.")
+            return path
+    return None
 
 
-def _said(body: Any) -> str:
-    """What the server said, without its own wrapping."""
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body or "")
-    try:
-        content = json.loads(text)
-    except ValueError:
-        content = {}
-    told = content.get("message") or content.get("error") if isinstance(content, dict) else None
-    return str(told or text).strip() or "no reason given"
-
-
-def _silent(host: str, error: Exception) -> UserError:
-    slow = "timed out" in str(error).lower()
-    message = f"it does not answer within {_SECONDS} s" if slow else "it does not answer"
-    return UserError(message, host, f"Check the URL and the network. {_HOSTS}")
-
-
-def _shut_out(host: str, status: int) -> UserError:
-    message = "it wants to know who you are" if status == 401 else "your account may not do this"
-    return UserError(f"{message} ({status})", host, _ACCESS)
+def _link(kind: str, known: str) -> str | None:
+    """Where a person sees it: the API has no pages, so only the user knows where they are."""
+    pages = os.environ.get(UI, "").rstrip("/")
+    return f"{pages}/#/{kind}/details/{known}" if pages else None

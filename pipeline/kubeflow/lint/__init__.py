@@ -16,11 +16,11 @@ from components.errors import UserError
 from pipeline.kubeflow.lint.document import Document, documents
 from pipeline.kubeflow.lint.fault import Fault
 from pipeline.kubeflow.lint.heads import head_faults, kind_of, pipeline_in, platform_faults
-from pipeline.kubeflow.lint.parameters import parameter_faults
+from pipeline.kubeflow.lint.parameters import given_faults, parameter_faults
 from pipeline.kubeflow.lint.tasks import task_faults
 from pipeline.kubeflow.lint.typed import NotTyped, typed
 
-__all__ = ["Finding", "lint", "refuse"]
+__all__ = ["Finding", "findings", "lint", "refuse"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +51,12 @@ def lint(text: str, given: Mapping[str, Any] | None = None) -> list[Finding]:
         text: the file's, YAML or JSON.
         given: the parameters of a run; None: of no run in particular.
     """
+    return findings(documents(text), given)
+
+
+def findings(parsed: list[Document], given: Mapping[str, Any] | None = None) -> list[Finding]:
+    """What ``lint`` finds in a file whose documents are read already."""
     found = []
-    parsed = documents(text)
     for document in parsed:
         for fault in _faults(document, parsed, given):
             line = document.line(fault.path)
@@ -61,10 +65,10 @@ def lint(text: str, given: Mapping[str, Any] | None = None) -> list[Finding]:
     return sorted(dict.fromkeys(found), key=lambda finding: finding.line)
 
 
-def refuse(findings: list[Finding], name: str) -> None:
+def refuse(found: list[Finding], name: str) -> None:
     """Raises the one error that findings add up to, if there are any."""
-    if findings:
-        lines = [f"{name}:{f.line}: {f.key}: {f.message}. {f.remedy}" for f in findings]
+    if found:
+        lines = [f"{name}:{f.line}: {f.key}: {f.message}. {f.remedy}" for f in found]
         raise UserError("\n".join(lines), remedy="`regard lint` explains each of them.")
 
 
@@ -87,5 +91,6 @@ def _faults(
             "shape", prefix, f"this is no PipelineSpec: {error}", "Compile the pipeline again."
         )
         return
-    for fault in (*task_faults(spec), *parameter_faults(spec, given)):
+    of_run = () if given is None else given_faults(spec, given)
+    for fault in (*task_faults(spec), *parameter_faults(spec), *of_run):
         yield dataclasses.replace(fault, path=(*prefix, *fault.path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline.kubeflow.lint.document import Document, Path, mapping_at
@@ -36,6 +36,14 @@ def pipeline_in(value: dict[str, Any]) -> tuple[Path, Any]:
     if "pipelineSpec" in value:
         return ("pipelineSpec",), value["pipelineSpec"]
     return (), value
+
+
+def spec_in(parsed: Sequence[Document]) -> Any:
+    """The PipelineSpec of a file's first pipeline; an empty mapping where there is none."""
+    for document in parsed:
+        if kind_of(document.value) == "pipeline":
+            return pipeline_in(document.value)[1]
+    return {}
 
 
 def head_faults(document: Document, pipelines: list[Document]) -> Iterator[Fault]:
@@ -107,8 +115,7 @@ def platform_faults(value: Any, pipelines: list[Document]) -> Iterator[Fault]:
         message = "only the platform kubernetes is read"
         yield Fault("platform", ("platforms",), message, "Leave it out.", IGNORED)
         return
-    _, spec = pipeline_in(pipelines[0].value)
-    known = mapping_at(spec, "deploymentSpec", "executors")
+    known = mapping_at(spec_in(pipelines), "deploymentSpec", "executors")
     path = ("platforms", "kubernetes", "deploymentSpec", "executors")
     for label in mapping_at(value, *path):
         if label not in known:

@@ -29,37 +29,38 @@ def fits(value: Any, kind: str) -> bool:
     return isinstance(value, types)
 
 
-def parameter_faults(spec: dict[str, Any], given: Mapping[str, Any] | None) -> Iterator[Fault]:
-    """Yields what the API server would say about the parameters.
-
-    Args:
-        spec: the pipeline.
-        given: those of a run; None: of no run in particular, so that none is missing.
-    """
-    known = spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})
-    for name, parameter in known.items():
+def parameter_faults(spec: dict[str, Any]) -> Iterator[Fault]:
+    """Yields what the API server would say about the parameters of a pipeline."""
+    for name, parameter in _parameters(spec).items():
         kind = parameter.get("parameterType", "")
         default = parameter.get("defaultValue")
         if kind not in TYPES:
             message = f"the parameter {name} has no type that a pipeline's parameter can have"
             remedy = f"Give it a parameterType: {', '.join(TYPES)}."
             yield Fault("parameter-type", (*_AT, name), message, remedy)
-            continue
-        said = TYPES[kind][0]
-        if default is not None and not fits(default, kind):
-            message = f"the default of {name} is {default!r}, which is not {said}"
+        elif default is not None and not fits(default, kind):
+            message = f"the default of {name} is {default!r}, which is not {TYPES[kind][0]}"
             remedy = "Give it a default of its type."
             yield Fault("parameter-default", (*_AT, name, "defaultValue"), message, remedy)
-        if given is None:
-            continue
-        if name in given and not fits(given[name], kind):
-            message = f"the parameter {name} is {said}; {given[name]!r} was given"
+
+
+def given_faults(spec: dict[str, Any], given: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yields what the API server would say about the parameters that a run is given."""
+    known = _parameters(spec)
+    for name, parameter in known.items():
+        kind = parameter.get("parameterType", "")
+        if name in given and kind in TYPES and not fits(given[name], kind):
+            message = f"the parameter {name} is {TYPES[kind][0]}; {given[name]!r} was given"
             yield Fault("parameter-value", (*_AT, name), message, "Give another value.")
-        elif name not in given and default is None and not parameter.get("isOptional"):
+        elif name not in given and not ("defaultValue" in parameter or parameter.get("isOptional")):
             message = f"the parameter {name} has no default and was not given"
             yield Fault("parameter-required", (*_AT, name), message, f"Add --param {name}=VALUE.")
-    for name in given or {}:
+    for name in given:
         if name not in known:
             message = f"the pipeline has no parameter {name}"
             remedy = f"Its parameters: {', '.join(known)}." if known else "It has none."
             yield Fault("parameter-unknown", _AT, message, remedy)
+
+
+def _parameters(spec: dict[str, Any]) -> dict[str, Any]:
+    return spec.get("root", {}).get("inputDefinitions", {}).get("parameters", {})

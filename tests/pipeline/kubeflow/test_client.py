@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from components.errors import UserError
 from pipeline.cli import app
+from pipeline.kubeflow.lint import lint
 from tests.pipeline.kubeflow.api import serving
-from tests.pipeline.kubeflow.pipelines import KUBEFLOW, write_config
+from tests.pipeline.kubeflow.pipelines import CONFIG, KUBEFLOW, write_config
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,8 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture
 def api(monkeypatch):
-    monkeypatch.delenv("KF_PIPELINES_ENDPOINT", raising=False)
-    monkeypatch.delenv("KF_PIPELINES_TOKEN", raising=False)
+    for name in ("ENDPOINT", "TOKEN", "UI_ENDPOINT"):
+        monkeypatch.delenv(f"KF_PIPELINES_{name}", raising=False)
     with serving() as made:
         yield made
 
@@ -48,11 +49,7 @@ def regard(*arguments):
 def test_a_run_is_started_with_its_parameters(api, compiled):
     call = ("submit", compiled, "--host", api.url, "--experiment", "nightly")
     done = regard(*call, "--param", "seed=3", "--json")
-    assert json.loads(done.stdout) == {
-        "id": "r1",
-        "name": "tiny",
-        "link": f"{api.url}/#/runs/details/r1",
-    }
+    assert json.loads(done.stdout) == {"id": "r1", "name": "tiny", "link": None}
     (run,) = api.runs
     assert run.display_name == "tiny"
     assert run.experiment_id == "e0"
@@ -68,8 +65,15 @@ def test_a_run_is_started_with_its_parameters(api, compiled):
 def test_the_host_may_come_from_the_environment(api, compiled, monkeypatch):
     monkeypatch.setenv("KF_PIPELINES_ENDPOINT", f"{api.url}/")
     done = regard("submit", compiled, "--name", "again")
-    assert "Run again is started: r1" in done.stdout
-    assert f"{api.url}/#/runs/details/r1" in done.stdout
+    assert done.stdout == "Run again is started: r1\n"
+
+
+def test_a_link_leads_to_the_pages_which_the_api_has_not(api, compiled, monkeypatch):
+    monkeypatch.setenv("KF_PIPELINES_UI_ENDPOINT", "http://localhost:8080/")
+    done = regard("submit", compiled, "--host", api.url)
+    assert "  http://localhost:8080/#/runs/details/r1\n" in done.stdout
+    call = ("schedule", compiled, "--to", "kubeflow", "--host", api.url, "--cron", "@daily")
+    assert "  http://localhost:8080/#/recurringrun/details/s1\n" in regard(*call).stdout
 
 
 def test_a_schedule_has_the_second_first(api, compiled):
@@ -87,10 +91,49 @@ def test_a_schedule_has_the_second_first(api, compiled):
     assert [run.no_catchup for run in api.recurring] == [True, False]
 
 
-@pytest.mark.parametrize("pair", ["sede=3", "seed=three", "seed=1.5"])
-def test_a_parameter_that_does_not_fit_is_refused_before_the_cluster_is_asked(compiled, pair):
-    with pytest.raises(UserError, match="parameter"):
+@pytest.mark.parametrize(
+    ("pair", "told"),
+    [
+        ("sede=3", "no parameter sede"),
+        ("seed=three", "seed is a whole number"),
+        ("seed=1.5", "seed is a whole number"),
+        ("seed=1e999", "seed is a whole number"),
+        ("seed=-1", "seed: must be at least 0"),
+        ("seed=4294967296", "seed: must be less than 4294967296"),
+        ("seed=1e300", "seed: must be less than 4294967296"),
+        ("max_epochs=-3", "max_epochs: must be at least 0"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_refused_before_the_cluster_is_asked(compiled, pair, told):
+    with pytest.raises(UserError, match=told) as caught:
         regard("submit", compiled, "--host", "http://127.0.0.1:9", "--param", pair)
+    assert caught.value.where == "--param"
+
+
+def test_a_configuration_s_parameters_too_and_no_line_of_a_file_that_is_nowhere(tmp_path):
+    config = write_config(tmp_path, config=CONFIG.replace("train-*", "train-{SPAN}"))
+    for pair, told in (
+        ("seed=x", "seed is a whole number"),
+        ("first_span=2026-01-01", "first_span: a whole number is expected"),
+    ):
+        with pytest.raises(UserError, match=told) as caught:
+            regard("submit", config, "--host", "http://127.0.0.1:9", "--param", pair)
+        assert caught.value.where == "--param"
+
+
+def test_a_file_of_someone_s_own_is_not_written_over(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = write_config(tmp_path)
+    before = config.read_text()
+    for out in ("tiny.yaml", "./tiny.yaml", "tiny.txt"):
+        (tmp_path / "tiny.txt").write_text("notes: mine\n")
+        with pytest.raises(UserError, match=r"configuration itself|no compiled pipeline") as caught:
+            regard("compile", config, "--out", out)
+        assert caught.value.where == f"--out {out.removeprefix('./')}"
+    assert config.read_text() == before
+    for _ in range(2):  # a compiled one is
+        assert regard("compile", config).stdout.startswith("tiny.kubeflow.yaml: pipeline tiny")
+    assert lint((tmp_path / "tiny.kubeflow.yaml").read_text()) == []
 
 
 def test_what_lint_finds_is_refused(api, compiled, tmp_path):
@@ -134,14 +177,14 @@ def test_a_token_opens_the_door(api, compiled, monkeypatch):
         regard("submit", compiled, "--host", api.url)
     assert "KF_PIPELINES_TOKEN" in caught.value.remedy
     monkeypatch.setenv("KF_PIPELINES_TOKEN", "wrong")
-    with pytest.raises(UserError, match=r"your account may not do this \(403\)"):
+    with pytest.raises(UserError, match=r"your account may not do it \(403\)"):
         regard("submit", compiled, "--host", api.url)
-    monkeypatch.setenv("KF_PIPELINES_TOKEN", "sesame")
+    monkeypatch.setenv("KF_PIPELINES_TOKEN", "sesame\n")  # as `$(cat FILE)` does not give it
     assert regard("submit", compiled, "--host", api.url).exit_code == 0
 
 
 @pytest.mark.parametrize(
-    ("status", "told"), [(400, r"\(400\): invalid pipeline job inputs"), (403, "may not do this")]
+    ("status", "told"), [(400, r"\(400\): invalid pipeline job inputs"), (403, "may not do it")]
 )
 def test_what_the_server_refuses_is_told_in_its_words(api, compiled, status, told):
     api.status = status

@@ -3,7 +3,8 @@
 import pytest
 
 from components.errors import UserError
-from pipeline.kubeflow.package import given_parameters, is_pipeline, read
+from pipeline.kubeflow.given import given_parameters
+from pipeline.kubeflow.package import is_pipeline, read
 from tests.pipeline.kubeflow.pipelines import CONFIG
 
 TYPES = {

@@ -28,7 +28,7 @@ def compile_config(
         ),
     ],
     target: Annotated[
-        Target, typer.Option("--to", help="Open-source Kubeflow Pipelines, 2.0 or newer.")
+        Target, typer.Option("--to", help="Open-source Kubeflow Pipelines, 2.3 or newer.")
     ] = Target.kubeflow,
     out: Annotated[
         Path | None,

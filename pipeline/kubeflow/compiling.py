@@ -112,15 +112,8 @@ def _give_defaults(spec: dict[str, Any], config: Config) -> None:
 
 def _platform(spec: dict[str, Any], kubeflow: Kubeflow) -> dict[str, Any]:
     """The part of the file that Kubernetes alone is concerned with: the volumes of each node."""
-    mounts = [
-        {
-            "mountPath": path,
-            # Newer servers read the first, older ones the second.
-            "pvcNameParameter": {"runtimeValue": {"constant": claim}},
-            "constant": claim,
-        }
-        for claim, path in kubeflow.volumes.items()
-    ]
+    # Newer servers have another key for the claim, too, which older ones refuse to read at all.
+    mounts = [{"mountPath": path, "constant": claim} for claim, path in kubeflow.volumes.items()]
     labels = spec["deploymentSpec"]["executors"]
     executors = {label: {"pvcMount": mounts} for label in labels}
     return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}

@@ -16,7 +16,7 @@ from models.tasks.features import Feature
 from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
-from pipeline.config.kubeflow import impossible_kubeflow
+from pipeline.config.kubeflow_checks import impossible_kubeflow
 from pipeline.config.sections import Config
 from pipeline.config.slice_checks import impossible_floor, impossible_slices
 from pipeline.config.tokenizer import Tokenizer
@@ -34,9 +34,7 @@ def impossible(config: Config) -> Iterator[Problem]:
     yield from config.description.problems(config)
     yield from impossible_training(config)
     yield from _evaluation(config)
-    if config.kubeflow is not None:
-        text = bool(config.description.text_features)
-        yield from impossible_kubeflow(config.kubeflow, text)
+    yield from impossible_kubeflow(config)
 
 
 def _data(data: Data, features: tuple[Feature, ...]) -> Iterator[Problem]:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import Field
 
-from models.settings.base import Count, Listed, Problem, Section
-from pipeline.config.errors import show, suggest
-from pipeline.nodes import nodes_of
+from models.settings.base import Count, Listed, Section
 
 DEFAULT = "default"
 
 Folder = Annotated[str, Field(pattern=r"^(/[^\s/]+)+$")]
-Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+# Kubeflow takes it for the name of the pod's volume, too, which is shorter than a claim's may be.
+Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Bucket = Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s?]*)?$")]
-Amount = Annotated[float, Field(gt=0.0)]
+# Kubeflow writes the number into a quantity of Kubernetes as it is, which has no 1e-05 or 1e+21.
+Amount = Annotated[float, Field(ge=0.001, le=1e6)]
 
 
 class Resources(Section):
-    """What a node asks of the cluster, and what it gets at most."""
+    """What a node asks of the cluster, and what it gets at most.
+
+    What is left out is as under ``default``; a null is none, whatever stands there.
+    """
 
     cpu: Amount | None = Field(default=None, description="Cores; null: no request, no limit.")
     memory: Amount | None = Field(
@@ -67,7 +69,7 @@ class Kubeflow(Section):
     resources: dict[str, Resources] = Field(
         default_factory=dict,
         description="What nodes ask for, by name: Trainer: {cpu: 4, memory: 16, gpu: 1}. What a "
-        "node leaves out is as under `default`.",
+        "node leaves out is as under `default`; null is none.",
         examples=[{DEFAULT: {"cpu": 1, "memory": 4}}],
     )
     beam: Listed[str] = Field(
@@ -81,35 +83,9 @@ class Kubeflow(Section):
         """What a node asks for, with the defaults filled in."""
         default = self.resources.get(DEFAULT, Resources())
         own = self.resources.get(node, Resources())
-        return default.model_copy(update=own.model_dump(exclude_none=True))
+        return default.model_copy(update=own.model_dump(exclude_unset=True))
 
     @property
     def served(self) -> str:
         """The registry's folder in the containers."""
         return self.registry or str(PurePosixPath(self.home, "registry"))
-
-
-def impossible_kubeflow(kubeflow: Kubeflow, text: bool) -> Iterator[Problem]:
-    """Yields what cannot work on a cluster.
-
-    Args:
-        kubeflow: the section.
-        text: whether the task has features of text.
-    """
-    names = (DEFAULT, *nodes_of(text))
-    for name in kubeflow.resources:
-        if name not in names:
-            path = ("kubeflow", "resources", name)
-            yield Problem(path, f"{show(name)} is no node{suggest(name, names)}")
-    mounted: list[PurePosixPath] = []
-    for claim, folder in kubeflow.volumes.items():
-        if PurePosixPath(folder) in mounted:
-            message = f"{show(folder)} is the folder of another volume, too"
-            yield Problem(("kubeflow", "volumes", claim), message)
-        mounted.append(PurePosixPath(folder))
-    for key, folder in (("home", kubeflow.home), ("registry", kubeflow.served)):
-        place = PurePosixPath(folder)
-        if not any(volume in (place, *place.parents) for volume in mounted):
-            message = f"no volume holds {folder}, so what is written there would go with the node"
-            yield Problem(("kubeflow", key), f"{message}; mount one with kubeflow.volumes")
-            return

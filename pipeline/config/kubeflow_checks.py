@@ -34,7 +34,7 @@ def impossible_kubeflow(config: Config) -> Iterator[Problem]:
     if config.serving.registry is not None and kubeflow.registry is None:
         message = "is not read on a cluster; say with kubeflow.registry where the models go there"
         yield Problem(("serving", "registry"), message)
-    for key, value in _paths(config):
+    for key, value in paths(config):
         if "://" in value:
             message = f"{show(value)} is in a store, and the nodes read local folders alone; put "
             yield Problem(key, f"{message}the files on a volume of kubeflow.volumes")
@@ -86,8 +86,8 @@ def _places(kubeflow: Kubeflow) -> Iterator[Problem]:
             return
 
 
-def _paths(config: Config) -> Iterator[tuple[Path, str]]:
-    """Every path of a configuration that a node reads."""
+def paths(config: Config) -> Iterator[tuple[Path, str]]:
+    """Every path of a configuration that a node reads, as it is written, with its key."""
     yield ("data", "root"), config.data.root
     for name, files in config.data.parts().items():
         sides = files if isinstance(files, dict) else {None: files}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from components.errors import UserError
 from components.parameters import Value, parameters_of
 from pipeline.config import load
+from pipeline.config.kubeflow_checks import paths
 
 if TYPE_CHECKING:
     from pipeline.config import Config
@@ -54,16 +55,10 @@ def run_parameters(config: Config) -> dict[str, Value]:
 def notes(config: Config) -> Iterator[str]:
     """Yields what the nodes may not find: paths that are on none of the volumes."""
     mounted = [PurePosixPath(folder) for folder in section(config).volumes.values()]
-    for key, path in _paths(config):
+    for key, path in paths(config):
         place = PurePosixPath(path)
+        if not place.is_absolute() and not path.startswith("~"):
+            continue  # it is below data.root
         if not any(volume in (place, *place.parents) for volume in mounted):
-            yield f"{key}: {path} is on no volume of kubeflow.volumes; the image must hold it"
-
-
-def _paths(config: Config) -> Iterator[tuple[str, str]]:
-    yield "data.root", config.data.root
-    if config.tokenizer is not None and config.tokenizer.words is not None:
-        yield "tokenizer.words", config.tokenizer.words
-    pretrained = getattr(config.model, "pretrained", None)
-    for key, path in (pretrained.files() if pretrained else {}).items():
-        yield f"model.pretrained.{key}", path
+            name = ".".join(map(str, key))
+            yield f"{name}: {path} is on no volume of kubeflow.volumes; the image must hold it"

@@ -27,6 +27,15 @@ def test_the_data_s_own_variable_counts_here_too(tmp_path, monkeypatch):
     assert "data.root: /mnt/corpora/multi30k is on no volume" in next(iter(notes(found)))
 
 
+def test_files_of_data_are_looked_for_too(tmp_path):
+    config = CONFIG.replace('"train-*.tsv"', "[a.tsv, /data/b.tsv, ~/c.tsv, /regard/d.tsv]")
+    found = list(notes(load_for_cluster(write_config(tmp_path, KUBEFLOW, config))))
+    assert [note.partition(" is on")[0] for note in found] == [
+        "data.train: /data/b.tsv",
+        "data.train: ~/c.tsv",
+    ]
+
+
 def test_files_of_words_and_vectors_are_looked_for_on_the_volumes(tmp_path):
     more = "model: {pretrained: {source: vectors.txt}}\n"
     config = CONFIG.replace("{type: char, ", "{type: word, words: /regard/words.txt, ") + more

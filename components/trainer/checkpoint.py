@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import keras
 import numpy as np
 
 from components.files import atomic_path
+from components.trainer import holding
 
 
 @dataclasses.dataclass
@@ -117,11 +117,14 @@ class Checkpoints:
             variable.assign((value / count).astype(variable.dtype))
 
     def prune_others(self, keep: int) -> None:
-        """Removes the folders of older trainings beside this one, but for the newest ``keep``."""
+        """Removes the folders of older trainings beside this one, but for the newest ``keep``.
+
+        What a run still works in stays, however old it is.
+        """
         others = [path for path in self.folder.parent.iterdir() if path != self.folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in others[keep:]:
-            shutil.rmtree(path, ignore_errors=True)
+            holding.remove(path)
 
     def _state(self, model: keras.Model) -> list[Any]:
         """Weights, random generators, the optimizer and the rest, in a fixed order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,10 +18,24 @@ from tfx.types.artifact import Artifact
 from components import parameters
 from components.errors import UserError
 from components.files import sha256_file
+from components.trainer.holding import held
+from components.trainer.pulse import NODE
+
+_LIMITS = ("max_epochs", "max_steps", "max_minutes", "early_stop")
 
 
 class Executor(GenericExecutor):
-    """Calls ``run_fn`` with the settings of this run."""
+    """Calls ``run_fn`` with the settings of this run, and holds the folder of its checkpoints."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Trains; waits first while another run is at the same training."""
+        with contextlib.ExitStack() as self._held:
+            super().Do(input_dict, output_dict, exec_properties)
 
     def _GetFnArgs(
         self,
@@ -28,6 +43,21 @@ class Executor(GenericExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> fn_args_utils.FnArgs:
+        found = self.settled(input_dict, output_dict, exec_properties)
+        self._held.enter_context(held(found.custom_config["checkpoints"], NODE))
+        return found
+
+    def settled(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> fn_args_utils.FnArgs:
+        """What ``run_fn`` takes, with the settings of this run and the folder of its checkpoints.
+
+        Raises:
+            UserError: a setting is not possible, or nothing would end the training.
+        """
         found = super()._GetFnArgs(input_dict, output_dict, exec_properties)
         config = parameters.applied(found.custom_config, exec_properties)
         _refuse_endless(config["training"])
@@ -43,12 +73,12 @@ class Executor(GenericExecutor):
 
 def _refuse_endless(training: Mapping[str, Any]) -> None:
     """The configuration has an end; a run's own number of epochs may have taken it away."""
-    if all(training[limit] is None for limit in ("max_epochs", "max_steps", "max_minutes")):
+    if all(training[limit] is None for limit in _LIMITS):
         raise UserError(
             "nothing ends this training",
             where="max_epochs",
-            remedy="Start a run with max_epochs above 0, or compile one with training.max_steps or "
-            "training.max_minutes.",
+            remedy="Start a run with max_epochs above 0, or compile one with training.max_steps, "
+            "training.max_minutes or training.early_stop.",
         )
 
 

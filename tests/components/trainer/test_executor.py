@@ -1,12 +1,15 @@
 """What a run sets anew, and the folder of checkpoints where the graph was made without the data."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
+from tfx.components.trainer.executor import GenericExecutor
 from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
 
 from components.errors import UserError
 from components.trainer.executor import Executor, checkpoints_of
+from components.trainer.holding import remove
 
 
 @pytest.fixture
@@ -67,12 +70,13 @@ def arguments(tmp_path, folders):
     (folders[0] / "Split-eval").mkdir()
 
     def call(training, **properties):
-        limits = {"max_epochs": 20, "max_steps": None, "max_minutes": None, "seed": 17}
+        ends = dict.fromkeys(("max_steps", "max_minutes", "early_stop"))
+        limits = {"max_epochs": 20, "seed": 17, **ends}
         custom = {"training": {**limits, **training}, "model": {}, "checkpoints": "/c/k3y"}
         splits = {name: json.dumps({"splits": [name.partition("_")[0]]}) for name in _ARGS}
         return (
             Executor()
-            ._GetFnArgs(
+            .settled(
                 {"examples": [examples], "transform_graph": [graph]},
                 {"model": [made(Model)], "model_run": [made(ModelRun)]},
                 {**splits, "custom_config": json.dumps({**custom, **properties.pop("more", {})})}
@@ -103,4 +107,24 @@ def test_a_run_sets_its_own(arguments):
 def test_a_training_without_end_is_refused(arguments):
     with pytest.raises(UserError, match="nothing ends this training"):
         arguments({}, max_epochs=0)
-    assert arguments({"max_steps": 9}, max_epochs=0)["training"]["max_epochs"] is None
+    for end in ({"max_steps": 9}, {"early_stop": {"patience": 3}}):
+        assert arguments(end, max_epochs=0)["training"]["max_epochs"] is None
+
+
+def test_the_folder_is_held_while_it_trains(tmp_path, monkeypatch):
+    """As GenericExecutor does it: the arguments first, then ``run_fn``."""
+    folder = tmp_path / "checkpoints" / "k3y"
+    during = []
+
+    def do(self, *given):
+        self._GetFnArgs(*given)
+        remove(folder)
+        during.append(folder.is_dir())
+
+    settled = SimpleNamespace(custom_config={"checkpoints": str(folder)})
+    monkeypatch.setattr(Executor, "settled", lambda self, *given: settled)
+    monkeypatch.setattr(GenericExecutor, "Do", do)
+    Executor().Do({}, {}, {})
+    assert during == [True]
+    remove(folder)
+    assert not folder.exists()

@@ -14,11 +14,11 @@ from typing import Any
 
 from components.errors import UserError
 from pipeline.kubeflow.lint.document import Document, documents
-from pipeline.kubeflow.lint.fault import Fault
+from pipeline.kubeflow.lint.fault import IGNORED, Fault
 from pipeline.kubeflow.lint.heads import head_faults, kind_of, pipeline_in, platform_faults
 from pipeline.kubeflow.lint.parameters import given_faults, parameter_faults
 from pipeline.kubeflow.lint.tasks import task_faults
-from pipeline.kubeflow.lint.typed import NotTyped, typed
+from pipeline.kubeflow.lint.typed import NotTyped, deployment, typed, unknown_keys
 
 __all__ = ["Finding", "findings", "lint", "refuse"]
 
@@ -80,7 +80,8 @@ def _faults(
         return
     pipelines = [other for other in parsed if kind_of(other.value) == "pipeline"]
     if kind_of(document.value) != "pipeline":
-        yield from platform_faults(document.value, pipelines)
+        platforms = [other for other in parsed if kind_of(other.value) == "platform"]
+        yield from platform_faults(document, pipelines, platforms)
         return
     prefix, value = pipeline_in(document.value)
     yield from head_faults(document, pipelines)
@@ -91,6 +92,10 @@ def _faults(
             "shape", prefix, f"this is no PipelineSpec: {error}", "Compile the pipeline again."
         )
         return
+    for path in unknown_keys(value.get("deploymentSpec"), deployment()):
+        message = f"nothing knows {path[-1]!r} here"
+        remedy = "Mend its name, or leave it out."
+        yield Fault("unknown", (*prefix, "deploymentSpec", *path), message, remedy, IGNORED)
     of_run = () if given is None else given_faults(spec, given)
     for fault in (*task_faults(spec), *parameter_faults(spec), *of_run):
         yield dataclasses.replace(fault, path=(*prefix, *fault.path))

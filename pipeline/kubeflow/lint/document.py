@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 _AGAIN = "Compile the pipeline again."
 FLOAT = "tag:yaml.org,2002:float"
 # A number in YAML 1.2, which the server reads, and a text in YAML 1.1, which PyYAML reads.
-NEWER_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
+NEWER_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z")
 FLOAT_BEGINS = "-+.0123456789"
 # More is no pipeline, and may be meant to break what reads it.
 _DEEPEST = 200

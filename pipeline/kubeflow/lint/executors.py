@@ -21,6 +21,9 @@ _KINDS = {
         "Let the node run in a container.",
     ),
 }
+_UNREACHED = re.compile(r"\b(minio|s3a?|hdfs|viewfs)://[^\s\"'\\]*")
+_AMOUNTS = ("cpuLimit", "memoryLimit", "cpuRequest", "memoryRequest")
+_QUANTITIES = tuple(f"resource{name[0].upper()}{name[1:]}" for name in _AMOUNTS)
 _RESOURCE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9._-]+")
 # Beside the stores: images of models, which are mounted, and models of Hugging Face.
 _IMPORTED = (*FOLDERS, "oci", "huggingface")
@@ -45,6 +48,26 @@ def executor_faults(executor: dict[str, Any], path: Path, takes: bool) -> Iterat
     else:
         message = "this is neither a container nor an importer"
         yield Fault("executor", path, message, "Give it a container.")
+
+
+def store_faults(executor: dict[str, Any], task: dict[str, Any], path: Path) -> Iterator[Fault]:
+    """Yields the stores that TFX's own executors are sent to, and cannot reach.
+
+    Args:
+        executor: what the task runs.
+        task: with the constants that it gives.
+        path: where the task stands.
+    """
+    if TFX_ENTRY_POINT not in executor.get("container", {}).get("command", []):
+        return
+    for key, source in task.get("inputs", {}).get("parameters", {}).items():
+        value = source.get("runtimeValue", {}).get("constant")
+        if isinstance(value, str) and (found := _UNREACHED.search(value)):
+            message = f"{found[0]!r} is of a store that TFX has no client of"
+            remedy = "Put it on a volume that the nodes mount, or into an image with a plugin of "
+            remedy += "TensorFlow for the store."
+            where = (*path, "inputs", "parameters", key)
+            yield Fault("storage", where, message, remedy, FAILS)
 
 
 def _importer_faults(importer: dict[str, Any], path: Path) -> Iterator[Fault]:
@@ -87,6 +110,15 @@ def _resource_faults(resources: dict[str, Any], path: Path) -> Iterator[Fault]:
         message = f"{kind!r} is no resource of Kubernetes"
         remedy = "Use the name that the nodes of the cluster announce, such as nvidia.com/gpu."
         yield Fault("accelerator", (*path, "accelerator"), message, remedy, FAILS)
+    count = accelerator.get("resourceCount") or accelerator.get("count")
+    if bool(kind) != bool(count and str(count) != "0"):
+        message = "an accelerator's type and count go together; so none is asked for"
+        remedy = "Give both, such as nvidia.com/gpu and 1."
+        yield Fault("accelerator", (*path, "accelerator"), message, remedy, IGNORED)
+    for name in (*_AMOUNTS, *_QUANTITIES):
+        if str(resources.get(name, "")).startswith("-"):
+            message = f"{resources[name]} is less than nothing"
+            yield Fault("resources", (*path, name), message, "Ask for more than 0.", FAILS)
     for name in ("cpu", "memory"):
         request, limit = resources.get(f"{name}Request"), resources.get(f"{name}Limit")
         if request and limit and request > limit:

@@ -15,6 +15,13 @@ VERSION = "2.1.0"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LONGEST_NAME = 128
 _BUCKET = re.compile(r"(?P<scheme>[a-z][a-z0-9]+)://(?P<bucket>[^/?]+)(/[^?]*)?(\?.+)?")
+# KubernetesExecutorConfig, of kubernetes_platform/proto.
+_NAMES = (
+    *("secretAsVolume", "secretAsEnv", "pvcMount", "nodeSelector", "podMetadata"),
+    *("imagePullSecret", "imagePullPolicy", "configMapAsVolume", "configMapAsEnv"),
+    *("activeDeadlineSeconds", "fieldPathAsEnv", "tolerations", "genericEphemeralVolume"),
+    *("nodeAffinity", "podAffinity", "enabledSharedMemory", "emptyDirMounts", "securityContext"),
+)
 _COMPILE = (
     "With TFX: KubeflowV2DagRunnerConfig(use_pipeline_spec_2_1=True) and an output_filename that "
     "ends in .yaml; `regard compile` does both."
@@ -95,8 +102,11 @@ def _bucket_faults(root: str, path: Path) -> Iterator[Fault]:
         yield Fault("storage", path, message, f"Use a bucket and a path behind one of {schemes}.")
 
 
-def platform_faults(value: Any, pipelines: list[Document]) -> Iterator[Fault]:
+def platform_faults(
+    document: Document, pipelines: list[Document], platforms: list[Document]
+) -> Iterator[Fault]:
     """Yields what is wrong with a document that is no pipeline."""
+    value = document.value
     if not pipelines:
         message = "there is no pipeline in this file"
         yield Fault("none", (), message, "Compile one: `regard compile CONFIG --to kubeflow`.")
@@ -117,8 +127,25 @@ def platform_faults(value: Any, pipelines: list[Document]) -> Iterator[Fault]:
         return
     known = mapping_at(spec_in(pipelines), "deploymentSpec", "executors")
     path = ("platforms", "kubernetes", "deploymentSpec", "executors")
-    for label in mapping_at(value, *path):
+    if platforms[0] is not document:
+        message = "a second platform in one file"
+        yield Fault("several", ("platforms",), message, "Put both into one document.")
+    for label, settings in mapping_at(value, *path).items():
+        for key in settings if isinstance(settings, dict) else ():
+            if _plain(key) not in _SETTINGS:
+                message = f"nothing of a node is called {key!r}: older servers fail, newer ones "
+                message += "pass over it"
+                remedy = f"Mend its name; there are {', '.join(sorted(_SETTINGS.values()))}."
+                yield Fault("unknown", (*path, label, key), message, remedy, IGNORED)
         if label not in known:
             message = f"the pipeline has no executor {label!r}"
             remedy = f"Its executors: {', '.join(known)}."
             yield Fault("platform", (*path, label), message, remedy, IGNORED)
+
+
+def _plain(key: Any) -> str:
+    """A key in whichever of its two ways of writing, ``pvcMount`` or ``pvc_mount``."""
+    return str(key).replace("_", "").lower()
+
+
+_SETTINGS = {_plain(name): name for name in _NAMES}

@@ -6,11 +6,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline.kubeflow.lint.document import Path
-from pipeline.kubeflow.lint.executors import executor_faults
+from pipeline.kubeflow.lint.executors import executor_faults, store_faults
 from pipeline.kubeflow.lint.fault import FAILS, Fault
+from pipeline.kubeflow.lint.heads import VERSION
+from pipeline.kubeflow.lint.links import (
+    AGAIN,
+    Around,
+    circle_faults,
+    link_faults,
+    output_faults,
+    placeholder_faults,
+)
+from pipeline.kubeflow.lint.parameters import TYPES
 
 ROOT = "root"
-_AGAIN = "Compile the pipeline again, or mend the name."
+# What a task at the end is told of the others; the driver fills it in.
+_STATUS = "TASK_FINAL_STATUS"
 
 
 def task_faults(spec: dict[str, Any]) -> Iterator[Fault]:
@@ -20,6 +31,12 @@ def task_faults(spec: dict[str, Any]) -> Iterator[Fault]:
         yield Fault("component", ("components", ROOT), message, "Give it another name.")
         return
     if spec.get("root"):
+        for key, taken in spec["root"].get("inputDefinitions", {}).get("artifacts", {}).items():
+            if not taken.get("isOptional"):
+                where = (ROOT, "inputDefinitions", "artifacts", key)
+                message = f"the pipeline takes the artifact {key}, which a run cannot give"
+                remedy = "Import it, or let a node look for it."
+                yield Fault("root-artifact", where, message, remedy, FAILS)
         yield from _Walk(spec).component(ROOT, spec["root"], (ROOT,), ())
 
 
@@ -28,6 +45,9 @@ class _Walk:
         self.components: dict[str, Any] = spec.get("components", {})
         self.executors: dict[str, Any] = spec["deploymentSpec"].get("executors", {})
         self.seen: set[str] = set()
+        self.items = _loop_items(spec)
+        # Older schemas name types otherwise, all over; that they are old is told once.
+        self.newest = spec.get("schemaVersion") == VERSION
 
     def component(
         self, name: str, component: dict[str, Any], path: Path, outer: tuple[str, ...]
@@ -46,6 +66,8 @@ class _Walk:
         else:
             message = f"the component {name} has neither an executor nor tasks"
             yield Fault("component", path, message, "Compile the pipeline again.")
+        if name != ROOT and self.newest:  # those of the root are looked at with those of a run
+            yield from self.types(component, path)
         for key, output in component.get("outputDefinitions", {}).get("artifacts", {}).items():
             if "schemaUri" in output.get("artifactType", {}):
                 where = (*path, "outputDefinitions", "artifacts", key)
@@ -53,19 +75,35 @@ class _Walk:
                 remedy = "Give a schemaTitle or an instanceSchema."
                 yield Fault("artifact-type", where, message, remedy, FAILS)
 
+    def types(self, component: dict[str, Any], path: Path) -> Iterator[Fault]:
+        known = component.get("inputDefinitions", {}).get("parameters", {})
+        for key, parameter in known.items():
+            if parameter.get("parameterType") not in (*TYPES, _STATUS):
+                where = (*path, "inputDefinitions", "parameters", key)
+                message = f"the input {key} has no type that a parameter can have"
+                remedy = f"Give it a parameterType: {', '.join(TYPES)}."
+                yield Fault("parameter-type", where, message, remedy, FAILS)
+
     def executor(self, label: str, component: dict[str, Any], path: Path) -> Iterator[Fault]:
         if label not in self.executors:
             message = f"there is no executor {label!r}"
-            yield Fault("executor-label", (*path, "executorLabel"), message, _AGAIN)
+            yield Fault("executor-label", (*path, "executorLabel"), message, AGAIN)
             return
         takes = bool(component.get("inputDefinitions", {}).get("artifacts"))
         where = ("deploymentSpec", "executors", label)
-        yield from executor_faults(self.executors[label], where, takes)
+        executor = self.executors[label]
+        yield from executor_faults(executor, where, takes)
+        container = executor.get("container", {})
+        words = [*container.get("command", []), *container.get("args", [])]
+        yield from placeholder_faults(words, component, (*where, "container", "args"))
 
     def dag(
         self, name: str, component: dict[str, Any], path: Path, outer: tuple[str, ...]
     ) -> Iterator[Fault]:
-        tasks = component["dag"].get("tasks", {})
+        around = Around(component, self.components, frozenset(self.items.get(name, ())))
+        tasks = around.tasks
+        yield from output_faults(around, (*path, "dag"))
+        yield from circle_faults(around, (*path, "dag"))
         path = (*path, "dag", "tasks")
         exits = "ALL_UPSTREAM_TASKS_COMPLETED"
         if all(task.get("triggerPolicy", {}).get("strategy") == exits for task in tasks.values()):
@@ -75,11 +113,11 @@ class _Walk:
             reference = task.get("componentRef", {}).get("name", "")
             if reference not in self.components:
                 message = f"there is no component {reference!r}"
-                yield Fault("component-ref", (*where, "componentRef"), message, _AGAIN)
+                yield Fault("component-ref", (*where, "componentRef"), message, AGAIN)
                 continue
             inner = self.components[reference]
             yield from self.task(task, inner, where)
-            yield from self.links(task, component, tasks, where)
+            yield from link_faults(task, inner, around, where)
             yield from self.component(reference, inner, ("components", reference), outer)
 
     def task(self, task: dict[str, Any], component: dict[str, Any], path: Path) -> Iterator[Fault]:
@@ -87,6 +125,7 @@ class _Walk:
             message = "a loop over artifacts does not run"
             yield Fault("iterator", (*path, "artifactIterator"), message, "Loop over a parameter.")
         executor = self.executors.get(component.get("executorLabel", ""), {})
+        yield from store_faults(executor, task, path)
         if "importer" in executor and task.get("triggerPolicy", {}).get("condition"):
             message = "an importer cannot depend on a condition"
             yield Fault("condition", (*path, "triggerPolicy"), message, "Import it always.")
@@ -97,46 +136,15 @@ class _Walk:
                 needed = not value.get("isOptional") and "defaultValue" not in value
                 if needed and key not in given and "parameterIterator" not in task:
                     message = f"the component needs {key}, and the task does not give it"
-                    yield Fault("input", (*path, "inputs"), message, _AGAIN, FAILS)
+                    yield Fault("input", (*path, "inputs"), message, AGAIN, FAILS)
 
-    def links(
-        self, task: dict[str, Any], around: dict[str, Any], tasks: dict[str, Any], path: Path
-    ) -> Iterator[Fault]:
-        for index, name in enumerate(task.get("dependentTasks", [])):
-            if name not in tasks:
-                message = f"there is no task {name!r} beside it"
-                yield Fault("dependency", (*path, "dependentTasks", index), message, _AGAIN)
-        inputs = task.get("inputs", {})
-        of_root = around.get("inputDefinitions", {})
-        for key, source in inputs.get("parameters", {}).items():
-            where = (*path, "inputs", "parameters", key)
-            name = source.get("componentInputParameter")
-            if name is not None and name not in of_root.get("parameters", {}):
-                message = f"there is no parameter {name!r} around it"
-                yield Fault("input", where, message, _AGAIN, FAILS)
-            if "runtimeValue" in source and "constant" not in source["runtimeValue"]:
-                message = "the value is written as in schema version 2.0"
-                yield Fault("constant", where, message, "Write it as a `constant`.", FAILS)
-            if output := source.get("taskOutputParameter"):
-                made = ("parameters", output.get("outputParameterKey"))
-                yield from self.producer(output, made, tasks, where)
-        for key, source in inputs.get("artifacts", {}).items():
-            where = (*path, "inputs", "artifacts", key)
-            if output := source.get("taskOutputArtifact"):
-                made = ("artifacts", output.get("outputArtifactKey"))
-                yield from self.producer(output, made, tasks, where)
 
-    def producer(
-        self, output: dict[str, Any], made: tuple[str, Any], tasks: dict[str, Any], path: Path
-    ) -> Iterator[Fault]:
-        name = output.get("producerTask", "")
-        if name not in tasks:
-            message = f"there is no task {name!r} beside it"
-            yield Fault("dependency", path, message, _AGAIN)
-            return
-        reference = tasks[name].get("componentRef", {}).get("name", "")
-        definitions = self.components.get(reference, {}).get("outputDefinitions", {})
-        kind, key = made
-        if reference in self.components and key not in definitions.get(kind, {}):
-            message = f"the task {name} has no output {key!r}"
-            yield Fault("input", path, message, _AGAIN, FAILS)
+def _loop_items(spec: dict[str, Any]) -> dict[str, set[str]]:
+    """By component, its parameters that are items of a loop."""
+    found: dict[str, set[str]] = {}
+    for component in (spec.get("root", {}), *spec.get("components", {}).values()):
+        for task in component.get("dag", {}).get("tasks", {}).values():
+            name = task.get("componentRef", {}).get("name", "")
+            if item := task.get("parameterIterator", {}).get("itemInput"):
+                found.setdefault(name, set()).add(item)
+    return found

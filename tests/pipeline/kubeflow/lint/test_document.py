@@ -51,7 +51,9 @@ def test_what_has_several_names_keeps_its_first_lines():
     assert found.line(("c", "b")) == 3  # that of the alias
 
 
-@pytest.mark.parametrize(("written", "value"), [("12e3", 12e3), ("1E5", 1e5), ("'12e3'", "12e3")])
+@pytest.mark.parametrize(
+    ("written", "value"), [("12e3", 12e3), ("1E5", 1e5), ("'12e3'", "12e3"), ("2e6f99", "2e6f99")]
+)
 def test_numbers_are_those_of_yaml_1_2(written, value):
     (found,) = documents(f"a: {written}")
     assert found.value == {"a": value}

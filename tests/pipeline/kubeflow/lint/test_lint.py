@@ -92,6 +92,32 @@ def test_schema_2_0_and_a_job_do_not_run(tmp_path):
     assert found["schema"].key == "pipelineSpec.schemaVersion"
 
 
+@pytest.mark.parametrize("store", ["s3", "minio", "hdfs"])
+def test_stores_that_tfx_has_no_client_of(tmp_path, store):
+    from tfx.components import CsvExampleGen
+
+    examples = CsvExampleGen(input_base=f"{store}://bucket/data")
+    found = rules(compile_tfx([examples], tmp_path / "p.yaml").read_text())
+    assert set(found) == {"driver", "storage"}
+    assert f"'{store}://bucket/data'" in found["storage"].message
+
+
+def test_a_store_deep_inside_of_a_constant(tmp_path):
+    from tfx.components import Pusher
+    from tfx.dsl.components.common.importer import Importer
+    from tfx.proto import pusher_pb2
+    from tfx.types.standard_artifacts import Model
+
+    model = Importer(source_uri="gs://bucket/m", artifact_type=Model).with_id("model")
+    place = pusher_pb2.PushDestination.Filesystem(base_directory="s3://bucket/serving")
+    pusher = Pusher(
+        model=model.outputs["result"],
+        push_destination=pusher_pb2.PushDestination(filesystem=place),
+    )
+    found = rules(compile_tfx([model, pusher], tmp_path / "p.yaml").read_text())
+    assert "'s3://bucket/serving'" in found["storage"].message
+
+
 def test_an_importer_of_a_local_folder_is_passed_over(tmp_path):
     from tfx.dsl.components.common.importer import Importer
     from tfx.types.standard_artifacts import Schema

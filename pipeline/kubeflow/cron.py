@@ -14,6 +14,7 @@ from components.errors import UserError
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days of the months
 # Name, least, greatest, the words for numbers from the least on.
 _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("second", 0, 59, ()),
@@ -25,9 +26,11 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 )
 _MACROS = {
     "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
     "@weekly": "0 0 * * 0",
     "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
 _PART = re.compile(r"(?P<all>[*?])|(?P<first>\w+)(-(?P<last>\w+))?")
@@ -55,7 +58,8 @@ def six_fields(expression: str, where: str = "--cron") -> str:
         count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
         raise UserError(f"{expression!r} is no cron expression: it has {count}", where, _REMEDY)
     try:
-        return " ".join(map(_field, fields, range(len(_FIELDS))))
+        _check_comes(made := list(map(_field, fields, range(len(_FIELDS)))))
+        return " ".join(made)
     except ValueError as error:
         raise UserError(f"{expression!r} is no cron expression: {error}", where, _REMEDY) from None
 
@@ -69,7 +73,7 @@ def _item(text: str, index: int) -> Iterator[str]:
     name, low, high, words = _FIELDS[index]
     body, slash, step = text.partition("/")
     found = _PART.fullmatch(body)
-    if found is None or (slash and not (step.isdecimal() and int(step) > 0)):
+    if found is None or (slash and not _is_step(step, high)):
         raise ValueError(f"{text!r} is no {name}")
     tail = f"/{step}" if slash else ""
     if found["all"]:
@@ -77,6 +81,8 @@ def _item(text: str, index: int) -> Iterator[str]:
         return
     first = _number(found["first"], name, low, high, words)
     last = first if found["last"] is None else _number(found["last"], name, low, high, words)
+    if words is _DAYS and found["last"] and last == low < first:
+        last = high  # Sunday, at the end of the week
     if last < first:
         raise ValueError(f"{text!r}: a range of the {name} must rise")
     if words is _DAYS and last == high:
@@ -92,6 +98,31 @@ def _item(text: str, index: int) -> Iterator[str]:
 def _number(text: str, name: str, low: int, high: int, words: tuple[str, ...]) -> int:
     if text.lower() in words:
         return low + words.index(text.lower())
-    if not text.isdecimal() or not low <= int(text) <= high:
+    if not _is_number(text) or not low <= int(text) <= high:
         raise ValueError(f"{text!r} is no {name} ({low} to {high})")
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _is_step(text: str, high: int) -> bool:
+    return _is_number(text) and 0 < int(text) <= high
+
+
+def _check_comes(fields: list[str]) -> None:
+    """Raises a ValueError for what comes several times a minute, and for what never comes."""
+    second, _, _, day, month, weekday = fields
+    if not _is_number(second):
+        raise ValueError(f"{second!r} would start a run several times a minute; give one second")
+    if not (_listed(day) and _listed(month)) or _listed(weekday):
+        return  # where both are given, either of the days is enough
+    first = min(map(int, day.split(",")))
+    if all(first > _LONGEST[int(one) - 1] for one in month.split(",")):
+        raise ValueError("there is no such day in such a month")
+
+
+def _listed(field: str) -> bool:
+    """Whether a field is numbers, and no range of them."""
+    return all(map(_is_number, field.split(",")))

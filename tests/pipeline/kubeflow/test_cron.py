@@ -22,6 +22,15 @@ from pipeline.kubeflow.cron import six_fields
         (" 0  3 * * * ", "0 0 3 * * *"),
         ("@daily", "0 0 0 * * *"),
         ("@Weekly", "0 0 0 * * 0"),
+        ("@midnight", "0 0 0 * * *"),
+        ("@annually", "0 0 0 1 1 *"),
+        ("0 3 * * mon-sun", "0 0 3 * * 1,2,3,4,5,6,0"),
+        ("0 3 * * sat-sun", "0 0 3 * * 6,0"),
+        ("0 3 * * sun-tue", "0 0 3 * * 0-2"),
+        ("0 3 * * 0-0", "0 0 3 * * 0-0"),
+        ("0 3 29 2 *", "0 0 3 29 2 *"),
+        ("0 3 31 1,2 *", "0 0 3 31 1,2 *"),
+        ("0 3 31 2 1", "0 0 3 31 2 1"),  # either of the days
     ],
 )
 def test_translated(given, expected):
@@ -47,6 +56,13 @@ def test_translated(given, expected):
         ("*/x 3 * * *", "no minute"),
         ("1, 3 * * *", "no minute"),
         ("-5 3 * * *", "no minute"),
+        ("*/70 3 * * *", "no minute"),
+        ("*/\u0663 3 * * *", "no minute"),
+        ("\u0663 3 * * *", "no minute"),
+        ("* * * * * *", "several times a minute"),
+        ("0,30 * * * * *", "several times a minute"),
+        ("0 3 31 2 *", "no such day"),
+        ("0 3 31 4,6 *", "no such day"),
     ],
 )
 def test_refused(given, told):

@@ -9,7 +9,7 @@ from components.errors import UserError
 from components.files import atomic_write
 from pipeline.config import known_task
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def text(task: str, name: str) -> str:
@@ -22,7 +22,7 @@ def text(task: str, name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UserError(
             f"the file is called {name}, and so would be the pipeline; a name is a small letter, "
-            "then small letters, digits and hyphens",
+            "then small letters, digits and hyphens, no hyphen last",
             where="--out",
             remedy="Give it another name, such as --out my-model.yaml.",
         )

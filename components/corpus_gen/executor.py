@@ -54,8 +54,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         # What the graph has not settled was not there when it was made; nobody was told of it yet.
         notes: list[str] = []
-        given_data = applied({"data": json.loads(exec_properties["data"])}, exec_properties)["data"]
-        data = settled(given_data, notes)
+        compiled = {"data": json.loads(exec_properties["data"])}
+        data = settled(applied(compiled, exec_properties)["data"], notes)
         for note in notes:
             events.emit("warning", node="CorpusGen", text=note)
         examples = artifact_utils.get_single_instance(output_dict["examples"])

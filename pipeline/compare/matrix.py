@@ -23,7 +23,7 @@ from pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
-_LABEL = re.compile(r"[a-z0-9][a-z0-9-]*")
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LONGEST = 63  # what a pipeline's name may have
 _REMEDY = "`regard compare --help` shows both forms, `regard config reference` every key."
 
@@ -92,7 +92,7 @@ def _matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
     for label, change in matrix.models.items():
         at = ("models", label)
         if not _LABEL.fullmatch(label):
-            found.append(f"{tree.place(at)}a label has small letters, digits and hyphens only")
+            found.append(f"{tree.place(at)}a label has small letters, digits and, inside, hyphens")
         elif change is not None and not isinstance(change, dict):
             found.append(f"{tree.place(at)}a mapping of the keys that change is expected")
         elif change is not None and "name" in change:

@@ -91,9 +91,9 @@ def paths(config: Config) -> Iterator[tuple[Path, str]]:
     yield ("data", "root"), config.data.root
     for name, files in config.data.parts().items():
         sides = files if isinstance(files, dict) else {None: files}
-        for side, paths in sides.items():
+        for side, named in sides.items():
             key = ("data", name) if side is None else ("data", name, side)
-            for path in [paths] if isinstance(paths, str) else paths:
+            for path in [named] if isinstance(named, str) else named:
                 yield key, path
     if config.data.images is not None:
         yield ("data", "images"), config.data.images

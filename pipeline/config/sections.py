@@ -29,9 +29,9 @@ DEFAULT_TASK = "translation"
 class Config(Section):
     """One pipeline: what is read, what is trained, how it is judged and where it goes."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=63)] = Field(
+    name: Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=63)] = Field(
         description="Name of the pipeline, and of its model in the registry: a small letter, "
-        "then small letters, digits and hyphens, 63 characters at most.",
+        "then small letters, digits and hyphens, no hyphen last, 63 characters at most.",
         examples=["quickstart"],
     )
     task: str = Field(

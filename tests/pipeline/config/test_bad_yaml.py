@@ -202,7 +202,7 @@ def test_an_unknown_task_is_all_that_is_told(tmp_path: Path) -> None:
     assert ":5: task: 'translatoin' is not a choice; did you mean translation? choices: " in line
 
 
-@pytest.mark.parametrize("name", ["Tiny", "1a", "a_b", "-a", "a b", "ä"])
+@pytest.mark.parametrize("name", ["Tiny", "1a", "a_b", "-a", "a-", "a b", "ä"])
 def test_bad_name(name: str, tmp_path: Path) -> None:
     [line] = problems_of(tmp_path, GOOD.replace("tiny", f"'{name}'"))
     assert ":1: name: " in line

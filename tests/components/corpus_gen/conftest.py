@@ -40,7 +40,9 @@ def rows_in(folder: Path) -> list[tuple[str, str, str, int]]:
 def generate(tmp_path):
     """Runs the executor on a ``data`` section, as TFX would, into ``tmp_path / name``."""
 
-    def run(name: str = "out", fingerprint: str = "", **section) -> SimpleNamespace:
+    def run(
+        name: str = "out", fingerprint: str = "", parameters: dict | None = None, **section
+    ) -> SimpleNamespace:
         from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
         from tfx.types import standard_artifacts
 
@@ -53,6 +55,7 @@ def generate(tmp_path):
         context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
         section = {"root": str(tmp_path), "features": TRANSLATION, **section}
         properties = {"data": json.dumps(section), "fingerprint": fingerprint}
+        properties |= parameters or {}
         Executor(context).Do({}, {"examples": [examples], "findings": [findings]}, properties)
         return SimpleNamespace(
             artifact=examples,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from components.corpus_gen.fingerprints import fingerprint
 from components.corpus_gen.spans import settled
+from components.errors import UserError
 from tests.components.corpus_gen.corpora import TRANSLATION
 
 
@@ -76,6 +79,18 @@ def test_what_the_graph_has_not_settled_is_settled_and_told(tmp_path, generate, 
     assert told == "1 span is missing between 1 and 4: 3"
     generate("again", **data)  # by whoever has settled it, it was told then
     assert len(list(events.read(tmp_path / "events.jsonl"))) == 1
+
+
+def test_a_run_chooses_its_spans(tmp_path, generate):
+    for name in ("1.tsv", "2.tsv", "3.tsv", "test.tsv"):
+        write(tmp_path, name, 3)
+    section = {"train": "{SPAN}.tsv", "eval": "test.tsv", "test": "test.tsv"}
+    section["spans"] = {"first": None, "last": 3, "window": 1}
+    given = {"first_span": "", "last_span": "2", "span_window": 0}
+    out = generate(parameters=given, **section)
+    assert [span["name"] for span in out.findings["spans"]] == ["1", "2"]
+    with pytest.raises(UserError, match="is after"):
+        generate(parameters={"first_span": "3", "last_span": "2"}, **section)
 
 
 def test_a_corpus_without_spans_has_no_such_feature(tmp_path, generate):

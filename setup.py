@@ -50,10 +50,13 @@ REQUIRES = [
 EXTRAS = {
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
+    # regard export --to ctranslate2
+    "ctranslate2": ["ctranslate2>=4.6,<5"],
     # The peers that benchmarks/ measures beside ours
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend
     "dev": [
+        "ctranslate2>=4.6,<5",
         "hypothesis>=6.100",
         "jax>=0.6,<0.11",
         "kfp>=2.14,<3",

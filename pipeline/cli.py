@@ -15,6 +15,7 @@ from pipeline.commands import (
     data,
     deploy,
     doctor,
+    export,
     init,
     lineage,
     lint,
@@ -71,6 +72,7 @@ app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
 app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
+app.command("export", rich_help_panel=_MODELS)(export.export)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
 app.add_typer(registry.app, name="registry", rich_help_panel=_MODELS)
 app.command("rollback", rich_help_panel=_MODELS)(registry.rollback)

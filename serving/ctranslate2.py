@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
-QUANTIZATIONS = ("float32", "int8", "int8_float32", "int16", "bfloat16", "float16")
+QUANTIZATIONS = ("float32", "int8", "int16", "float16")  # bfloat16 would need PyTorch
 EPSILON = 1e-5  # of the layer normalization
 # The longest text; CTranslate2 reads positions from a table, wherever they come from.
 POSITIONS = 2048

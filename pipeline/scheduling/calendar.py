@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 from pipeline.scheduling.clock import moment
 from pipeline.scheduling.settings import Settings
 from pipeline.scheduling.state import State
-from pipeline.scheduling.times import times_of
 
 LATE = 60.0  # seconds: a time that is met within them was not missed
 _MOST = 1000  # missed times that are counted
@@ -52,7 +51,7 @@ def due(settings: Settings, state: State, now: float, catchup: bool | None = Non
 
 def following(settings: Settings, state: State, now: float) -> float | None:
     """The next time to look, in seconds since 1970; None where there is none any more."""
-    found = times_of(settings.schedule).after(moment(_reference(state, now)))
+    found = settings.times.after(moment(_reference(state, now)))
     coming = [] if found is None else [found.timestamp()]
     coming += [] if state.retry_at is None else [state.retry_at]
     return min(coming, default=None)
@@ -60,7 +59,7 @@ def following(settings: Settings, state: State, now: float) -> float | None:
 
 def coming(settings: Settings, now: float, count: int) -> list[float]:
     """The next times of the schedule itself."""
-    times, at = times_of(settings.schedule), moment(now)
+    times, at = settings.times, moment(now)
     found: list[float] = []
     while len(found) < count and (after := times.after(at)) is not None:
         found.append(after.timestamp())
@@ -79,7 +78,7 @@ def _reference(state: State, now: float) -> float:
 
 def _passed(settings: Settings, state: State, now: float) -> list[float]:
     """The times of the schedule since the last look."""
-    times, at = times_of(settings.schedule), moment(_reference(state, now))
+    times, at = settings.times, moment(_reference(state, now))
     found: list[float] = []
     while len(found) < _MOST and (after := times.after(at)) is not None:
         if after.timestamp() > now:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
-_SLICE = 0.5  # seconds: a machine that slept, a clock that was set and a signal count so soon
+_SLICE = 0.5  # seconds until a signal is obeyed
 
 
 class Clock:
@@ -22,8 +22,10 @@ class Clock:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass: the seconds, or less."""
-        time.sleep(min(max(0.0, seconds), _SLICE))
+        """Lets so much time pass, less where somebody asks to stop."""
+        end = time.monotonic() + seconds
+        while not self.stops and (rest := end - time.monotonic()) > 0:
+            time.sleep(min(rest, _SLICE))
 
     @contextmanager
     def listening(self) -> Iterator[Clock]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOOKED, TRAINED = "profile.json", "trained-profile.json"
 _SHOWN = 3
-_NOTHING_BEFORE = "nothing has been trained yet, so all of it is new"
+_NOTHING_BEFORE = "nothing was trained on yet"
 _CALLED = {"drift_words": "words", "drift_oov": "new words", "drift_lengths": "lengths"}
 _REMEDY = "Remove the file: drift is then not measured from it."
 
@@ -124,11 +124,14 @@ def drifted(look: Look, config: Config, limits: Mapping[str, float], folder: Pat
     reference = _reference(config, folder)
     now = profile.remembered(look.data, look.key, folder / LOOKED if folder.is_dir() else None)
     if reference is None:
-        return Finding("drift", True, "there is nothing yet to measure it from")
+        return Finding("drift", True, "there is nothing to measure it from yet")
     since, path = reference
     measured = drift(profiles.read(path, _REMEDY), now)
     worst = {
-        name: max((one["value"], feature) for feature, one in measured[name].items())
+        name: max(
+            ((one["value"], feature) for feature, one in measured[name].items()),
+            key=lambda found: found[0],
+        )
         for name in limits
         if measured[name]
     }

@@ -111,7 +111,7 @@ def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float)
     """What was tried last is there again."""
     number, status, kills = tried["number"], tried["status"], tried["kills"]
     what = f"run {tried['run']}" if tried.get("run") else "the last run"
-    ended = f"{what} {tried['text']}"
+    ended = f"{what}: {tried['text']}"
     wait = wait_after(tried, schedule)
     if wait is None:
         if status in DECIDED:

@@ -17,7 +17,7 @@ from pipeline.scheduling.decision import Decision, decide, remembered, wait_afte
 from pipeline.scheduling.settings import Settings
 from pipeline.workspace import PipelinePaths, Workspace
 
-_STEP = 30.0  # seconds: the longest sleep, as the file may say another time meanwhile
+_STEP = 30.0  # seconds: the longest sleep, as the file may say another time, or the clock be set
 _RUN_POLL = 1.0
 _STYLES = {state.PUSHED: "green", state.REFUSED: "red", runs.FAILED: "red"}
 

@@ -15,7 +15,7 @@ from models.settings.base import Problem
 from pipeline.config import Config, load
 from pipeline.config.errors import problems
 from pipeline.config.schedule import Schedule, impossible_schedule
-from pipeline.scheduling.times import zone_of
+from pipeline.scheduling.times import Times, times_of, zone_of
 
 _OPTIONS = {"new_span": "--new-span", "new_rows": "--new-rows", "timezone": "--time-zone"}
 _NOTHING = (
@@ -39,6 +39,7 @@ class Settings:
         self.config: Config
         self.schedule: Schedule
         self.zone: ZoneInfo
+        self.times: Times
 
     def read(self) -> Settings:
         """Reads the file anew; where it is wrong, what it said before stays.
@@ -54,7 +55,7 @@ class Settings:
                 "nothing says when to run", where=f"{self.path}: schedule", remedy=_NOTHING
             )
         self.config, self.schedule = config, schedule
-        self.zone = zone_of(schedule.timezone)
+        self.zone, self.times = zone_of(schedule.timezone), times_of(schedule)
         return self
 
     def changed(self) -> bool:

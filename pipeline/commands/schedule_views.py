@@ -27,7 +27,7 @@ _STYLES = {
     runs.KILLED: "red",
     runs.NOT_BLESSED: "yellow",
 }
-_HEADINGS = ("started", "run", "status", "version", "time", "why it ran", "what came of it")
+_HEADINGS = ("started", "run", "status", "version", "time", "what came of it", "why it ran")
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -95,7 +95,8 @@ def print_plan(plan: Mapping[str, Any], zone: ZoneInfo, console: Console) -> Non
     def line(name: str, text: str, style: str = "") -> None:
         console.print(Text(f"  {name:<9} ", "bold").append(Text(text, style)), soft_wrap=True)
 
-    console.print(Text(plan["name"], "bold").append(Text(f"  {plan['sentence']}", "default")))
+    head = Text(plan["name"], "bold").append(Text(f" {plan['sentence']}", "not bold"))
+    console.print(head, soft_wrap=True)
     if plan["kept_by"]:
         line("kept by", f"process {plan['kept_by']}")
     line("last look", shown(plan["looked"], zone) if plan["looked"] else "never")
@@ -113,8 +114,10 @@ def print_plan(plan: Mapping[str, Any], zone: ZoneInfo, console: Console) -> Non
         holds = "yes" if finding["holds"] else "no"
         text = f"{finding['condition']}: {finding['text']}"
         line(holds, text, "green" if finding["holds"] else "")
-    verdict = "a look now would lead to a run" if plan["run"] else "a look now would lead to no run"
-    console.print(Text(verdict, "green" if plan["run"] else "yellow").append(f": {plan['why']}"))
+    verdict = "a look now would run it" if plan["run"] else "a look now would not run it"
+    line("so", verdict, "bold green" if plan["run"] else "bold yellow")
+    if not plan["findings"]:
+        line("", plan["why"])
 
 
 def _ended(tried: Mapping[str, Any]) -> str:
@@ -136,8 +139,8 @@ def print_history(records: Sequence[Mapping[str, Any]], zone: ZoneInfo, console:
             record["status"],
             str(record.get("version") or ""),
             duration(record.get("seconds")),
-            record["reason"],
             record["text"],
+            record["reason"],
         )
         for record in records
     ]

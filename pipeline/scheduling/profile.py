@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,6 +74,18 @@ def remembered(data: Mapping[str, Any], key: str, path: Path | None) -> dict[str
     if path is not None:
         atomic_write(path, json.dumps(made, ensure_ascii=False))
     return made
+
+
+def keep(looked: Path, trained: Path, key: str) -> None:
+    """Keeps the profile of the data that a training had; of others it is not, and none is left."""
+    try:
+        known = json.loads(looked.read_text(encoding="utf-8"))["key"]
+    except (OSError, ValueError, KeyError):
+        known = None
+    if known == key:
+        shutil.copyfile(looked, trained)
+    else:
+        trained.unlink(missing_ok=True)
 
 
 def _lengths(feature: Feature, value: Any) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 from components.errors import UserError
 from pipeline import lock, runs
-from pipeline.scheduling import attempt, conditions, state
+from pipeline.scheduling import attempt, conditions, profile, state
 from pipeline.scheduling.calendar import due, following, shown
 from pipeline.scheduling.clock import Clock
 from pipeline.scheduling.decision import Decision, decide, remembered, wait_after
@@ -59,6 +58,8 @@ class Scheduler:
         self._clock = clock
         self._command = list(command or attempt.command(settings.path.absolute()))
         self._state = state.State()
+        self._found = ""  # by the last look; the same is not said at each
+        self._news = True  # whether something was said since the next look was
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -83,7 +84,7 @@ class Scheduler:
             now = self._clock.now()
             time = due(self._settings, self._state, now)
             if time.passed:
-                self._view.say(time.passed)
+                self._say(time.passed)
             if time.look:
                 self._look()
             elif time.passed:
@@ -107,7 +108,8 @@ class Scheduler:
         if self._settings.schedule.cron is not None:
             time = due(self._settings, self._state, self._clock.now(), catchup=True)
             if not time.look:
-                self._say_next("it is not time yet; ")
+                self._say("it is not time yet")
+                self._say_next()
                 return True
         return self._look() is not None
 
@@ -118,16 +120,29 @@ class Scheduler:
 
     def _sleep(self, now: float) -> None:
         if self._settings.changed() and self._reread():
-            self._view.say("the configuration was changed and is read anew")
+            self._say("the configuration was changed, and is read anew")
             self._say_next()
             return
         coming = following(self._settings, self._state, now)
         self._clock.sleep(_STEP if coming is None else min(_STEP, coming - now))
 
-    def _say_next(self, before: str = "") -> None:
-        coming = following(self._settings, self._state, self._clock.now())
-        if coming is not None and not self._clock.stops:
-            self._view.say(f"{before}next look {shown(coming, self._settings.zone)}", "dim")
+    def _say(self, text: str, style: str = "") -> None:
+        self._news = True
+        self._view.say(text, style)
+
+    def _say_once(self, text: str, style: str) -> None:
+        """Says what a look has found, where the look before found something else."""
+        if text != self._found:
+            self._say(text, style)
+        self._found = text
+
+    def _say_next(self) -> None:
+        """Says when the next look is, after anything else was said, unless it is at once."""
+        now = self._clock.now()
+        coming = following(self._settings, self._state, now)
+        if self._news and coming is not None and coming > now and not self._clock.stops:
+            self._view.say(f"next look {shown(coming, self._settings.zone)}", "dim")
+            self._news = False
 
     def _look(self) -> Decision | None:
         """One look, and the run that it leads to; None where nothing could be decided."""
@@ -146,7 +161,7 @@ class Scheduler:
                     self._view.show,
                 )
             except UserError as error:
-                self._view.say(f"the data cannot be used: {_told(error)}", "red")
+                self._say_once(f"the data cannot be used: {_told(error)}", "red")
             finally:
                 self._view.show("")
         if self._clock.stops:
@@ -161,14 +176,12 @@ class Scheduler:
 
     def _take(self, decision: Decision) -> None:
         """Tells what a look has found, and keeps what follows from it."""
-        for note in decision.look.notes:
-            self._view.say(f"data: {note}", "dim")
-        verb = "run" if decision.run else "no run"
-        self._view.say(f"{verb}: {decision.text}", "bold" if decision.run else "")
+        text = f"{'run' if decision.run else 'no run'}: {decision.text}"
+        notes = "".join(f"; {note}" for note in decision.look.notes)
+        self._say_once(f"{text}{notes}", "bold" if decision.run else "")
         self._state.retry_at = decision.retry_at
         if decision.by_hand is not None:
-            self._state.trained = remembered(decision.look)
-            self._keep_profile()
+            self._trained_on(remembered(decision.look))
 
     def _reread(self) -> bool:
         """Reads the file anew; where that cannot be, says so, and what it said before stays."""
@@ -179,7 +192,7 @@ class Scheduler:
                 remedy = "Start a scheduler of its own for it."
                 raise UserError(told, f"{self._settings.path}: name", remedy)
         except UserError as error:
-            self._view.say(f"the configuration cannot be used: {_told(error)}", "red")
+            self._say_once(f"the configuration cannot be used: {_told(error)}", "red")
             return False
         return True
 
@@ -196,7 +209,7 @@ class Scheduler:
             if not told:
                 holder = lock.holder(self.paths.lock)
                 name = f"run {holder['run']}" if holder.get("run") else "a run"
-                self._view.say(f"waiting for {name}, which goes on")
+                self._say(f"waiting for {name}, which goes on")
                 told = True
             self._clock.sleep(_RUN_POLL)
         if (tried := self._state.open) is not None:
@@ -228,10 +241,10 @@ class Scheduler:
             run = attempt.run_of(self.paths, tried)
             if run is not None and run.id not in told:
                 told.add(run.id)
-                self._view.say(f"run {run.id} has begun; its log: {run.log}", "dim")
+                self._say(f"run {run.id} has begun; its log: {run.log}", "dim")
             if self._clock.stops and "stop" not in told:
                 told.add("stop")
-                self._view.say("stopping the run …")
+                self._say("stopping the run …")
             self._view.show(f"run {run.id}  {attempt.doing(run)}" if run else "starting a run")
 
         exit_status = attempt.follow(process, lambda: self._clock.stops, tick)
@@ -241,24 +254,25 @@ class Scheduler:
     def _take_in(self, ending: attempt.Ending) -> None:
         """Remembers how an attempt has ended, in one write, and tells it in one line."""
         known, now = self._state, self._clock.now()
-        tried = known.attempt or {}
-        seen = tried.pop("look", None)
+        tried = dict(known.attempt or {})
+        seen = tried.pop("look")
         tried.update(ending.to_json(), ended=now)
         if ending.status in state.DECIDED:
-            known.trained = seen
-            self._keep_profile()
+            self._trained_on(seen)
         wait = wait_after(tried, self._settings.schedule)
         known.retry_at = None if wait is None else now + wait
         if self._settings.schedule.cron is None:
             known.looked = now  # the interval is one between runs
+        known.attempt = tried
         known.history.append(tried)
         self._save()
-        self._view.say(said(tried), _STYLES.get(ending.status, "yellow"))
+        self._say(said(tried), _STYLES.get(ending.status, "yellow"))
 
-    def _keep_profile(self) -> None:
-        looked = self.paths.schedule / conditions.LOOKED
-        if looked.is_file():
-            shutil.copyfile(looked, self.paths.schedule / conditions.TRAINED)
+    def _trained_on(self, seen: dict[str, Any]) -> None:
+        """What is new from now on is held against these data."""
+        self._state.trained = seen
+        folder = self.paths.schedule
+        profile.keep(folder / conditions.LOOKED, folder / conditions.TRAINED, seen["key"])
 
     def _save(self) -> None:
         state.write(self.paths.schedule, self._state)

@@ -74,7 +74,8 @@ def test_a_day_of_the_month_or_one_of_the_week():
         "25 03:00+0100",
         "30 03:00+0100",
     ]
-    assert local("0 3 25 * ?", "2026-11-22T04:00", 2) == ["25 03:00+0100", "25 03:00+0100"]  # also in December
+    november_and_december = ["25 03:00+0100", "25 03:00+0100"]
+    assert local("0 3 25 * ?", "2026-11-22T04:00", 2) == november_and_december
 
 
 def test_six_fields_begin_with_the_second():

@@ -112,6 +112,7 @@ def test_options_go_before_the_file(corpus):
         (("--json",), "--json", "--dry-run and --history"),
         (("--to", "kubeflow"), "--cron", "is missing"),
         (("--to", "kubeflow", "--once"), "--once", "of this machine"),
+        (("--to", "kubeflow", "--cron", "@daily", "--drift"), "--drift", "of this machine"),
     ],
 )
 def test_what_cannot_be(corpus, options, where, message):

@@ -177,8 +177,9 @@ def schedule(
     if len(asked) > 1:
         raise UserError("these do not go together", ", ".join(asked), "Give one of them.")
     if target is Target.kubeflow:
-        local = {"--time-zone": time_zone, "--every": every, "--new-span": new_span}
-        local |= {"--new-rows": new_rows, "--drift": drift, "--require": require}
+        local: dict[str, object] = {"--time-zone": time_zone, "--every": every}
+        local |= {"--new-span": new_span, "--new-rows": new_rows}
+        local |= {"--drift": drift, "--require": require}
         asked += [option for option, value in local.items() if value is not None]
         if asked:
             raise UserError("is for schedules of this machine", asked[0], "Leave it out.")

@@ -37,6 +37,7 @@ class LineView:
     def __init__(self, console: Console, settings: Settings):
         self._console = console
         self._settings = settings  # its zone may change with the file
+        self.live = console.is_terminal
         self._status: Any = None
 
     def say(self, text: str, style: str = "") -> None:
@@ -51,7 +52,7 @@ class LineView:
         """Draws what goes on; nowhere but in a terminal."""
         from rich.markup import escape
 
-        if not self._console.is_terminal:
+        if not self.live:
             return
         if not text:
             if self._status is not None:

@@ -77,6 +77,9 @@ def keep(request: Request, once: bool = False) -> int:
     settings = request.settings()
     view, clock = LineView(terminal.out(), settings), Clock()
     scheduler = Scheduler(settings, Workspace.from_environment(), view, clock)
+    if once and (keeper := scheduler.keeper()) is not None:
+        view.say(f"process {keeper} looks after it")
+        return OK
     with scheduler.held(), clock.listening():
         if not once:
             view.say(f"{scheduler.name} {described(settings.schedule, settings.zone)}", "bold")
@@ -103,6 +106,7 @@ def plan(request: Request) -> None:
     from pipeline.scheduling import state
     from pipeline.scheduling.calendar import coming, due
     from pipeline.scheduling.decision import decide
+    from pipeline.scheduling.scheduler import LOCK
     from pipeline.workspace import Workspace
 
     settings = request.settings()
@@ -110,7 +114,7 @@ def plan(request: Request) -> None:
     known, now = state.read(paths.schedule), time.time()
     with terminal.working("looking …") as say:
         decision = decide(settings.config, settings.schedule, paths, known, now, say)
-    guard = paths.schedule / "lock"
+    guard = paths.schedule / LOCK
     told = {
         "name": settings.config.name,
         "sentence": schedule_views.described(settings.schedule, settings.zone),

@@ -21,7 +21,7 @@ from pipeline.scheduling.state import PUSHED, REFUSED
 from pipeline.workspace import PipelinePaths
 
 SUMMARY, OUTPUT = "summary.json", "output.txt"  # what the run printed on its two streams
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5
 _FEW = 300
 _SOON = 60.0  # seconds from the start of an attempt to that of its process
 

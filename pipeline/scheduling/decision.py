@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.config.schedule import Schedule
 
-
-_MOST_SECONDS = 86_400.0
+_MOST_SECONDS = 86_400.0  # to wait for another attempt, however often it was killed
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,8 @@ def decide(
     if decided is not None and (tried is None or tried.get("run") != decided.id):
         text = f"the same was tried in run {decided.id}, which {_said(decided)}"
         return Decision(False, text, seen, by_hand=decided.id)
+    if tried is not None and "ended" not in tried:
+        return Decision(False, "these very data and settings are being tried", seen)
     if tried is not None:
         return _again(seen, tried, schedule, now)
     tell("looking for what is new …")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,11 +18,14 @@ from pipeline.workspace import PipelinePaths, Workspace
 
 _STEP = 30.0  # seconds: the longest sleep, as the file may say another time, or the clock be set
 _RUN_POLL = 1.0
+LOCK = "lock"
 _STYLES = {state.PUSHED: "green", state.REFUSED: "red", runs.FAILED: "red"}
 
 
 class View(Protocol):
-    """What the user sees."""
+    """What the user sees; ``live`` says whether what goes on can be shown."""
+
+    live: bool
 
     def say(self, text: str, style: str = "") -> None:
         """A line that stays, with the time in front."""
@@ -61,6 +64,11 @@ class Scheduler:
         self._found = ""  # by the last look; the same is not said at each
         self._news = True  # whether something was said since the next look was
 
+    def keeper(self) -> int | None:
+        """The process that keeps this schedule already, if there is one."""
+        path = self.paths.schedule / LOCK
+        return lock.holder(path).get("pid") if lock.is_held(path) else None
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Takes the lock and the state: of each pipeline there is one scheduler.
@@ -68,7 +76,7 @@ class Scheduler:
         Raises:
             UserError: there is another one, or the state cannot be read.
         """
-        with lock.acquire(self.paths.schedule / "lock", refusal=refusal) as held:
+        with lock.acquire(self.paths.schedule / LOCK, refusal=refusal) as held:
             held.describe("schedule")
             self._state = state.read(self.paths.schedule)
             if self._state.since is None:
@@ -85,14 +93,20 @@ class Scheduler:
             time = due(self._settings, self._state, now)
             if time.passed:
                 self._say(time.passed)
-            if time.look:
-                self._look()
-            elif time.passed:
-                self._state.looked = now
-                self._save()
-            else:
-                self._sleep(now)
-                continue
+            try:
+                if time.look:
+                    self._look()
+                elif time.passed:
+                    self._state.looked = now
+                    self._save()
+                else:
+                    self._sleep(now)
+                    continue
+            except OSError as error:  # a full disk, or a file that went: it may pass
+                where = f"{error.filename}: " if error.filename else ""
+                self._say_once(f"{where}{error.strerror or error}; it is tried again", "red")
+                self._state.retry_at = now
+                self._clock.sleep(_STEP)
             self._say_next()
         self._view.say("stopped")
 
@@ -235,21 +249,30 @@ class Scheduler:
         process = attempt.start(self._command, self.paths.schedule, self._home)
         tried["pid"] = process.pid
         self._save()
-        told: set[str] = set()
+        with self._telling(tried) as tick:
+            exit_status = attempt.follow(process, lambda: self._clock.stops, tick)
+        self._take_in(attempt.ending(self.paths, tried, exit_status))
+
+    @contextmanager
+    def _telling(self, tried: dict[str, Any]) -> Iterator[Callable[[], None]]:
+        """Gives what tells, when called, how a run goes on."""
+        run: runs.Run | None = None
+        stopping = False
 
         def tick() -> None:
-            run = attempt.run_of(self.paths, tried)
-            if run is not None and run.id not in told:
-                told.add(run.id)
+            nonlocal run, stopping
+            if run is None and (run := attempt.run_of(self.paths, tried)) is not None:
                 self._say(f"run {run.id} has begun; its log: {run.log}", "dim")
-            if self._clock.stops and "stop" not in told:
-                told.add("stop")
+            if self._clock.stops and not stopping:
+                stopping = True
                 self._say("stopping the run …")
-            self._view.show(f"run {run.id}  {attempt.doing(run)}" if run else "starting a run")
+            if self._view.live:
+                self._view.show(f"run {run.id}  {attempt.doing(run)}" if run else "starting a run")
 
-        exit_status = attempt.follow(process, lambda: self._clock.stops, tick)
-        self._view.show("")
-        self._take_in(attempt.ending(self.paths, tried, exit_status))
+        try:
+            yield tick
+        finally:
+            self._view.show("")
 
     def _take_in(self, ending: attempt.Ending) -> None:
         """Remembers how an attempt has ended, in one write, and tells it in one line."""

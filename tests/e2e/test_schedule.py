@@ -44,7 +44,7 @@ def test_a_look_at_the_same_runs_nothing(shell, first):
 def test_a_stopped_scheduler_stops_its_run_and_goes_on_with_it(shell, first):
     with open(shell.folder / "data/train.tsv", "a") as file:
         file.writelines(f"{word}\t{word.upper()}\n" for word in ("hah", "gag", "fed") * 50)
-    process = shell.start("schedule", "tiny.yaml", "--new-rows", "100")
+    process = shell.start("schedule", "tiny.yaml", "--every", "1s", "--new-rows", "100")
     try:
         runs = shell.home / "pipelines/tiny/runs"
         while len(list(runs.glob("*/events.jsonl"))) < 2:

@@ -14,6 +14,7 @@ from pipeline import lock
 from pipeline.cli import app
 from pipeline.commands import schedule_views
 from pipeline.scheduling import state
+from pipeline.scheduling.look import look
 from pipeline.scheduling.settings import Settings
 from pipeline.workspace import Workspace
 from tests.pipeline.scheduling.growing import Corpus
@@ -87,6 +88,26 @@ def test_a_dry_run_as_json(corpus, paths):
     assert found["kept_by"] is not None
     assert found["last"]["version"] == "2"
     assert "passed without a look" in found["passed"]
+
+
+def test_a_dry_run_beside_a_run_that_goes_on(corpus, paths):
+    paths.schedule.mkdir(parents=True)
+    seen = look(Settings(corpus.folder / "tiny.yaml", {}).read().config, paths)
+    tried = {"key": seen.key, "number": 1, "kills": 0, "started": 1.0, "reason": "", "look": {}}
+    state.write(paths.schedule, state.State(attempt=tried))
+    status, out = regard(corpus, "--dry-run")
+    assert status == 0
+    assert "  last run  nobody has seen it end yet\n" in out
+    assert out.splitlines()[-1].strip() == "these very data and settings are being tried"
+
+
+def test_once_leaves_it_to_the_process_that_keeps_the_schedule(corpus, paths):
+    paths.schedule.mkdir(parents=True)
+    with lock.acquire(paths.schedule / "lock") as held:
+        held.describe("schedule")
+        status, out = regard(corpus, "--once")
+    assert status == 0
+    assert "looks after it" in out
 
 
 def test_options_go_before_the_file(corpus):

@@ -45,6 +45,8 @@ class FastClock(Clock):
 class Lines:
     """What was said."""
 
+    live = False
+
     def __init__(self):
         self.said: list[str] = []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 
@@ -9,6 +11,7 @@ import pytest
 
 from components.errors import UserError
 from pipeline import lock, runs
+from pipeline.scheduling import state
 from tests.pipeline.scheduling.desk import HOUR, NIGHTLY, START, Desk, FastClock
 from tests.pipeline.scheduling.growing import CONFIG
 
@@ -215,6 +218,21 @@ def test_data_that_cannot_be_read_is_told_and_outlived(desk):
     lines = desk.serve(30, {0: path.unlink, 10: lambda: path.write_text(text)})
     assert lines.of("the data cannot be used: data.eval: ")
     assert desk.statuses == ["pushed"]
+
+
+def test_a_full_disk_is_told_and_outlived(desk, monkeypatch):
+    write, full = state.write, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.json")
+
+    def fail(*_):
+        raise full
+
+    hours = {
+        0.4: lambda: monkeypatch.setattr(state, "write", fail),
+        0.6: lambda: monkeypatch.setattr(state, "write", write),
+    }
+    lines = desk.serve(2, hours)
+    assert len(lines.of("state.json: No space left on device; it is tried again")) == 1
+    assert desk.statuses[-1] == "pushed"
 
 
 def test_another_time_in_the_file_counts_at_once(desk):

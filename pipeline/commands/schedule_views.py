@@ -44,9 +44,8 @@ class LineView:
         """Prints a line."""
         from rich.text import Text
 
-        line = Text(f"{shown(time.time(), self._settings.zone)}  ", "dim")
-        line.append(Text(text, style or "default"))
-        self._console.print(line, soft_wrap=True)
+        when = f"{shown(time.time(), self._settings.zone)}  "
+        self._console.print(Text.assemble((when, "dim"), (text, style)), soft_wrap=True)
 
     def show(self, text: str) -> None:
         """Draws what goes on; nowhere but in a terminal."""
@@ -94,9 +93,9 @@ def print_plan(plan: Mapping[str, Any], zone: ZoneInfo, console: Console) -> Non
     from rich.text import Text
 
     def line(name: str, text: str, style: str = "") -> None:
-        console.print(Text(f"  {name:<9} ", "bold").append(Text(text, style)), soft_wrap=True)
+        console.print(Text.assemble((f"  {name:<9} ", "bold"), (text, style)), soft_wrap=True)
 
-    head = Text(plan["name"], "bold").append(Text(f" {plan['sentence']}", "not bold"))
+    head = Text.assemble((plan["name"], "bold"), f" {plan['sentence']}")
     console.print(head, soft_wrap=True)
     if plan["kept_by"]:
         line("kept by", f"process {plan['kept_by']}")

@@ -62,6 +62,7 @@ class Scheduler:
         self._command = list(command or attempt.command(settings.path.absolute()))
         self._state = state.State()
         self._found = ""  # by the last look; the same is not said at each
+        self._trouble = ""  # with the disk, which is said once, too
         self._news = True  # whether something was said since the next look was
 
     def keeper(self) -> int | None:
@@ -89,26 +90,34 @@ class Scheduler:
         self._settle()
         self._say_next()
         while not self._clock.stops:
-            now = self._clock.now()
-            time = due(self._settings, self._state, now)
-            if time.passed:
-                self._say(time.passed)
             try:
-                if time.look:
-                    self._look()
-                elif time.passed:
-                    self._state.looked = now
-                    self._save()
-                else:
-                    self._sleep(now)
-                    continue
+                self._step()
+                self._trouble = ""
             except OSError as error:  # a full disk, or a file that went: it may pass
                 where = f"{error.filename}: " if error.filename else ""
-                self._say_once(f"{where}{error.strerror or error}; it is tried again", "red")
-                self._state.retry_at = now
+                text = f"{where}{error.strerror or error}; it is tried again"
+                if text != self._trouble:
+                    self._say(text, "red")
+                self._trouble = text
+                self._state.retry_at = self._clock.now()
                 self._clock.sleep(_STEP)
-            self._say_next()
         self._view.say("stopped")
+
+    def _step(self) -> None:
+        """Looks, where it is time; else sleeps."""
+        now = self._clock.now()
+        time = due(self._settings, self._state, now)
+        if time.passed:
+            self._say(time.passed)
+        if time.look:
+            self._look()
+        elif time.passed:
+            self._state.looked = now
+            self._save()
+        else:
+            self._sleep(now)
+            return
+        self._say_next()
 
     def once(self) -> bool:
         """Looks once, and runs where that is due.

@@ -115,7 +115,7 @@ def print_plan(plan: Mapping[str, Any], zone: ZoneInfo, console: Console) -> Non
         text = f"{finding['condition']}: {finding['text']}"
         line(holds, text, "green" if finding["holds"] else "")
     verdict = "a look now would run it" if plan["run"] else "a look now would not run it"
-    line("so", verdict, "bold green" if plan["run"] else "bold yellow")
+    line("verdict", verdict, "bold green" if plan["run"] else "bold yellow")
     if not plan["findings"]:
         line("", plan["why"])
 

@@ -19,7 +19,7 @@ _FORM = "a number and s, m, h or d for each part, such as 90s, 15m, 1h30m or 2d"
 
 
 class DriftLimits(Section):
-    """From what drift on a run is worth its time."""
+    """Limits of drift; beyond one of them there is a run."""
 
     words: Share | None = Field(
         default=None,
@@ -72,20 +72,20 @@ class Schedule(Section):
     )
     new_span: bool = Field(
         default=False,
-        description="Whether a span is a reason that the last training did not have, or had in "
+        description="Run when there is a span that the last training did not have, or had in "
         "another version or with other content.",
     )
     new_rows: Positive | None = Field(
         default=None,
-        description="So many rows in the files of data.train that the last training did not have "
-        "are a reason; null: never.",
+        description="Run when the files of data.train have so many rows that the last training did "
+        "not have; null: rows do not matter.",
         examples=[10000],
     )
     drift: DriftLimits | None = Field(
         default=None,
-        description="Drift of train from the data of the model in production is a reason, or from "
-        "that of the last training where no version is there; {}: beyond the limits of "
-        "data.checks; null: never.",
+        description="Run when train has drifted beyond these limits from the data of the model in "
+        "production, or where there is none from that of the last training; {}: those of "
+        "data.checks; null: drift does not matter.",
     )
     require: Literal["any", "all"] = Field(
         default="any",

@@ -71,7 +71,7 @@ def test_a_dry_run_tells_times_findings_and_what_would_follow(corpus, paths):
     assert len([line for line in lines if " 03:00 CE" in line]) == 5
     assert lines[-2:] == [
         "  yes       new_span: nothing was trained on yet",
-        "  so        a look now would run it",
+        "  verdict   a look now would run it",
     ]
     assert not paths.root.exists()
 

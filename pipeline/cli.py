@@ -28,6 +28,7 @@ from pipeline.commands import (
     submit,
     terminal,
     validate,
+    worker,
 )
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ def _root(
 _PIPELINES, _MODELS, _CLUSTER = "Pipelines", "Models", "Pipelines on a cluster"
 _HELP = "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
+app.command("worker", rich_help_panel=_PIPELINES)(worker.worker)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("report", rich_help_panel=_PIPELINES)(report.report)

@@ -1,0 +1,189 @@
+"""Several devices train as one does with the same batches."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.trainer.shares import ByFile
+from tests.components.trainer import devices
+
+EVERYTHING = {
+    "accumulate": 2,
+    "clip_norm": 0.05,
+    "ema": {"decay": 0.9},
+    "weight_decay": 0.1,
+    "average": {"checkpoints": 2, "of": "best"},
+    "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 3},
+    "early_stop": {"patience": 99, "min_delta": 0.01},
+}
+STEPS = {"evaluate_every": 4, "max_epochs": 2}
+PLAIN = {"changes": {**STEPS, "max_minutes": 10}}
+ALL_FILES = {"changes": STEPS, "split": "train"}
+MIRRORED = {
+    "plain": PLAIN,
+    "everything": {"changes": {**STEPS, **EVERYTHING}},
+    "bfloat16": {"changes": {**STEPS, "precision": "mixed_bfloat16"}},
+    "float16": {"changes": {**STEPS, "precision": "mixed_float16"}},
+    "compiled": {"changes": {"max_steps": 3, "evaluate_every": 1, "jit_compile": True}},
+    "whole": {"changes": {**STEPS, **EVERYTHING, "deterministic": True}, "dropout": 0.4},
+}
+MIRRORED["killed"] = {
+    **MIRRORED["whole"],
+    "killed_at": 9,
+    "changes": {**MIRRORED["whole"]["changes"], "checkpoint_seconds": 0},
+}
+WORKERS = {
+    "plain": PLAIN,
+    "everything": {"changes": {**STEPS, **EVERYTHING}},
+    "by_file": ALL_FILES,
+}
+# Rounding alone: the sums are taken in another order, and in float16 of other parts.
+FAR = {"bfloat16": 0.02, "float16": 0.005}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    devices.write_rows(folder)
+    return folder
+
+
+def start(folder, data, trainings, environment):
+    command = [sys.executable, "-m", "tests.components.trainer.devices"]
+    return subprocess.Popen(
+        [*command, str(folder), str(data), json.dumps(trainings)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(*processes):
+    for process in processes:
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, output
+
+
+def tf_config(count):
+    """The TF_CONFIG of so many workers on this machine."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return [
+        json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": i}})
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def mirrored(data, tmp_path_factory):
+    """What two devices of one process make."""
+    folder = tmp_path_factory.mktemp("mirrored")
+    finish(start(folder, data, MIRRORED, {devices.DEVICES: "2"}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workers(data, tmp_path_factory):
+    """What two processes make; the second one's folder stays empty."""
+    folders = [tmp_path_factory.mktemp(f"worker-{i}") for i in range(2)]
+    configs = tf_config(2)
+    started = [
+        start(folder, data, WORKERS, {"TF_CONFIG": config})
+        for folder, config in zip(folders, configs, strict=True)
+    ]
+    finish(*started)
+    return folders
+
+
+def curve(position):
+    """What the training's evaluations found, in order."""
+    names = ("step", "learning_rate", "train_loss", "loss")
+    return np.array([[entry[name] for name in names] for entry in position["history"]])
+
+
+def same(position, folder, name):
+    found = json.loads((folder / name / "position.json").read_text())
+    far = FAR.get(name, 1e-5)
+    assert len(position.history) >= 3
+    np.testing.assert_allclose(curve(found), curve(vars(position)), rtol=0, atol=far)
+    assert found["tokens"] == position.tokens
+    assert found["best_step"] == position.best_step or far > 1e-5
+    assert found["finished"] == position.finished
+
+
+@pytest.mark.parametrize("name", ["plain", "everything", "bfloat16", "float16", "compiled"])
+def test_two_devices_are_as_good_as_one(mirrored, data, tmp_path, name):
+    _, position = devices.train(tmp_path, data, None, **MIRRORED[name])
+    same(position, mirrored, name)
+
+
+def test_a_killed_training_of_two_devices_goes_on_bit_for_bit(mirrored):
+    """Dropout, too: each device has its own random numbers again."""
+    whole, killed = (np.load(mirrored / name / "weights.npz") for name in ("whole", "killed"))
+    for name in whole.files:
+        np.testing.assert_array_equal(whole[name], killed[name])
+
+
+@pytest.mark.parametrize("name", ["plain", "everything"])
+def test_two_workers_are_as_good_as_one(workers, data, tmp_path, name):
+    _, position = devices.train(tmp_path, data, None, **WORKERS[name])
+    same(position, workers[0], name)
+
+
+class Joined:
+    """The batches of two workers that each read their own file, as one device would have them."""
+
+    files_apart = 1
+
+    def __init__(self, data):
+        two = [SimpleNamespace(workers=2, worker=i, devices=1, number=None) for i in range(2)]
+        self.shares = [ByFile(devices.batches(data, "train"), one) for one in two]
+
+    def size(self):
+        return self.shares[0].size()
+
+    def epoch(self, number, skip=0):
+        def join(one, other):
+            wide = {
+                key: tf.maximum(tf.shape(one[0][key])[1], tf.shape(other[0][key])[1])
+                for key in one[0]
+            }
+            return {
+                key: tf.concat(
+                    [
+                        tf.pad(part[0][key], [[0, 0], [0, wide[key] - tf.shape(part[0][key])[1]]])
+                        for part in (one, other)
+                    ],
+                    axis=0,
+                )
+                for key in one[0]
+            }
+
+        pairs = tf.data.Dataset.zip(tuple(share.epoch(number, skip) for share in self.shares))
+        return pairs.map(join).apply(tf.data.experimental.assert_cardinality(self.size() - skip))
+
+
+def test_workers_that_read_files_of_their_own(workers, data, tmp_path):
+    joined = Joined(data)
+    sizes = [share.size() for share in joined.shares]
+    assert sizes[0] == sizes[1]
+    _, position = devices.train(tmp_path, data, None, **ALL_FILES, shares=joined)
+    same(position, workers[0], "by_file")
+
+
+def test_only_the_chief_writes(workers):
+    chief, other = ({p.name for p in folder.rglob("*") if p.is_file()} for folder in workers)
+    assert {"last.npz", "best.npz", "position.json"} <= chief
+    assert not other

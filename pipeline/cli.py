@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -88,6 +89,8 @@ app.command("doctor", rich_help_panel=_HELP)(doctor.doctor)
 
 def main() -> None:
     """Runs the command line; a user's error is told without a traceback, with status 2."""
+    # All processes of a run share the GPU: none may take its memory whole, as TensorFlow would.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     try:
         app(prog_name="regard")
     except UserError as error:

@@ -102,10 +102,17 @@ def _take_part(job: dict[str, Any] | None) -> None:
         train_with(SimpleNamespace(**told), team)
     except _lost() as error:
         raise UserError(
-            f"the connection between the workers is lost: {error.message.splitlines()[0]}",
+            f"the connection between the workers is lost: {reason(error.message)}",
             where="training.devices: workers",
             remedy=_AGAIN,
         ) from error
+
+
+def reason(message: str) -> str:
+    """The line of TensorFlow's message that tells why workers no longer hear of each other."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    telling = [line for line in lines if "aborted by" in line or "address" in line]
+    return next(iter(telling or lines), "no reason given")
 
 
 def _lost() -> tuple[type[Any], ...]:

@@ -1,5 +1,6 @@
 """Several devices train as one does with the same batches."""
 
+import functools
 import json
 import os
 import socket
@@ -24,27 +25,24 @@ EVERYTHING = {
     "early_stop": {"patience": 99, "min_delta": 0.01},
 }
 STEPS = {"evaluate_every": 4, "max_epochs": 2}
-PLAIN = {"changes": {**STEPS, "max_minutes": 10}}
-ALL_FILES = {"changes": STEPS, "split": "train"}
-MIRRORED = {
-    "plain": PLAIN,
-    "everything": {"changes": {**STEPS, **EVERYTHING}},
+TRAININGS = {
+    "plain": {"changes": STEPS},
+    "everything": {"changes": {**STEPS, **EVERYTHING, "max_minutes": 10}},
+    "by_file": {"changes": STEPS, "split": "train"},
+}
+WHOLE = {"changes": {**STEPS, **EVERYTHING, "deterministic": True}, "dropout": 0.4}
+SLOW = {
     "bfloat16": {"changes": {**STEPS, "precision": "mixed_bfloat16"}},
     "float16": {"changes": {**STEPS, "precision": "mixed_float16"}},
     "compiled": {"changes": {"max_steps": 3, "evaluate_every": 1, "jit_compile": True}},
-    "whole": {"changes": {**STEPS, **EVERYTHING, "deterministic": True}, "dropout": 0.4},
+    "whole": WHOLE,
+    "killed": {
+        **WHOLE,
+        "killed_at": 9,
+        "changes": {**WHOLE["changes"], "checkpoint_seconds": 0},
+    },
 }
-MIRRORED["killed"] = {
-    **MIRRORED["whole"],
-    "killed_at": 9,
-    "changes": {**MIRRORED["whole"]["changes"], "checkpoint_seconds": 0},
-}
-WORKERS = {
-    "plain": PLAIN,
-    "everything": {"changes": {**STEPS, **EVERYTHING}},
-    "by_file": ALL_FILES,
-}
-# Rounding alone: the sums are taken in another order, and in float16 of other parts.
+# Rounding alone: the sums are taken in another order, and in the mixed formats of other parts.
 FAR = {"bfloat16": 0.02, "float16": 0.005}
 
 
@@ -90,21 +88,43 @@ def tf_config(count):
 def mirrored(data, tmp_path_factory):
     """What two devices of one process make."""
     folder = tmp_path_factory.mktemp("mirrored")
-    finish(start(folder, data, MIRRORED, {devices.DEVICES: "2"}))
+    trainings = {name: TRAININGS[name] for name in ("plain", "everything")}
+    finish(start(folder, data, trainings, {devices.DEVICES: "2"}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def slow(data, tmp_path_factory):
+    """What two devices of one process make of what takes longer."""
+    folder = tmp_path_factory.mktemp("slow")
+    finish(start(folder, data, SLOW, {devices.DEVICES: "2"}))
     return folder
 
 
 @pytest.fixture(scope="module")
 def workers(data, tmp_path_factory):
-    """What two processes make; the second one's folder stays empty."""
+    """What two processes make; each has a folder, and the second one's shall stay empty."""
     folders = [tmp_path_factory.mktemp(f"worker-{i}") for i in range(2)]
-    configs = tf_config(2)
     started = [
-        start(folder, data, WORKERS, {"TF_CONFIG": config})
-        for folder, config in zip(folders, configs, strict=True)
+        start(folder, data, TRAININGS, {"TF_CONFIG": config})
+        for folder, config in zip(folders, tf_config(2), strict=True)
     ]
     finish(*started)
     return folders
+
+
+@pytest.fixture(scope="module")
+def alone(data, tmp_path_factory):
+    """The same trainings on one device, by name."""
+
+    @functools.cache
+    def train(name):
+        folder = tmp_path_factory.mktemp("alone")
+        arguments = {**TRAININGS, **SLOW}[name]
+        shares = Joined(data) if name == "by_file" else None
+        return devices.train(folder, data, None, **arguments, shares=shares)[1]
+
+    return train
 
 
 def curve(position):
@@ -121,25 +141,6 @@ def same(position, folder, name):
     assert found["tokens"] == position.tokens
     assert found["best_step"] == position.best_step or far > 1e-5
     assert found["finished"] == position.finished
-
-
-@pytest.mark.parametrize("name", ["plain", "everything", "bfloat16", "float16", "compiled"])
-def test_two_devices_are_as_good_as_one(mirrored, data, tmp_path, name):
-    _, position = devices.train(tmp_path, data, None, **MIRRORED[name])
-    same(position, mirrored, name)
-
-
-def test_a_killed_training_of_two_devices_goes_on_bit_for_bit(mirrored):
-    """Dropout, too: each device has its own random numbers again."""
-    whole, killed = (np.load(mirrored / name / "weights.npz") for name in ("whole", "killed"))
-    for name in whole.files:
-        np.testing.assert_array_equal(whole[name], killed[name])
-
-
-@pytest.mark.parametrize("name", ["plain", "everything"])
-def test_two_workers_are_as_good_as_one(workers, data, tmp_path, name):
-    _, position = devices.train(tmp_path, data, None, **WORKERS[name])
-    same(position, workers[0], name)
 
 
 class Joined:
@@ -175,12 +176,29 @@ class Joined:
         return pairs.map(join).apply(tf.data.experimental.assert_cardinality(self.size() - skip))
 
 
-def test_workers_that_read_files_of_their_own(workers, data, tmp_path):
-    joined = Joined(data)
-    sizes = [share.size() for share in joined.shares]
-    assert sizes[0] == sizes[1]
-    _, position = devices.train(tmp_path, data, None, **ALL_FILES, shares=joined)
-    same(position, workers[0], "by_file")
+@pytest.mark.parametrize("name", ["plain", "everything"])
+def test_two_devices_are_as_good_as_one(mirrored, alone, name):
+    same(alone(name), mirrored, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "compiled"])
+def test_two_devices_in_other_formats_and_compiled(slow, alone, name):
+    same(alone(name), slow, name)
+
+
+@pytest.mark.slow
+def test_a_killed_training_of_two_devices_goes_on_bit_for_bit(slow):
+    """Dropout, too: each device has its own random numbers again."""
+    whole, killed = (np.load(slow / name / "weights.npz") for name in ("whole", "killed"))
+    for name in whole.files:
+        np.testing.assert_array_equal(whole[name], killed[name])
+
+
+@pytest.mark.parametrize("name", ["plain", "everything", "by_file"])
+def test_two_workers_are_as_good_as_one(workers, alone, name):
+    """By row, and where there are files enough each with files of its own."""
+    same(alone(name), workers[0], name)
 
 
 def test_only_the_chief_writes(workers):

@@ -31,13 +31,9 @@ class Together:
         self._build = build
         self.models: list[TrainedModel] = [model]
 
-    def begin(self, also: Sequence[Any] = ()) -> None:
-        """Gives all devices the chief's state, and every one its own random numbers.
-
-        Args:
-            also: further variables that all workers' first devices shall have.
-        """
-        state = [*self.model.variables, *self.model.optimizer.variables, *also]
+    def begin(self) -> None:
+        """Gives all devices the chief's state, and every one its own random numbers."""
+        state = [*self.model.variables, *self.model.optimizer.variables]
         values = self.team.from_chief([variable.numpy() for variable in state])
         for variable, value in zip(state, values, strict=True):
             variable.assign(value)

@@ -22,15 +22,19 @@ EVERYTHING = {
     "weight_decay": 0.1,
     "average": {"checkpoints": 2, "of": "best"},
     "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 3},
-    "early_stop": {"patience": 99, "min_delta": 0.01},
+    "early_stop": {"patience": 99, "min_delta": 0.01, "metric": "bleu"},
 }
 STEPS = {"evaluate_every": 4, "max_epochs": 2}
 TRAININGS = {
     "plain": {"changes": STEPS},
-    "everything": {"changes": {**STEPS, **EVERYTHING, "max_minutes": 10}},
+    "everything": {"changes": {**STEPS, **EVERYTHING, "max_minutes": 10}, "decoded": True},
     "by_file": {"changes": STEPS, "split": "train"},
 }
-WHOLE = {"changes": {**STEPS, **EVERYTHING, "deterministic": True}, "dropout": 0.4}
+WHOLE = {
+    "changes": {**STEPS, **EVERYTHING, "deterministic": True},
+    "dropout": 0.4,
+    "decoded": True,
+}
 SLOW = {
     "bfloat16": {"changes": {**STEPS, "precision": "mixed_bfloat16"}},
     "float16": {"changes": {**STEPS, "precision": "mixed_float16"}},

@@ -18,7 +18,8 @@ class Together:
     optimizer gets is Σ n_d g_d / Σ n_d, where n_d is the number of units (target pieces, or rows)
     of device d and g_d the gradient of their mean loss: that of the mean over all units, however
     they are spread. It gets it before it clips, accumulates or looks for what overflowed. Weights
-    that are not trained (moving means) become the mean of the devices' in the same way.
+    that are moved instead of trained (moving means) move by the mean of the devices' changes, and
+    frozen ones therefore not at all.
 
     Args:
         team: the devices.
@@ -52,40 +53,44 @@ class Together:
         """Takes the next batch, in parts, one a device; what Keras's ``fit`` calls."""
         parts = next(batches)
         models, metrics = self.models, self.model.metrics_variables
-        before = [tf.identity(variable.value) for variable in metrics]
-        kept = _averaged(self.model)
+        moved = _moved(self.model)
+        before, stood = _values(metrics), _values(moved)
 
         def work(device: int) -> tf.Tensor:
             return self.team.summed(self._found(models[device], parts[device]))
 
         found = self.team.each(work)[0]
-        shapes = [variable.shape for variable in (*self.model.trainable_weights, *kept, *metrics)]
+        weights = self.model.trainable_weights
+        shapes = [variable.shape for variable in (*weights, *moved, *metrics)]
         total, *values = _split(found, [(), *shapes])
         share = 1.0 / tf.maximum(total, 1.0)
-        weights = self.model.trainable_weights
         gradients = [value * share for value in values[: len(weights)]]
-        means = [value * share for value in values[len(weights) : len(weights) + len(kept)]]
-        for variable, old, new in zip(metrics, before, values[-len(metrics) :], strict=True):
-            variable.assign(old + new)
-        for variable, value in zip(kept, means, strict=True):
-            variable.assign(value)
+        changes = [value * share for value in values[len(weights) : -len(metrics)]]
+        for variable, old, change in zip(
+            (*moved, *metrics),
+            (*stood, *before),
+            (*changes, *values[-len(metrics) :]),
+            strict=True,
+        ):
+            variable.assign(old + change)
         with tf.device(self.team.names[0]):
             self.model.optimizer.apply_gradients(zip(gradients, weights, strict=True))
         for model in models[1:]:
             for own, first in zip(
-                (*model.trainable_weights, *_averaged(model)), (*weights, *kept), strict=True
+                (*model.trainable_weights, *_moved(model)), (*weights, *moved), strict=True
             ):
                 own.assign(first)
         return self.model.get_metrics_result()
 
     def _found(self, model: TrainedModel, inputs: Any) -> tf.Tensor:
         """All that the other devices have to know of this one's part, in one vector."""
-        count, gradients, kept, sums = self._gradients(model, inputs)
-        weighted = [count * value for value in (*gradients, *kept)]
+        count, gradients, changes, sums = self._gradients(model, inputs)
+        weighted = [count * value for value in (*gradients, *changes)]
         return tf.concat([tf.reshape(v, [-1]) for v in (count, *weighted, *sums)], axis=0)
 
     def _gradients(self, model: TrainedModel, inputs: Any) -> Any:
         def compute(inputs: Any) -> Any:
+            stood = _values(_moved(model))
             for metric in model.metrics:
                 metric.reset_state()
             with tf.GradientTape() as tape:
@@ -97,16 +102,21 @@ class Together:
             return (
                 tf.identity(model.plain_loss.count.value),
                 [tf.convert_to_tensor(gradient) for gradient in found],
-                [tf.identity(weight.value) for weight in _averaged(model)],
-                [tf.identity(variable.value) for variable in model.metrics_variables],
+                [new - old for new, old in zip(_values(_moved(model)), stood, strict=True)],
+                _values(model.metrics_variables),
             )
 
         compiled = tf.function(compute, jit_compile=True) if self.model.jit_compile else compute
         return compiled(inputs)
 
 
-def _averaged(model: TrainedModel) -> list[Any]:
+def _moved(model: TrainedModel) -> list[Any]:
     return [w for w in model.non_trainable_weights if w.dtype.startswith("float")]
+
+
+def _values(variables: Sequence[Any]) -> list[tf.Tensor]:
+    """What they are now, whatever becomes of them."""
+    return [tf.identity(variable.value) for variable in variables]
 
 
 def _split(flat: tf.Tensor, shapes: Sequence[Sequence[int]]) -> list[tf.Tensor]:

@@ -8,12 +8,20 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 
-from components.trainer.shares import ByFile
+from components.trainer.checkpoint import Checkpoints
+from components.trainer.fitting import fit
+from components.trainer.optimizer import compile_model
+from components.trainer.shares import ByFile, shared
+from components.trainer.team import Team
+from components.trainer.together import Together
 from tests.components.trainer import devices
+from tests.components.trainer.tiny import Bag, settings
 
 EVERYTHING = {
     "accumulate": 2,
@@ -209,3 +217,40 @@ def test_only_the_chief_writes(workers):
     chief, other = ({p.name for p in folder.rglob("*") if p.is_file()} for folder in workers)
     assert {"last.npz", "best.npz", "position.json"} <= chief
     assert not other
+
+
+@keras.saving.register_keras_serializable("tests")
+class Moving(Bag):
+    """Has a weight that is moved by every batch, and one that stays as it is."""
+
+    def build(self, shape=None):
+        make = {"shape": (7,), "trainable": False}
+        self.frozen = self.add_weight(name="frozen", initializer="random_normal", **make)
+        self.moved = self.add_weight(name="moved", initializer="zeros", **make)
+        super().build(shape)
+
+    def call(self, inputs, training=False):
+        if training:
+            rows = ops.cast(ops.shape(inputs["source"])[0], "float32")
+            self.moved.assign(0.9 * self.moved + 0.1 * rows)
+        return super().call(inputs, training=training)
+
+
+def test_what_is_moved_moves_and_what_is_frozen_stays(data, tmp_path):
+    training = settings(max_epochs=1)
+    ends = []
+    for team in (None, Team(tf.distribute.MirroredStrategy(["CPU:0"]))):
+        keras.utils.set_random_seed(1)
+        model = Moving(0.0)
+        model.build()
+        compile_model(model, training)
+        rows = devices.batches(data, "train-0")
+        together = Together(team, model, lambda: None) if team else None
+        first = model.frozen.numpy()
+        rows, held_out = shared(rows, team) if team else rows, devices.batches(data, "eval")
+        store = Checkpoints(tmp_path / str(len(ends)))
+        fit(model, rows, held_out, training, store, str(tmp_path / "log"), None, together)
+        np.testing.assert_array_equal(model.frozen.numpy(), first)
+        ends.append(model.moved.numpy())
+    assert ends[0].min() > 1.0
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-5)

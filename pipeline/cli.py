@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -29,6 +30,7 @@ from pipeline.commands import (
     submit,
     terminal,
     validate,
+    worker,
 )
 
 app = typer.Typer(
@@ -65,6 +67,7 @@ def _root(
 _PIPELINES, _MODELS, _CLUSTER = "Pipelines", "Models", "Pipelines on a cluster"
 _HELP = "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
+app.command("worker", rich_help_panel=_PIPELINES)(worker.worker)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
 app.command("schedule", rich_help_panel=_PIPELINES)(schedule.schedule)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
@@ -88,6 +91,8 @@ app.command("doctor", rich_help_panel=_HELP)(doctor.doctor)
 
 def main() -> None:
     """Runs the command line; a user's error is told without a traceback, with status 2."""
+    # All processes of a run share the GPU: none may take its memory whole, as TensorFlow would.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     try:
         app(prog_name="regard")
     except UserError as error:

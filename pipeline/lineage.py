@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +174,8 @@ def _today(
 def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
     """The versions that were in production before, the newest first, and what changed after each.
 
-    In ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it, which
-    learned from ``new_spans`` besides, and from ``old_spans`` no more.
+    In ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it; in
+    ``spans`` is what became of those that either learned from.
     """
     registry, name = Registry(folder.parent), folder.name
     parents: list[dict[str, Any]] = []
@@ -193,8 +194,23 @@ def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[d
         configs = (flattened(side.get("config") or {}) for side in (parent, child))
         told["changes"] = differing(*configs)
         told["same_data"] = parent.get("data_fingerprint") == child.get("data_fingerprint")
-        before, after = ([one["name"] for one in side.get("spans", ())] for side in (parent, child))
-        told["new_spans"] = [name for name in after if name not in before]
-        told["old_spans"] = [name for name in before if name not in after]
+        told["spans"] = _changed_spans(parent.get("spans", ()), child.get("spans", ()))
         child = parent
     return parents
+
+
+def _changed_spans(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """The spans that are ``new``, ``gone``, in another ``version``, or from now on ``replayed``."""
+    known = {one["name"]: one for one in before}
+    both = [(known[one["name"]], one) for one in after if one["name"] in known]
+    kept = {one["name"] for one in after}
+    return {
+        "new": [one["name"] for one in after if one["name"] not in known],
+        "gone": [name for name in known if name not in kept],
+        "version": [new["name"] for old, new in both if new["version"] != old["version"]],
+        "replayed": [
+            new["name"] for old, new in both if new.get("replayed") and not old.get("replayed")
+        ],
+    }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from rich.tree import Tree
 
-from components.words import size
+from components.words import rows_of, size
 from pipeline.commands.run_tables import moment, side_text, value_text
 from pipeline.live import duration
 
@@ -114,13 +114,13 @@ def _add_nodes(root: Tree, nodes: list[dict[str, Any]]) -> None:
 
 def _add_data(root: Tree, data: dict[str, Any]) -> None:
     digest = f"fingerprint {data['fingerprint'][:12]}" if data["fingerprint"] else ""
-    branch = root.add(_named("data", _joined(_rows(data), digest, data["state"])))
+    branch = root.add(_named("data", _joined(rows_of(data), digest, data["state"])))
     branches = _add_spans(branch, data)
     for source in data["sources"]:
         for file in source["files"]:
             known = "sha256" in file
             facts = [size(file["bytes"]), f"sha256 {file['sha256'][:12]}"] if known else []
-            told = _joined(_rows(source), *facts)
+            told = _joined(rows_of(source), *facts)
             text = Text(file["path"]).append(f"  {told}" if told else "", "dim")
             branches.get(file["path"], branch).add(text)
 
@@ -131,16 +131,12 @@ def _add_spans(branch: Tree, data: dict[str, Any]) -> dict[str, Tree]:
     for span in data.get("spans", ()):
         version = f"version {span['version']}" if span["version"] is not None else ""
         digest = f"fingerprint {span['fingerprint'][:12]}" if "fingerprint" in span else ""
-        facts = _joined(version, _rows(span), digest)
+        facts = _joined(version, rows_of(span), digest)
         own = branch.add(Text(f"span {span['name']}").append(f"  {facts}" if facts else "", "dim"))
         for value in span["files"].values():
             for paths in value.values() if isinstance(value, dict) else [value]:
                 branches.update(dict.fromkeys(paths, own))
     return branches
-
-
-def _rows(told: dict[str, Any]) -> str:
-    return _joined(*(f"{n:,} {split}" for split, n in told.get("rows", {}).items() if n))
 
 
 def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
@@ -160,10 +156,18 @@ def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
 
 
 def _spans(parent: dict[str, Any]) -> str:
-    """The spans that came and went after a version."""
+    """What became of spans after a version."""
     told = [
-        f"{word} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
-        for word, names in (("with", parent["new_spans"]), ("without", parent["old_spans"]))
-        if names
+        f"{text} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
+        for kind, text in _BECAME.items()
+        if (names := parent["spans"][kind])
     ]
     return f": {_joined(*told)}" if told else ""
+
+
+_BECAME = {
+    "new": "with",
+    "version": "another version of",
+    "replayed": "only replaying",
+    "gone": "without",
+}

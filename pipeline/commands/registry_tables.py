@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from components.words import counted, figure, size
+from components.words import counted, figure, rows_of, size
 from pipeline.commands import terminal
 from pipeline.commands.run_tables import moment
 from pipeline.summary import print_rows
@@ -66,8 +66,13 @@ def _scores(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _some_spans(spans: Sequence[dict[str, Any]]) -> str:
-    """The first and the last span, and how many there are."""
-    names = [span["name"] for span in spans]
+    """The first and the last span and how many there are, and the same of those replayed."""
+    replayed = [span["name"] for span in spans if span.get("replayed")]
+    told = _range([span["name"] for span in spans if not span.get("replayed")])
+    return f"{told}, replaying {_range(replayed)}" if replayed else told
+
+
+def _range(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{names[0]} to {names[-1]} ({len(names)})"
@@ -104,19 +109,15 @@ def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _data(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    told = [_rows(entry)] if entry.get("rows") else []
+    told = [rows_of(entry)] if entry.get("rows") else []
     if print_ := entry.get("data_fingerprint"):
         told.append(f"fingerprint {print_[:12]}")
     if told:
         yield "data", ", ".join(told)
     for span in entry.get("spans", ()):
         version = "" if span["version"] is None else f", version {span['version']}"
-        facts = f"{_rows(span)}, fingerprint {span['fingerprint'][:12]}"
+        facts = f"{rows_of(span)}, fingerprint {span['fingerprint'][:12]}"
         yield "", f"span {span['name']}{version}: {facts}"
-
-
-def _rows(told: dict[str, Any]) -> str:
-    return ", ".join(f"{count:,} {split}" for split, count in told["rows"].items() if count)
 
 
 def print_pruned(name: str, verdicts: Sequence[Verdict], dry_run: bool, console: Console) -> None:

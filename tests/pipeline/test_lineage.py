@@ -157,6 +157,29 @@ def test_spans_that_came_since_change_nothing_of_what_a_version_was_trained_on(p
     assert place.trace(3)["parents"][0]["model"] == "tiny@2"
 
 
+def test_a_replayed_span_is_told_as_such_and_its_data_are_found_again(place):
+    place.yaml = YAML.replace(
+        "train.tsv", "train-{{SPAN}}.tsv\n  spans: {{window: 1, replay: 0.5}}"
+    )
+    for number in (1, 2, 3):
+        lines = (f"a {number} {i}\tb\n" for i in range(9))
+        (place.data.parent / f"train-{number}.tsv").write_text("".join(lines))
+        place.push(number, str(number - 1) if number > 1 else None)
+    found = place.trace(3)
+    assert found["data"]["state"] == lineage.UNCHANGED
+    changed = found["parents"][0]["spans"]
+    assert changed == {"new": ["3"], "gone": [], "version": [], "replayed": ["2"]}
+    assert "changed since: the data: with span 3, only replaying span 2\n" in shown(found)
+
+
+def test_another_version_of_a_span_is_told(place):
+    one = {"span": 1, "name": "1", "version": 1, "files": {}}
+    place.push(1, spans=[one, {**one, "name": "2"}])
+    place.push(2, "1", spans=[{**one, "version": 2}], data_fingerprint="f" * 64)
+    text = shown(place.trace(2))
+    assert "changed since: the data: another version of span 1, without span 2\n" in text
+
+
 def test_a_rollback_has_the_lineage_of_its_model(place):
     place.push(1, run="20260101-101010")
     place.push(2, compared_with="1", digest="another", run="20260102-101010")

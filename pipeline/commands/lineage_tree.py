@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from rich.tree import Tree
 
-from components.words import rows_of, size
+from components.words import rows_of, size, some_spans
 from pipeline.commands.run_tables import moment, side_text, value_text
 from pipeline.live import duration
 
@@ -41,6 +41,8 @@ def _tree(found: dict[str, Any]) -> Tree:
     if found["nodes"]:
         _add_nodes(root, found["nodes"])
     _add_data(root, found["data"])
+    _add_attempts(root, "since then", found["since"])
+    _add_attempts(root, "before it", found["attempts"])
     _add_parents(root, found["parents"])
     if found["missing"]:
         branch = root.add(Text("missing", "bold yellow"))
@@ -139,6 +141,14 @@ def _add_spans(branch: Tree, data: dict[str, Any]) -> dict[str, Tree]:
     return branches
 
 
+def _add_attempts(branch: Tree, name: str, attempts: list[dict[str, Any]]) -> None:
+    """Runs that pushed nothing, and why."""
+    for one in attempts:
+        spans = some_spans(one["spans"])
+        text = _joined(f"run {one['id']} {one['status']}", f"spans {spans}" if spans else "")
+        branch.add(_named(name, f"{text}: {one['reason']}" if one["reason"] else text))
+
+
 def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
     """Each version below the one that was compared with it, with what was changed after it."""
     branch = root
@@ -146,12 +156,14 @@ def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
         branch = branch.add(_named("parent", parent["model"]))
         if "changes" not in parent:
             return
-        branch.add(Text(_joined(f"pushed {_created(parent)}", _scores(parent))))
+        started = f"started from the weights of {parent['started']}" if parent["started"] else ""
+        branch.add(Text(_joined(f"pushed {_created(parent)}", _scores(parent), started)))
         for change in parent["changes"]:
             sides = f"{side_text(change, 'a')} → {side_text(change, 'b')}"
             branch.add(Text(f"changed since: {change['key']} {sides}", "cyan"))
         if not parent["same_data"]:
             branch.add(Text(f"changed since: the data{_spans(parent)}", "cyan"))
+        _add_attempts(branch, "before it", parent["attempts"])
     branch.add(_named("parent", "none: there was nothing in production to compare with"))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from components.words import counted, figure, rows_of, size
+from components.words import counted, figure, rows_of, size, some_spans
 from pipeline.commands import terminal
 from pipeline.commands.run_tables import moment
 from pipeline.summary import print_rows
@@ -39,7 +39,7 @@ def _listed(entry: dict[str, Any]) -> tuple[str, ...]:
         str(entry["version"]),
         _when(entry),
         ", ".join(_states(entry)),
-        _some_spans(entry.get("spans", ())),
+        some_spans(entry.get("spans", ())),
         ", ".join(f"{label} {value}" for label, value in _scores(entry)),
         entry.get("blessing", ""),
     )
@@ -63,19 +63,6 @@ def _when(entry: dict[str, Any]) -> str:
 def _scores(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for score in entry["scores"]:
         yield score["label"], figure(score["value"], score.get("scale", 1.0))
-
-
-def _some_spans(spans: Sequence[dict[str, Any]]) -> str:
-    """The first and the last span and how many there are, and the same of those replayed."""
-    replayed = [span["name"] for span in spans if span.get("replayed")]
-    told = _range([span["name"] for span in spans if not span.get("replayed")])
-    return f"{told}, replaying {_range(replayed)}" if replayed else told
-
-
-def _range(names: Sequence[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    return f"{names[0]} to {names[-1]} ({len(names)})"
 
 
 def print_version(entry: dict[str, Any], console: Console) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from components.words import digits, figure, size
+from components.words import digits, figure, size, some_spans
 from pipeline import runs
 from pipeline.commands import terminal
 from pipeline.live import duration
@@ -18,7 +18,7 @@ from pipeline.live import duration
 if TYPE_CHECKING:
     from rich.console import Console
 
-_HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "scores")
+_HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
 _STATUS_STYLES = {
     runs.SUCCEEDED: "green",
     runs.RUNNING: "cyan",
@@ -35,7 +35,11 @@ def print_listing(records: Sequence[dict[str, Any]], console: Console) -> None:
     def style(row: Sequence[str]) -> tuple[int, str] | None:
         return (2, _STATUS_STYLES[row[2]]) if row[2] in _STATUS_STYLES else None
 
-    terminal.print_table(_HEADINGS, [_listed(r) for r in records], console, style=style)
+    table = [_HEADINGS, *map(_listed, records)]
+    place = _HEADINGS.index("spans")
+    if not any(row[place] for row in table[1:]):  # most corpora do not grow
+        table = [(*row[:place], *row[place + 1 :]) for row in table]
+    terminal.print_table(table[0], table[1:], console, style=style)
 
 
 def _listed(record: dict[str, Any]) -> tuple[str, ...]:
@@ -51,6 +55,7 @@ def _listed(record: dict[str, Any]) -> tuple[str, ...]:
         str(record.get("pushed_version") or ""),
         str(record.get("parent") or ""),
         duration(record.get("seconds")),
+        some_spans(record.get("data", {}).get("spans", [])),
         scores,
     )
 

@@ -1,0 +1,287 @@
+"""A year of a pipeline that is run once a month, as its user runs it and reads of it afterwards.
+
+A frozen test set, the newest month to train on with a fifth of rows of all the months before, each
+model started from the one in production. In April the run is killed; from June on there are new
+words; in September the data are bad, twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.e2e import year
+from tests.e2e.conftest import Shell
+
+pytestmark = pytest.mark.slow
+
+PUSHED, REFUSED, BAD_DATA = 0, 3, 2
+WEIGHTS = "Format-Serving/variables/variables.data-00000-of-00001"
+
+
+class Year(Shell):
+    """The workspace of the year's pipeline, and what each run left."""
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.data = folder / "data"
+        self.runs: dict[str, SimpleNamespace] = {}
+        year.write(self.data, "eval.tsv", year.pairs(year.sentences(40, seed=100)))
+        year.write(self.data, "test.tsv", year.pairs(year.sentences(60, seed=101)))
+
+    def deliver(self, month: int, version: int = 1, lines: list[str] | None = None) -> None:
+        """A month's file arrives: of good data, where nothing else is given."""
+        new = 0.5 if month >= 6 else 0.0
+        good = year.pairs(year.sentences(300, month, new))
+        year.write(self.data, f"{month:02}-v{version}.tsv", lines or good)
+
+    def configured(self, spans: str = "") -> str:
+        """The configuration's name, with more keys of ``data.spans``."""
+        (self.folder / "year.yaml").write_text(year.config(spans))
+        return "year.yaml"
+
+    def run_month(self, name: str, spans: str = "") -> None:
+        """Runs the pipeline, and keeps what it told under a name."""
+        before = self.registry()
+        done = self.run("run", self.configured(spans))
+        self.runs[name] = SimpleNamespace(
+            status=done.returncode,
+            told=done.stdout + done.stderr,
+            before=before,
+            after=self.registry(),
+            warnings=[e["text"] for e in self.told_events() if e["kind"] == "warning"],
+            notes=[e["text"] for e in self.told_events() if e["kind"] == "note"],
+            start=self.newest("Trainer/model_run/*/training.json").get("warm_start", {}),
+            slices=self.newest("Evaluator/evaluation/*/slices.json").get("slices", []),
+        )
+
+    @property
+    def pipeline(self) -> Path:
+        return self.home / "pipelines/year"
+
+    def told_events(self) -> list[dict]:
+        newest = max((self.pipeline / "runs").iterdir())
+        return [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]
+
+    def newest(self, pattern: str) -> dict:
+        """The newest JSON file among the artifacts that fit a pattern."""
+        return json.loads(last(self.pipeline, pattern).read_text())
+
+    def registry(self) -> dict[str, int]:
+        """Every file of the registry with the time of its last change."""
+        files = (self.home / "registry").rglob("*")
+        return {str(path): path.stat().st_mtime_ns for path in files if path.is_file()}
+
+    def ask(self, *arguments: str):
+        """What a command says as JSON."""
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def kill_in_training(self) -> None:
+        """Starts a run and kills it, with all its processes, when it has a checkpoint."""
+        before = {*(self.pipeline / "checkpoints").glob("*/last.npz")}
+        process = self.start("run", self.configured(), start_new_session=True)
+        deadline = time.monotonic() + 600
+        while not {*(self.pipeline / "checkpoints").glob("*/last.npz")} - before:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "no checkpoint"
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+
+    def train_apart(self) -> bytes:
+        """The weights of the same training in a copy of the workspace, where nothing is killed."""
+        apart = self.folder / "apart"
+        shutil.copytree(self.home, apart)
+        here, self.home = self.home, apart
+        self.environment["REGARD_HOME"] = str(apart)
+        done = self.run("run", self.configured(), "--to", "Trainer")
+        assert done.returncode == 0, done.stderr
+        weights = self.weights()
+        self.home = here
+        self.environment["REGARD_HOME"] = str(here)
+        shutil.rmtree(apart)
+        return weights
+
+    def weights(self) -> bytes:
+        """Those of the newest training."""
+        return last(self.pipeline, f"Trainer/model/*/{WEIGHTS}").read_bytes()
+
+
+def last(pipeline: Path, pattern: str) -> Path:
+    """The file of the newest execution that fits a pattern ``NODE/OUTPUT/*/...``."""
+    found = (pipeline / "artifacts").glob(pattern)
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory) -> Year:
+    """The whole year, which takes minutes; the tests only look at it."""
+    return lived(tmp_path_factory.mktemp("year"))
+
+
+def lived(folder: Path) -> Year:
+    """The workspace after twelve months."""
+    found = Year(folder)
+    for month in (1, 2, 3):
+        found.deliver(month)
+        found.run_month(f"{month}")
+    found.deliver(4)
+    found.apart = found.train_apart()
+    found.kill_in_training()
+    found.run_month("4")
+    found.resumed = found.weights()
+    for month in (5, 6, 7, 8):
+        found.deliver(month)
+        found.run_month(f"{month}")
+    found.deliver(9, 1, [f"{text}\t{text}\n" for text in year.sentences(300, 9, 0.5)])
+    found.run_month("9, copies")
+    found.deliver(9, 2, list(year.pairs(year.sentences(300, 9), year.confused())))
+    found.run_month("9, wrong words")
+    found.deliver(10)
+    found.run_month("10, without 9", "without: [9]")
+    found.deliver(9, 3)
+    found.deliver(11)
+    found.run_month("11, with 9 mended")
+    found.deliver(12)
+    found.run_month("12")
+    return found
+
+
+def test_every_good_month_is_pushed(history):
+    statuses = {name: run.status for name, run in history.runs.items()}
+    bad = {"9, copies": BAD_DATA, "9, wrong words": REFUSED}
+    assert statuses == {name: bad.get(name, PUSHED) for name in statuses}, history.runs["9, copies"]
+    versions = sorted(int(path.name) for path in (history.home / "registry/year").iterdir())
+    assert versions == list(range(1, 12))
+
+
+def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(history):
+    assert any("resumed at step" in note for note in history.runs["4"].notes)
+    assert history.resumed == history.apart
+
+
+def test_new_words_are_told_of_when_they_come_and_later_no_more(history):
+    told = {
+        name
+        for name, run in history.runs.items()
+        if any("drift_oov" in text for text in run.warnings)
+    }
+    assert told == {"6"}
+    (warning,) = (text for text in history.runs["6"].warnings if text.startswith("drift_oov"))
+    assert any(repr(word[::-1]) in warning for word in year.NEW_NOUNS + year.NEW_VERBS)
+
+
+def test_the_new_vocabulary_takes_over_what_the_old_one_had(history):
+    start = history.runs["6"].start
+    assert start["model"] == "year@5"
+    vocabulary = start["vocabularies"]["source"]
+    words = len({"the", *year.ADJECTIVES, *year.NOUNS, *year.VERBS})
+    assert vocabulary["copied"] >= words
+    assert vocabulary["new"] + vocabulary["composed"] == len(year.NEW_NOUNS + year.NEW_VERBS)
+
+
+def of_span(run, name: str) -> dict[str, float]:
+    """The share of right answers to a span's rows, by model."""
+    (part,) = (part for part in run.slices if (part["slice"], part["name"]) == ("span", name))
+    return {model: part[model]["exact_match"] for model in ("candidate", "production")}
+
+
+def test_the_newest_month_is_answered_again_though_its_words_are_new(history):
+    june = of_span(history.runs["6"], "6")
+    assert june["production"] < 0.3
+    assert june["candidate"] > 0.8
+    assert of_span(history.runs["6"], "fixed")["candidate"] > 0.8  # what it knew, it knows
+
+
+def test_bad_data_change_nothing_in_production(history):
+    for name in ("9, copies", "9, wrong words"):
+        assert history.runs[name].after == history.runs[name].before
+
+
+def test_copies_do_not_come_to_the_training(history):
+    told = history.runs["9, copies"].told
+    assert "ExampleValidator failed" in told
+    assert "same_sides" in told
+
+
+def test_wrong_words_are_refused_by_the_frozen_test_set(history):
+    run = history.runs["9, wrong words"]
+    assert "Not blessed: " in run.told
+    assert "worse than version 8" in run.told
+    fixed, newest = of_span(run, "fixed"), of_span(run, "9")
+    assert fixed["candidate"] < 0.5 < fixed["production"]
+    # By its own month alone it would have been the better one.
+    assert newest["production"] < 0.5 < newest["candidate"]
+
+
+def test_the_registry_tells_what_every_version_learned_from(history):
+    told = {entry["version"]: entry for entry in history.ask("registry", "list")}
+    months = {version: version if version < 9 else version + 1 for version in told}
+    for version, entry in told.items():
+        *old, newest = entry["spans"]
+        assert newest["name"] == str(months[version])
+        assert not newest.get("replayed")
+        before = {str(month) for month in range(1, months[version])}
+        assert {span["name"] for span in old} == (before - {"9"} if version == 9 else before)
+        assert all(span["replayed"] for span in old)
+        # A fifth of the rows is of the past.
+        rows = sum(span["rows"]["train"] for span in old)
+        if old:
+            assert rows / entry["rows"]["train"] == pytest.approx(0.2, abs=0.01)
+        assert entry["compared_with"] == (str(version - 1) if version > 1 else "")
+    (mended,) = (span for span in told[10]["spans"] if span["name"] == "9")
+    assert mended["version"] == 3
+    listed = history.run("registry", "list", "year").stdout
+    assert "12, replaying 1 to 11 (11)" in listed
+
+
+def test_the_lineage_explains_the_whole_year(history):
+    found = history.ask("lineage", "year")
+    assert found["model"] == "year@11"
+    earlier = [f"year@{number}" for number in range(10, 0, -1)]
+    assert [parent["model"] for parent in found["parents"]] == earlier
+    started = [found["warm_start"]["start"]["model"], *(p["started"] for p in found["parents"])]
+    assert started == [*earlier, None]
+    changed = {parent["model"]: parent["spans"] for parent in found["parents"]}
+    assert changed["year@10"] == {"new": ["12"], "gone": [], "version": [], "replayed": ["11"]}
+    assert changed["year@9"]["new"] == ["9", "11"]
+    assert changed["year@8"]["new"] == ["10"]
+
+    assert (found["attempts"], found["since"]) == ([], [])
+    attempts = {p["model"]: p["attempts"] for p in found["parents"] if p["attempts"]}
+    assert list(attempts) == ["year@9", "year@4"]
+    copies, words = attempts["year@9"]
+    assert (copies["status"], words["status"]) == ("failed", "not blessed")
+    assert "same_sides" in copies["reason"]
+    assert "worse than version 8" in words["reason"]
+    assert [one["spans"][-1]["version"] for one in (copies, words)] == [1, 2]
+    (killed,) = attempts["year@4"]
+    assert (killed["status"], killed["reason"]) == ("killed", "in Trainer")
+
+    text = history.run("lineage", "year").stdout
+    assert "failed, spans 9, replaying 1 to 8 (8): ExampleValidator: " in text
+    assert "not blessed, spans 9, replaying 1 to 8 (8): Not blessed: " in text
+    assert "changed since: the data: with spans 9, 11, only replaying span 10" in text
+
+
+def test_the_runs_are_listed_with_their_spans(history):
+    listed = history.run("runs", "year").stdout.splitlines()
+    assert len(listed) == 1 + 15  # a heading, and the killed run beside those above
+    assert any("not blessed" in line and "9, replaying 1 to 8 (8)" in line for line in listed)
+
+
+def test_going_back_to_a_version_of_the_summer(history):
+    done = history.run("rollback", "year", "8", "--reason", "for a test")
+    assert done.returncode == 0, done.stderr
+    found = history.ask("lineage", "year")
+    assert (found["model"], found["rollback_of"]) == ("year@12", 8)
+    assert found["parents"][0]["model"] == "year@7"

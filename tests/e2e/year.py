@@ -21,7 +21,7 @@ data:
   train: "{SPAN:2}-v{VERSION}.tsv"
   eval: eval.tsv
   test: test.tsv
-  spans: {window: 1, replay: 0.2, test_share: 0.1SPANS}
+  spans: {window: 2, replay: 0.2, test_share: 0.1SPANS}
   checks: {same_sides: {action: fail}, duplicates: null, near_overlap: null}
 tokenizer: {type: word, vocab_size: 100, vocab_limit: soft}
 model:
@@ -33,9 +33,9 @@ training:
   batch_tokens: 512
   max_length: 12
   max_epochs: null
-  max_steps: 120
+  max_steps: 100
   learning_rate: 0.01
-  evaluate_every: 60
+  evaluate_every: 50
   checkpoint_seconds: 1
   early_stop: null
   deterministic: true

@@ -180,6 +180,39 @@ def test_another_version_of_a_span_is_told(place):
     assert "changed since: the data: another version of span 1, without span 2\n" in text
 
 
+def test_runs_that_pushed_nothing_stand_where_they_were(place):
+    def run(started, status, **fields):
+        runs.create(place.paths).update(started=started, status=status, **fields)
+
+    def push(number, hour, **fields):
+        created = f"2026-11-22T{hour:02}:00:00+00:00"
+        place.push(number, str(number - 1) if number > 1 else None, created=created, **fields)
+
+    noon = 1_795_348_800.0  # 2026-11-22T12:00:00+00:00
+    push(1, 11)
+    run(noon, runs.FAILED, failure={"node": "Trainer", "error": "the loss is no number"})
+    push(2, 13, warm_start={"start": {"model": "tiny@1"}})
+    spans = [{"name": "8", "replayed": True}, {"name": "9"}]
+    reason = "Not blessed: chrF 20.1 is worse than version 2 (99.0)."
+    run(noon + 2 * 3600, runs.NOT_BLESSED, reason=reason, data={"spans": spans})
+    found = place.trace(2)
+    assert [one["status"] for one in found["attempts"]] == [runs.FAILED]
+    assert [one["reason"] for one in found["since"]] == [reason]
+    push(3, 15)
+    found = place.trace(3)
+    assert [one["reason"] for one in found["attempts"]] == [reason]
+    assert found["since"] == []
+    second, first = found["parents"]
+    assert [one["reason"] for one in second["attempts"]] == ["Trainer: the loss is no number"]
+    assert (second["started"], first["started"]) == ("tiny@1", None)
+    text = shown(found)
+    assert f"not blessed, spans 9, replaying 8: {reason}\n" in text
+    assert "started from the weights of tiny@1\n" in text
+    assert text.index("not blessed") < text.index("tiny@2") < text.index("Trainer: the loss")
+    since = place.trace(2)["since"]  # up to the next version, and no further
+    assert [one["reason"] for one in since] == [reason]
+
+
 def test_a_rollback_has_the_lineage_of_its_model(place):
     place.push(1, run="20260101-101010")
     place.push(2, compared_with="1", digest="another", run="20260102-101010")

@@ -148,6 +148,8 @@ def _data_rows(data: dict[str, Any]) -> Iterator[Row]:
     yield Row("data", ("the same" if data["same"] else "", ""), top=True)
     if not data["same"]:
         yield Row("fingerprint", [(side["fingerprint"] or "unknown")[:12] for side in (a, b)])
+    if a["spans"] != b["spans"]:
+        yield Row("spans", [some_spans(side["spans"]) or _ABSENT for side in (a, b)])
     for split in dict.fromkeys([*a["rows"], *b["rows"]]):
         counts = [side["rows"].get(split) for side in (a, b)]
         if not data["same"] or counts[0] != counts[1]:

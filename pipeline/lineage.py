@@ -180,9 +180,18 @@ def _attempts(
     later = [number for number in registry.versions(name) if number > record["version"]]
     following = registry.record(name, later[0]) if later else None
     return {
-        "attempts": attempts.between(paths, _parent(registry, name, record), record),
+        "attempts": _before(paths, registry, name, record),
         "since": attempts.between(paths, record, following),
     }
+
+
+def _before(
+    paths: PipelinePaths, registry: Registry, name: str, record: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The runs between the push of a version's model and of its parent; not those of a rollback."""
+    first = record.get("rollback_of")
+    made = registry.record(name, first) if first in registry.versions(name) else record
+    return attempts.between(paths, _parent(registry, name, record), made)
 
 
 def _parent(registry: Registry, name: str, record: dict[str, Any]) -> dict[str, Any]:
@@ -218,8 +227,7 @@ def _parents(
         told["changes"] = differing(*configs)
         told["same_data"] = parent.get("data_fingerprint") == child.get("data_fingerprint")
         told["started"] = (parent.get("warm_start") or {}).get("start", {}).get("model")
-        before = _parent(registry, name, parent)
-        told["attempts"] = attempts.between(paths, before, parent)
+        told["attempts"] = _before(paths, registry, name, parent)
         told["spans"] = _changed_spans(parent.get("spans", ()), child.get("spans", ()))
         child = parent
     return parents

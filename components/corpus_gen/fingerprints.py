@@ -39,7 +39,9 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
         for group in groups:
             parts: list[Any] = [split, group.format, *group.sides]
             if group.span is not None:
-                parts += [group.span, group.test_share, group.replay]
+                parts += [group.span, group.test_share]
+            if group.replay:
+                parts.append(group.replay)
             for path in group.files:
                 used[path] = _entry(path, known.get(path))
                 parts += [os.path.basename(path), used[path][-1]]

@@ -198,7 +198,7 @@ def test_runs_that_pushed_nothing_stand_where_they_were(place):
     found = place.trace(2)
     assert [one["status"] for one in found["attempts"]] == [runs.FAILED]
     assert [one["reason"] for one in found["since"]] == [reason]
-    push(3, 15)
+    push(3, 15, digest="another")
     found = place.trace(3)
     assert [one["reason"] for one in found["attempts"]] == [reason]
     assert found["since"] == []
@@ -211,6 +211,10 @@ def test_runs_that_pushed_nothing_stand_where_they_were(place):
     assert text.index("not blessed") < text.index("tiny@2") < text.index("Trainer: the loss")
     since = place.trace(2)["since"]  # up to the next version, and no further
     assert [one["reason"] for one in since] == [reason]
+    rollback(Registry(place.workspace.registry), "tiny", 2)
+    found = place.trace(4)
+    # Those before the model was made, not before it came back.
+    assert [one["reason"] for one in found["attempts"]] == ["Trainer: the loss is no number"]
 
 
 def test_a_rollback_has_the_lineage_of_its_model(place):

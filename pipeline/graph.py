@@ -39,6 +39,8 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
     as digests.
     """
     task = config.description
+    # When it is run next makes no other model.
+    recorded = config.model_dump(mode="json", exclude={"schedule"})
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
 
     corpus = CorpusGen(
@@ -133,7 +135,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
         name=config.name,
         record=json.dumps(
             {
-                "config": config.model_dump(mode="json"),
+                "config": recorded,
                 "data_fingerprint": place.fingerprint,
                 "recipe": place.recipe,
                 "compared_with": place.compared_with,
@@ -148,7 +150,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
             {
                 "name": config.name,
                 "task": config.task,
-                "config": config.model_dump(mode="json"),
+                "config": recorded,
                 "fingerprint": place.fingerprint,
             },
             sort_keys=True,

@@ -24,8 +24,9 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
     there counts, too, since it may come.
 
     Folders do not count (a moved corpus is the same corpus); file names do, and spans, since
-    every tf.Example carries its own, and the share of the newest span that is tested on. With a
-    ``cache`` file, a file whose path, size and time of change are the same is not read again.
+    every tf.Example carries its own, and the shares of the newest span that is tested on and of
+    the older ones that are replayed. With a ``cache`` file, a file whose path, size and time of
+    change are the same is not read again.
 
     Raises:
         UserError: as ``resolve`` does.
@@ -39,6 +40,8 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
             parts: list[Any] = [split, group.format, *group.sides]
             if group.span is not None:
                 parts += [group.span, group.test_share]
+            if group.replay:
+                parts.append(group.replay)
             for path in group.files:
                 used[path] = _entry(path, known.get(path))
                 parts += [os.path.basename(path), used[path][-1]]
@@ -52,9 +55,20 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
             digest.update(json.dumps([name, None]).encode())
         else:
             digest.update(json.dumps([name, used[path][-1]]).encode())
-    if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
-        atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
+    _keep(cache, known, used)
     return digest.hexdigest()
+
+
+def digests(paths: Iterable[str], cache: Path | None = None) -> dict[str, str]:
+    """The SHA-256 of each file; with a ``cache``, as ``fingerprint`` keeps it, read only once.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    known = _load(cache)
+    used = {path: _entry(path, known.get(path)) for path in paths}
+    _keep(cache, known, used)
+    return {path: entry[-1] for path, entry in used.items()}
 
 
 def named_images(data: Mapping[str, Any], groups: Iterable[Group]) -> Iterator[str]:
@@ -86,6 +100,13 @@ def _entry(path: str, known: list[Any] | None) -> list[Any]:
 def _state(path: str) -> list[int]:
     status = os.stat(path)
     return [status.st_size, status.st_mtime_ns]
+
+
+def _keep(
+    cache: Path | None, known: Mapping[str, list[Any]], used: Mapping[str, list[Any]]
+) -> None:
+    if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
+        atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
 
 
 def _load(cache: Path | None) -> dict[str, list[Any]]:

@@ -41,12 +41,13 @@ _REMEDY = (
 )
 
 
-def six_fields(expression: str, where: str = "--cron") -> str:
+def six_fields(expression: str, where: str = "--cron", often: bool = True) -> str:
     """An expression with the second first, as Kubeflow reads it.
 
     Args:
         expression: five or six fields, or a word such as ``@daily``.
         where: what it was given as, for the error.
+        often: whether it may come several times a minute.
 
     Raises:
         UserError: it is no cron expression.
@@ -58,7 +59,10 @@ def six_fields(expression: str, where: str = "--cron") -> str:
         count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
         raise UserError(f"{expression!r} is no cron expression: it has {count}", where, _REMEDY)
     try:
-        _check_comes(made := list(map(_field, fields, range(len(_FIELDS)))))
+        made = list(map(_field, fields, range(len(_FIELDS))))
+        _check_comes(made)
+        if not often and not _is_number(made[0]):
+            raise ValueError(f"{made[0]!r} would start several runs a minute; give one second")
         return " ".join(made)
     except ValueError as error:
         raise UserError(f"{expression!r} is no cron expression: {error}", where, _REMEDY) from None
@@ -112,10 +116,8 @@ def _is_step(text: str, high: int) -> bool:
 
 
 def _check_comes(fields: list[str]) -> None:
-    """Raises a ValueError for what comes several times a minute, and for what never comes."""
-    second, _, _, day, month, weekday = fields
-    if not _is_number(second):
-        raise ValueError(f"{second!r} would start a run several times a minute; give one second")
+    """Raises a ValueError for what never comes."""
+    *_, day, month, weekday = fields
     if not (_listed(day) and _listed(month)) or _listed(weekday):
         return  # where both are given, either of the days is enough
     first = min(map(int, day.split(",")))

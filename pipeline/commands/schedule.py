@@ -241,7 +241,7 @@ def _on_kubeflow(
     from pipeline.kubeflow.client import Cluster
     from pipeline.kubeflow.package import package
 
-    when = six_fields(cron)
+    when = six_fields(cron, often=False)
     with terminal.working("preparing the pipeline …") as say:
         prepared = package(pipeline, parameters or ())
         say("talking to the cluster …")

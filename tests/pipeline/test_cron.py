@@ -59,8 +59,6 @@ def test_translated(given, expected):
         ("*/70 3 * * *", "no minute"),
         ("*/\u0663 3 * * *", "no minute"),
         ("\u0663 3 * * *", "no minute"),
-        ("* * * * * *", "several times a minute"),
-        ("0,30 * * * * *", "several times a minute"),
         ("0 3 31 2 *", "no such day"),
         ("0 3 31 4,6 *", "no such day"),
     ],
@@ -70,3 +68,10 @@ def test_refused(given, told):
         six_fields(given)
     assert caught.value.where == "--cron"
     assert "0 3 * * 1-5" in caught.value.remedy
+
+
+@pytest.mark.parametrize("given", ["* * * * * *", "0,30 * * * * *", "*/20 0 3 * * *"])
+def test_several_runs_a_minute(given):
+    assert six_fields(given) == given
+    with pytest.raises(UserError, match="would start several runs a minute"):
+        six_fields(given, often=False)

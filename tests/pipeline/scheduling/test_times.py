@@ -88,7 +88,7 @@ def test_words_stand_for_expressions():
 
 
 def test_a_day_that_there_never_is():
-    assert CronTimes("0 3 31 2 *", BERLIN).after(datetime.now(timezone.utc)) is None
+    assert CronTimes("0 3 30-31 2 *", BERLIN).after(datetime.now(timezone.utc)) is None
 
 
 def test_no_expression():

@@ -50,7 +50,7 @@ def six_fields(expression: str, where: str = "--cron", often: bool = True) -> st
         often: whether it may come several times a minute.
 
     Raises:
-        UserError: it is no cron expression.
+        UserError: it is no cron expression, never comes, or comes too often.
     """
     fields = _MACROS.get(expression.strip().lower(), expression).split()
     if len(fields) == len(_FIELDS) - 1:
@@ -60,12 +60,14 @@ def six_fields(expression: str, where: str = "--cron", often: bool = True) -> st
         raise UserError(f"{expression!r} is no cron expression: it has {count}", where, _REMEDY)
     try:
         made = list(map(_field, fields, range(len(_FIELDS))))
-        _check_comes(made)
-        if not often and not _is_number(made[0]):
-            raise ValueError(f"{made[0]!r} would start several runs a minute; give one second")
-        return " ".join(made)
     except ValueError as error:
         raise UserError(f"{expression!r} is no cron expression: {error}", where, _REMEDY) from None
+    if not _comes(made):
+        raise UserError(f"{expression!r} never comes: there is no such day", where, _REMEDY)
+    if not often and not _is_number(made[0]):
+        message = f"{expression!r} would start several runs a minute"
+        raise UserError(message, where, "Give one second, or five fields.")
+    return " ".join(made)
 
 
 def _field(text: str, index: int) -> str:
@@ -115,14 +117,13 @@ def _is_step(text: str, high: int) -> bool:
     return _is_number(text) and 0 < int(text) <= high
 
 
-def _check_comes(fields: list[str]) -> None:
-    """Raises a ValueError for what never comes."""
+def _comes(fields: list[str]) -> bool:
+    """Whether there is such a day, as far as days and months are numbers."""
     *_, day, month, weekday = fields
     if not (_listed(day) and _listed(month)) or _listed(weekday):
-        return  # where both are given, either of the days is enough
+        return True  # where both are given, either of the days is enough
     first = min(map(int, day.split(",")))
-    if all(first > _LONGEST[int(one) - 1] for one in month.split(",")):
-        raise ValueError("there is no such day in such a month")
+    return any(first <= _LONGEST[int(one) - 1] for one in month.split(","))
 
 
 def _listed(field: str) -> bool:

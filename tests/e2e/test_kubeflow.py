@@ -84,3 +84,20 @@ def test_data_is_held_against_the_newest_version_that_is_there_now(cluster):
     drift = json.loads(checks.read_text(encoding="utf-8"))["drift"]
     assert drift["version"] == "1"
     assert drift["checks"]["drift_words"]["value"] < 1e-6
+
+
+def test_a_model_that_is_not_good_enough_ends_its_run_and_is_not_pushed(cluster):
+    folder, made = cluster
+    made.run_again("Predictor")
+    uri = made.outputs["Predictor"]["predictions"]["uri"]
+    told = json.loads((made.stored(uri) / "predictions.json").read_text(encoding="utf-8"))
+    assert told["production_version"] == "1"  # the one of the run before
+    given = made.spec["root"]["dag"]["tasks"]["Evaluator"]["inputs"]["parameters"]["config"]
+    constant = json.loads(given["runtimeValue"]["constant"])
+    constant["floors"] = {"exact_match": 1.01}
+    given["runtimeValue"]["constant"] = json.dumps(constant)
+    for name in ("Evaluator", "Pusher", "Reporter"):
+        made.run_again(name)
+    pushed = made.outputs["Pusher"]["pushed_model"]
+    assert pushed["metadata"]["pushed"] == 0
+    assert [path.name for path in (folder / "regard" / "registry" / "tiny").glob("[0-9]*")] == ["1"]

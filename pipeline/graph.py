@@ -40,6 +40,8 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
     """
     task = config.description
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
+    # Where Beam's jobs run changes nothing, and so must not make a node run again.
+    recorded = config.model_dump(mode="json", exclude={"beam"})
 
     corpus = CorpusGen(
         data=place.data,
@@ -130,7 +132,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
         name=config.name,
         record=json.dumps(
             {
-                "config": config.model_dump(mode="json"),
+                "config": recorded,
                 "data_fingerprint": place.fingerprint,
                 "recipe": place.recipe,
                 "compared_with": place.compared_with,
@@ -145,7 +147,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
             {
                 "name": config.name,
                 "task": config.task,
-                "config": config.model_dump(mode="json"),
+                "config": recorded,
                 "fingerprint": place.fingerprint,
             },
             sort_keys=True,
@@ -204,7 +206,11 @@ def _with(section: str, **more: Any) -> str:
 
 
 def _only(features: tuple[str, ...]) -> Any:
-    """Statistics of what is trained on; where a row came from is not data."""
+    """Statistics of what is trained on; where a row came from is not data.
+
+    Sketches count distinct texts: exactly up to some thousands, then within a percent or two. The
+    exact count, TFDV's default, hands every text of the corpus from worker to worker.
+    """
     from tensorflow_data_validation import StatsOptions
 
-    return StatsOptions(feature_allowlist=list(features))
+    return StatsOptions(feature_allowlist=list(features), use_sketch_based_topk_uniques=True)

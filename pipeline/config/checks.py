@@ -13,6 +13,7 @@ from models.metrics import judging, unusable
 from models.settings.base import Path, Problem
 from models.settings.decoders import TransformerDecoder
 from models.tasks.features import Feature
+from pipeline.config.beam import impossible_beam
 from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
@@ -34,6 +35,7 @@ def impossible(config: Config) -> Iterator[Problem]:
     yield from config.description.problems(config)
     yield from impossible_training(config)
     yield from _evaluation(config)
+    yield from impossible_beam(config.beam)
     if config.kubeflow is not None:
         text = bool(config.description.text_features)
         yield from impossible_kubeflow(config.kubeflow, text)

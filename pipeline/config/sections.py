@@ -16,6 +16,7 @@ from models import tasks
 from models.settings.base import Section
 from models.tasks.description import Description
 from models.tasks.features import Feature
+from pipeline.config.beam import Beam
 from pipeline.config.data import Data, Files
 from pipeline.config.errors import suggest
 from pipeline.config.evaluation import Evaluation, Serving
@@ -53,6 +54,9 @@ class Config(Section):
     )
     serving: Serving = Field(
         default=Serving(), description="Where a good model goes, and what it must run on."
+    )
+    beam: Beam = Field(
+        default=Beam(), description="Where the Beam jobs of the nodes run; the result is the same."
     )
     kubeflow: Kubeflow | None = Field(
         default=None, description="Where and how the nodes run on a cluster; null: on none."

@@ -18,6 +18,7 @@ from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.records import Encoder, ShardWriter
 from components.corpus_gen.sources import Group
 from components.corpus_gen.splits import HashedSplit
+from components.files import write_uri
 
 
 @dataclass
@@ -45,6 +46,32 @@ class Report:
         content = json.loads(text)
         content["problems"] = Problems.from_json(content["problems"])
         return cls(**content)
+
+
+@dataclass(frozen=True)
+class Converter:
+    """What Beam's workers do with a group: ``convert``, whose report becomes a file.
+
+    It is not the executor's own, so that a worker need not import all of TFX.
+
+    Attributes:
+        data: the ``data`` section.
+        folder: where the folders of the splits are.
+    """
+
+    data: Mapping[str, Any]
+    folder: str
+
+    def __call__(self, job: tuple[int, Group, HashedSplit | None]) -> None:
+        """Converts the group of that number; the split draws that of each row."""
+        index, group, split = job
+        report = convert(index, group, self.data, split, self.folder)
+        write_uri(report_path(self.folder, index), report.to_json())
+
+
+def report_path(folder: str, index: int) -> str:
+    """The file of the report of a group."""
+    return os.path.join(folder, f"report-{index:05d}.json")
 
 
 def convert(

@@ -19,7 +19,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from components import events
-from components.corpus_gen.convert import Report, convert
+from components.corpus_gen.convert import Converter, Report, report_path
 from components.corpus_gen.findings import all_problems
 from components.corpus_gen.findings import write as write_findings
 from components.corpus_gen.fingerprints import fingerprint, named_images
@@ -28,10 +28,9 @@ from components.corpus_gen.images import Images
 from components.corpus_gen.records import os_errors
 from components.corpus_gen.sources import Group, resolve
 from components.corpus_gen.spans import settled
-from components.corpus_gen.splits import Draws, HashedSplit
+from components.corpus_gen.splits import Draws
 from components.corpus_gen.survey import checked_rows
 from components.errors import UserError
-from components.files import write_uri
 
 _WORK = ".writing-"
 
@@ -92,7 +91,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 _ = (
                     pipeline
                     | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Convert" >> beam.Map(_convert_one, data=dict(data), work=work)
+                    | "Convert" >> beam.Map(Converter(dict(data), work))
                 )
         except Exception as error:
             # Beam keeps an exception's text only. A disk can be too full for a report, too.
@@ -101,21 +100,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             raise
         reports = []
         for index, _group, _split in jobs:
-            with fileio.open(_report_path(work, index)) as file:
+            with fileio.open(report_path(work, index)) as file:
                 reports.append(Report.from_json(file.read()))
         return reports
-
-
-def _convert_one(
-    job: tuple[int, Group, HashedSplit | None], data: Mapping[str, Any], work: str
-) -> None:
-    index, group, split = job
-    report = convert(index, group, data, split, work)
-    write_uri(_report_path(work, index), report.to_json())
-
-
-def _report_path(work: str, index: int) -> str:
-    return os.path.join(work, f"report-{index:05d}.json")
 
 
 def _work_folder(uri: str) -> str:

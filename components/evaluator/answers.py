@@ -27,7 +27,7 @@ def answered(path: Path, contract: Mapping[str, Any], looks: bool = False) -> Ro
     Args:
         path: the table.
         contract: that of the model.
-        looks: whether the weights that can be drawn are wanted too, and the pieces beside them; they
+        looks: whether the weights that can be drawn and the pieces beside them are wanted too; they
             are most of the table.
     """
     bulk = () if looks else ((contract["looks"] or {}).get("weights"), ALIGNMENT, *_PIECES)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from components.files import atomic_path
@@ -79,7 +80,7 @@ class Sample:
             for batch in pq.ParquetFile(file).iter_batches(_ROWS_A_GROUP):
                 kept = batch
                 if self.highest is not None:
-                    kept = batch.filter(pa.compute.less_equal(batch["hash"], self.highest))
+                    kept = batch.filter(pc.less_equal(batch["hash"], self.highest))
                 yield from kept["sentence"].to_pylist()
 
 

@@ -208,8 +208,8 @@ def _with(section: str, **more: Any) -> str:
 def _only(features: tuple[str, ...]) -> Any:
     """Statistics of what is trained on; where a row came from is not data.
 
-    Sketches count distinct texts: exactly up to some thousands, then within a percent or two. The
-    exact count, TFDV's default, hands every text of the corpus from worker to worker.
+    Sketches count distinct texts: exactly up to 16,384, then within about a percent. TFDV's
+    default, the exact count, hands every text of the corpus from worker to worker.
     """
     from tensorflow_data_validation import StatsOptions
 

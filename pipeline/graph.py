@@ -39,9 +39,9 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
     as digests.
     """
     task = config.description
+    # When it is run next makes no other model, nor does where Beam runs its jobs.
+    recorded = config.model_dump(mode="json", exclude={"schedule", "beam"})
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
-    # Where Beam's jobs run changes nothing, and so must not make a node run again.
-    recorded = config.model_dump(mode="json", exclude={"beam"})
 
     corpus = CorpusGen(
         data=place.data,

@@ -18,6 +18,7 @@ from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
 from pipeline.config.kubeflow import impossible_kubeflow
+from pipeline.config.schedule import impossible_schedule
 from pipeline.config.sections import Config
 from pipeline.config.slice_checks import impossible_floor, impossible_slices
 from pipeline.config.tokenizer import Tokenizer
@@ -36,6 +37,8 @@ def impossible(config: Config) -> Iterator[Problem]:
     yield from impossible_training(config)
     yield from _evaluation(config)
     yield from impossible_beam(config.beam)
+    if config.schedule is not None:
+        yield from impossible_schedule(config.schedule, config.data)
     if config.kubeflow is not None:
         text = bool(config.description.text_features)
         yield from impossible_kubeflow(config.kubeflow, text)

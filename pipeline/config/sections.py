@@ -21,6 +21,7 @@ from pipeline.config.data import Data, Files
 from pipeline.config.errors import suggest
 from pipeline.config.evaluation import Evaluation, Serving
 from pipeline.config.kubeflow import Kubeflow
+from pipeline.config.schedule import Schedule
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
 
@@ -57,6 +58,11 @@ class Config(Section):
     )
     beam: Beam = Field(
         default=Beam(), description="Where the Beam jobs of the nodes run; the result is the same."
+    )
+    schedule: Schedule | None = Field(
+        default=None,
+        description="When `regard schedule` looks for something new, and what is reason enough for "
+        "a run; null: only what its options say.",
     )
     kubeflow: Kubeflow | None = Field(
         default=None, description="Where and how the nodes run on a cluster; null: on none."

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 MODULES = (
-    "components.corpus_gen.convert",
+    "components.corpus_gen.passes",
     "components.example_validator.scan",
     "components.tokenizer_trainer.sampling",
     "components.preprocess.transforming",

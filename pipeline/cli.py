@@ -27,6 +27,7 @@ from pipeline.commands import (
     serve,
     submit,
     terminal,
+    tune,
     validate,
 )
 
@@ -65,6 +66,7 @@ _PIPELINES, _MODELS, _CLUSTER = "Pipelines", "Models", "Pipelines on a cluster"
 _HELP = "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
+app.command("tune", rich_help_panel=_PIPELINES)(tune.tune)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("report", rich_help_panel=_PIPELINES)(report.report)
 app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)

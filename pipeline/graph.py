@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.workspace import Workspace
 
+# The sections that the Trainer takes.
+TRAINED = ("model", "training", "search")
+
 
 def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     """The TFX pipeline of one configuration, to be run here and now."""
@@ -86,7 +89,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
         transform_graph=preprocess.outputs["transform_graph"],
         custom_config={
             "task": config.task,
-            **{name: json.loads(config.section_json(name)) for name in _TRAINED},
+            **{name: json.loads(config.section_json(name)) for name in TRAINED},
             "code": keys.trainer_code(config.task),
             "vectors": place.word_vectors,
             "start": place.start,
@@ -130,7 +133,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
         name=config.name,
         record=json.dumps(
             {
-                "config": config.model_dump(mode="json"),
+                "config": config.model_dump(mode="json", exclude=_UNUSED),
                 "data_fingerprint": place.fingerprint,
                 "recipe": place.recipe,
                 "compared_with": place.compared_with,
@@ -145,7 +148,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
             {
                 "name": config.name,
                 "task": config.task,
-                "config": config.model_dump(mode="json"),
+                "config": config.model_dump(mode="json", exclude=_UNUSED),
                 "fingerprint": place.fingerprint,
             },
             sort_keys=True,
@@ -183,7 +186,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
     )
 
 
-_TRAINED = ("model", "training", "search")
+_UNUSED = {"tune"}  # by a run: searching, or not, makes no other model
 _VALIDATED_BY = (
     "components/corpus_gen",
     "components/drift.py",

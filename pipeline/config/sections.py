@@ -22,6 +22,7 @@ from pipeline.config.evaluation import Evaluation, Serving
 from pipeline.config.kubeflow import Kubeflow
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
+from pipeline.config.tune import Tune
 
 DEFAULT_TASK = "translation"
 
@@ -56,6 +57,9 @@ class Config(Section):
     )
     kubeflow: Kubeflow | None = Field(
         default=None, description="Where and how the nodes run on a cluster; null: on none."
+    )
+    tune: Tune | None = Field(
+        default=None, description="Which keys `regard tune` searches, and how; null: none."
     )
 
     @model_validator(mode="before")

@@ -36,7 +36,7 @@ class Executor(base_executor.BaseExecutor):
         )
         executor.write_best_hyperparameters(tuner, output_dict)
         uri = artifact_utils.get_single_uri(output_dict[standard_component_specs.TUNER_RESULTS_KEY])
-        rows, direction = tuner.results(), tuner.tune["direction"]
+        rows, direction = tuner.trials.rows(), tuner.tune["direction"]
         told = {
             "objective": tuner.tune["objective"],
             "direction": direction,

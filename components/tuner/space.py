@@ -27,7 +27,8 @@ class Dimension:
         step: between two values, or the factor between them with ``log``; None: any value.
         log: whether the logarithm is what is drawn evenly.
         whole: whether only whole numbers are.
-        choices: any values, in place of a range.
+        choices: any values, in place of a range, as they are written.
+        meanings: the same as they are read, with defaults filled in; empty where that is the same.
     """
 
     key: str
@@ -37,6 +38,7 @@ class Dimension:
     log: bool = False
     whole: bool = False
     choices: Sequence[Any] = ()
+    meanings: Sequence[Any] = ()
 
     def register(self, space: keras_tuner.HyperParameters) -> None:
         """Adds this dimension to KerasTuner's space."""
@@ -57,9 +59,12 @@ class Dimension:
             return int(drawn)
         return min(self.high, max(self.low, float(f"{drawn:.{_DIGITS}g}")))
 
-    def value(self, drawn: Any) -> Any:
-        """The configuration's value for what KerasTuner drew."""
-        return self.choices[self._labels().index(drawn)] if self.choices else self.rounded(drawn)
+    def value(self, drawn: Any, read: bool = False) -> Any:
+        """The configuration's value for what KerasTuner drew, as it is written or ``read``."""
+        if not self.choices:
+            return self.rounded(drawn)
+        values = self.meanings if read and self.meanings else self.choices
+        return values[self._labels().index(drawn)]
 
     def probes(self) -> list[Any]:
         """Values that tell whether all are possible: the ends and the middle, or all choices."""
@@ -112,8 +117,12 @@ class Space:
         }
 
     def values(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The configuration's values by key for what the oracle drew."""
+        """The configuration's values by key for what the oracle drew, as they are written."""
         return {d.key: d.value(drawn[d.key]) for d in self.dimensions}
+
+    def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The same as they are read, with defaults filled in."""
+        return {d.key: d.value(drawn[d.key], read=True) for d in self.dimensions}
 
 
 def with_values(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def main(task: Task) -> None:
 
 def _run(task: Task) -> Result:
     own = checkpoints(task.folder)
-    if task.continued is not None and not own.exists():
+    # Without the other's checkpoints it begins at the beginning, and ends in the same place.
+    if task.continued and not own.exists() and checkpoints(task.continued).exists():
         with atomic_path(own) as temporary:
             shutil.copytree(checkpoints(task.continued), temporary)
     log_dir = str(Path(task.folder) / "tensorboard")

@@ -30,7 +30,7 @@ class Watch:
         """Emits it, where there is something new.
 
         Args:
-            rows: of `Search.results`.
+            rows: of `Trials.rows`.
             running: the trials that run now, by number from 0.
         """
         ended = sum("score" in row for row in rows)

@@ -62,17 +62,14 @@ def impossible_tuning(config: Config, others: Others) -> Iterator[Problem]:
 
 
 def dimensions(config: Config) -> tuple[Dimension, ...]:
-    """What the section ``tune`` searches; it has been checked.
-
-    Choices are as the configuration has them when it is read, all their defaults filled in.
-    """
+    """What the section ``tune`` searches; it has been checked."""
     assert config.tune is not None
     made = []
     for key, given in config.tune.over.items():
         dimension = _dimension(key, given, config)
         if dimension.choices:
             read = [_at(_plain(_with(config, {key: value})), key) for value in dimension.choices]
-            dimension = Dimension(key, choices=read)
+            dimension = Dimension(key, choices=dimension.choices, meanings=read)
         made.append(dimension)
     return tuple(made)
 

@@ -13,6 +13,7 @@ from components.errors import UserError
 from components.files import atomic_path
 from components.tuner.ranking import figure_of, plain
 from components.tuner.space import with_values
+from components.words import counted
 from pipeline.config import load
 from pipeline.tuning.editing import edited
 
@@ -72,7 +73,7 @@ def header(source: Path, config: Config, found: Mapping[str, Any]) -> str:
         f"`regard tune {shlex.quote(source.name)}` found these values on {day}:",
         *_changes(config, best["values"]),
         f"Trial {best['trial']} of {count} ({found['algorithm']}): {score} on the eval split, "
-        f"{best['epochs']} epochs.",
+        f"{counted(best['epochs'], 'epoch')}.",
     ]
     return "".join(f"# {line}\n" for line in lines) + "\n"
 
@@ -94,9 +95,9 @@ def _write(
 ) -> None:
     text = source.read_text(encoding="utf-8-sig")
     temporary.write_text(head + edited(text, values), encoding="utf-8")
-    wanted = with_values(config.model_dump(mode="json"), values)
+    wanted = type(config).model_validate(with_values(config.model_dump(mode="json"), values))
     try:
-        right = load(temporary).model_dump(mode="json") == wanted
+        right = load(temporary).model_dump() == wanted.model_dump()
     except UserError:
         right = False
     if right:

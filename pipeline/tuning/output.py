@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from components.errors import UserError
 from components.files import atomic_path
 from components.tuner.ranking import figure_of, plain
@@ -94,11 +96,11 @@ def _write(
     source: Path, temporary: Path, path: Path, config: Config, values: Mapping[str, Any], head: str
 ) -> None:
     text = source.read_text(encoding="utf-8-sig")
-    temporary.write_text(head + edited(text, values), encoding="utf-8")
     wanted = type(config).model_validate(with_values(config.model_dump(mode="json"), values))
     try:
+        temporary.write_text(head + edited(text, values), encoding="utf-8")
         right = load(temporary).model_dump() == wanted.model_dump()
-    except UserError:
+    except (UserError, yaml.YAMLError):
         right = False
     if right:
         return

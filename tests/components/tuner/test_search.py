@@ -111,6 +111,7 @@ def test_done_again_nothing_runs(hyperband, source):
     assert after == stamps
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_finds_the_same(source, tmp_path):
     whole = tiny.search(tmp_path / "whole", source, tiny.settings(parallel=2))
     whole.search()
@@ -126,8 +127,9 @@ def test_killed_in_the_middle_it_finds_the_same(source, tmp_path):
     family = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _, alive = psutil.wait_procs(family, timeout=10)
-    assert alive == []  # no trial goes on without its search
+    _, left = psutil.wait_procs(family, timeout=10)
+    # No trial goes on without its search; nobody may be there to bury those that have ended.
+    assert [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
     assert second.exists()
     again = tiny.search(cut, source, tiny.settings())
     assert [row["state"] for row in again.trials.rows()][:2] == ["done", "running"]

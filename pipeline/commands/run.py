@@ -187,7 +187,7 @@ def _run_locked(
                 request.runner,
                 request.first,
                 request.last,
-                tune=request.tuned is not None,
+                request.tuned is not None,
             ),
             run,
             state,

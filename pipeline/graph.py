@@ -23,6 +23,10 @@ from pipeline import keys, warm_start
 from pipeline.place import Place, here
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tfx.dsl.components.base.base_component import BaseComponent
+
     from pipeline.config import Config
     from pipeline.workspace import Workspace
 
@@ -35,11 +39,18 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     return pipeline_at(here(config, workspace), config)
 
 
-def pipeline_at(place: Place, config: Config) -> Pipeline:
+def pipeline_at(
+    place: Place, config: Config, beside: Callable[[Preprocess], BaseComponent] | None = None
+) -> Pipeline:
     """The TFX pipeline of one configuration at a place.
 
     What TFX's cache cannot see is in its keys: the data's content as a fingerprint, and our code
     as digests.
+
+    Args:
+        place: where it runs.
+        config: the pipeline's.
+        beside: makes one more node of what Preprocess gives, beside the Trainer.
     """
     task = config.description
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
@@ -179,6 +190,7 @@ def pipeline_at(place: Place, config: Config) -> Pipeline:
             check,
             pusher,
             reporter,
+            *([beside(preprocess)] if beside else []),
         ],
         enable_cache=place.cached,
         metadata_connection_config=place.metadata,

@@ -19,11 +19,12 @@ from pipeline.place import here
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
 
+    from components.preprocess import Preprocess
     from pipeline.config import Config
     from pipeline.workspace import Workspace
 
 # What a search can be given more of, or other, without having to begin anew.
-_FREE = ("trials", "parallel", "threads", "failures")
+_FREE = ("trials", "iterations", "parallel", "threads", "failures")
 
 
 def create_tuning(config: Config, workspace: Workspace) -> Pipeline:
@@ -33,8 +34,6 @@ def create_tuning(config: Config, workspace: Workspace) -> Pipeline:
     pipeline that trains.
     """
     place = here(config, workspace)
-    made = pipeline_at(place, config)
-    (preprocess,) = (node for node in made.components if node.id == "Preprocess")
     given = {
         "task": config.task,
         **{name: json.loads(config.section_json(name)) for name in TRAINED},
@@ -44,17 +43,20 @@ def create_tuning(config: Config, workspace: Workspace) -> Pipeline:
         "tune": settings(config),
         "space": Space(dimensions(config)).plain(),
     }
-    # The settings of the training are in here, and its code; and the model that it starts from.
-    fixed = {**given, "tune": {k: v for k, v in given["tune"].items() if k not in _FREE}}
-    key = keys.digest(place.training, json.dumps(fixed, sort_keys=True))
+    fixed = {name: value for name, value in given["tune"].items() if name not in _FREE}
+    key = keys.digest(place.training, json.dumps({**given, "tune": fixed}, sort_keys=True))
     folder = workspace.pipeline(config.name).tuning / key
-    tuner = Tuner(
-        examples=preprocess.outputs["transformed_examples"],
-        transform_graph=preprocess.outputs["transform_graph"],
-        custom_config={**given, "folder": str(folder)},
-    )
-    made.components = [*made.components, tuner]
-    return made
+
+    def tuner(preprocess: Preprocess) -> Tuner:
+        return Tuner(
+            examples=preprocess.outputs["transformed_examples"],
+            transform_graph=preprocess.outputs["transform_graph"],
+            custom_config={**given, "folder": str(folder)},
+        )
+
+    # Not added to a pipeline that is made: TFX would give all nodes Beam's arguments once more,
+    # and find none of them in its cache.
+    return pipeline_at(place, config, tuner)
 
 
 def settings(config: Config) -> dict[str, Any]:

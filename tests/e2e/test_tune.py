@@ -45,9 +45,10 @@ def found(shell, config):
         time.sleep(0.05)
     first.kill()
     first.communicate()
-    done = shell.run("tune", config, "--json", "--wait")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
+    second = shell.start("tune", config, "--json", "--wait")
+    out, err = second.communicate(timeout=3 * PATIENCE)
+    assert second.returncode == 0, out + err
+    return json.loads(out)
 
 
 def test_all_trials_are_there_the_best_first(shell, found):

@@ -53,6 +53,8 @@ def pipeline_at(
         beside: makes one more node of what Preprocess gives, beside the Trainer.
     """
     task = config.description
+    # When it is run next, and what is searched, makes no other model.
+    recorded = config.model_dump(mode="json", exclude={"schedule", "tune"})
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
 
     corpus = CorpusGen(
@@ -144,7 +146,7 @@ def pipeline_at(
         name=config.name,
         record=json.dumps(
             {
-                "config": config.model_dump(mode="json", exclude=_UNUSED),
+                "config": recorded,
                 "data_fingerprint": place.fingerprint,
                 "recipe": place.recipe,
                 "compared_with": place.compared_with,
@@ -159,7 +161,7 @@ def pipeline_at(
             {
                 "name": config.name,
                 "task": config.task,
-                "config": config.model_dump(mode="json", exclude=_UNUSED),
+                "config": recorded,
                 "fingerprint": place.fingerprint,
             },
             sort_keys=True,
@@ -198,7 +200,6 @@ def pipeline_at(
     )
 
 
-_UNUSED = {"tune"}  # by a run: searching, or not, makes no other model
 _VALIDATED_BY = (
     "components/corpus_gen",
     "components/drift.py",

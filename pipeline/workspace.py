@@ -44,6 +44,11 @@ class PipelinePaths:
         return self.root / "lock"
 
     @property
+    def schedule(self) -> Path:
+        """What ``regard schedule`` remembers."""
+        return self.root / "schedule"
+
+    @property
     def runs(self) -> Path:
         """The run store: one folder a run id."""
         return self.root / "runs"

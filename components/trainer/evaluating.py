@@ -35,6 +35,7 @@ class Evaluations(keras.callbacks.Callback):
         writer: of TensorBoard's summaries.
         average: whose weights are measured, in place of the model's own.
         decode: further measures of a model, from its answers (such as ``bleu``).
+        told: hands on what one worker measures where several train; it is given what measures.
     """
 
     def __init__(
@@ -46,11 +47,12 @@ class Evaluations(keras.callbacks.Callback):
         writer: tf.summary.SummaryWriter,
         average: MovingAverage | None = None,
         decode: Decode | None = None,
+        told: Callable[[Callable[[], Any]], Any] = lambda find: find(),
     ):
         super().__init__()
         self.held_out, self.pulse, self.training = held_out, pulse, training
         self.checkpoints, self.writer = checkpoints, writer
-        self.average, self.decode = average, decode
+        self.average, self.decode, self._told = average, decode, told
         self.position = pulse.position
         self._since = (self.position.seconds, self.position.tokens)
 
@@ -94,6 +96,9 @@ class Evaluations(keras.callbacks.Callback):
 
     def measure(self) -> dict[str, float]:
         """The measures of the model's present weights."""
+        return self._told(self._measured)
+
+    def _measured(self) -> dict[str, float]:
         results = self.model.evaluate(self.held_out, verbose=0, return_dict=True)
         return {
             **self.model.measures(results),

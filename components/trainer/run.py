@@ -9,10 +9,12 @@ from typing import Any
 
 from components import events
 from components.files import atomic_write
+from components.trainer import member
 from components.trainer.checkpoint import Checkpoints
 from components.trainer.export import export
 from components.trainer.kept import keep
 from components.trainer.pulse import NODE
+from components.trainer.team import Team, gather
 from components.trainer.training import Source, train
 
 # Whose answers the serving check compares with those of the exported model.
@@ -32,9 +34,20 @@ def run_fn(fn_args: Any) -> None:
     Raises:
         UserError: a split has no usable row.
     """
-    config = fn_args.custom_config
+    training = fn_args.custom_config["training"]
+    if training["devices"] == "workers":
+        member.lead(fn_args)
+    else:
+        train_with(fn_args, gather(training))
+
+
+def train_with(fn_args: Any, team: Team | None) -> None:
+    """The same, in this process and on the devices of a team."""
     source = Source(fn_args.train_files, fn_args.eval_files, fn_args.transform_graph_path)
-    trained = train(config, source, fn_args.model_run_dir)
+    trained = train(fn_args.custom_config, source, fn_args.model_run_dir, team)
+    if trained is None:
+        return
+    config = trained.config
     task, model, position = trained.task, trained.model, trained.position
 
     some = trained.held_out.rows().filter(task.is_complete).take(_ROWS_IN_MEMORY)
@@ -58,6 +71,8 @@ def run_fn(fn_args: Any) -> None:
         "averaged": position.averaged,
         "pretrained": trained.pretrained,
         "warm_start": trained.started,
+        "devices": team.size if team else 1,
+        "precision": config["training"]["precision"],
     }
     atomic_write(Path(fn_args.model_run_dir) / "training.json", json.dumps(record, indent=2))
     events.emit("note", node=NODE, text=f"ended by {position.finished}")

@@ -10,14 +10,17 @@ import tensorflow_transform as tft
 
 from components import events
 from components.errors import UserError
-from components.trainer import vectors, warm_start
-from components.trainer.checkpoint import Checkpoints, Position
+from components.trainer import precision, vectors, warm_start
+from components.trainer.checkpoint import Checkpoints, NoCheckpoints, Position
 from components.trainer.data import Batches
 from components.trainer.export import read_pieces, read_tokenizers
 from components.trainer.fitting import fit
 from components.trainer.optimizer import compile_model
 from components.trainer.pulse import NODE
 from components.trainer.seeding import seed
+from components.trainer.shares import note, shared
+from components.trainer.team import Team
+from components.trainer.together import Together
 from components.trainer.validation import LOSS, decoder
 from models import tasks
 from models.tasks.base import Task
@@ -44,6 +47,7 @@ class Trained:
     """A model with its best weights, and what was found on the way.
 
     Attributes:
+        config: with what the machine decides filled in.
         task: the model's.
         model: as it is to be exported.
         position: where the training ended.
@@ -56,6 +60,7 @@ class Trained:
         started: which model the first weights are from.
     """
 
+    config: Mapping[str, Any]
     task: Task
     model: TrainedModel
     position: Position
@@ -69,19 +74,28 @@ class Trained:
 
 
 def train(
-    config: Mapping[str, Any], source: Source, log_dir: str, objective: str = LOSS
-) -> Trained:
+    config: Mapping[str, Any],
+    source: Source,
+    log_dir: str,
+    team: Team | None = None,
+    objective: str = LOSS,
+) -> Trained | None:
     """Makes the model and trains it, or goes on where its checkpoints stand.
 
     Args:
         config: as ``run_fn`` takes it.
         source: the rows.
         log_dir: for TensorBoard.
+        team: the devices that train together; None: one device.
         objective: a measure that evaluations must have beside what ``training`` asks for.
+
+    Returns:
+        What was trained; None in a worker that is not the chief.
 
     Raises:
         UserError: a split has no usable row.
     """
+    config = precision.resolved(config)
     training = config["training"]
     task = tasks.get(config["task"])
     seed(training)
@@ -107,16 +121,34 @@ def train(
     for split, counts in rows.items():
         _check_rows(split, counts, training["max_length"])
 
+    files = config["model"].get("pretrained") or {}
+
+    def build() -> Any:
+        model = task.build(config["model"], training, pieces)
+        vectors.freeze(model, task, files)
+        return model
+
+    if team is not None and not team.chief:
+        model = build()
+        compile_model(model, training)
+        nowhere, along = NoCheckpoints(config["checkpoints"]), Together(team, model, build)
+        fit(model, shared(learned, team), held_out, training, nowhere, "", together=along)
+        return None
     model = task.build(config["model"], training, pieces)
-    pretrained = {}
-    if config["model"].get("pretrained"):
-        pretrained = vectors.apply(model, task, config["model"]["pretrained"], tokenizers)
+    pretrained = vectors.apply(model, task, files, tokenizers) if files else {}
     compile_model(model, training)
     checkpoints = Checkpoints(config["checkpoints"])
     started = warm_start.begin(model, task, config, serialized, checkpoints)
     decode = decoder(held_out, task, config, tokenizers, pieces, objective)
-    position = fit(model, learned, held_out, training, checkpoints, log_dir, decode)
+    together, shares = None, None
+    if team is not None:
+        together, shares = Together(team, model, build), shared(learned, team)
+        events.emit("note", node=NODE, text=note(shares, team, len(learned.paths())))
+    position = fit(
+        model, shares or learned, held_out, training, checkpoints, log_dir, decode, together
+    )
     return Trained(
+        config=config,
         task=task,
         model=model,
         position=position,

@@ -113,6 +113,7 @@ class Search(BaseTuner):
         limits = {
             "max_epochs": drawn.get(oracles.EPOCHS, self.tune["epochs"]),
             "max_minutes": self.tune["minutes"],
+            "devices": "one",  # trials are what is done side by side
         }
         given = {f"training.{key}": limit for key, limit in limits.items() if limit is not None}
         config = with_values(self.config, {**self.space.settings(drawn), **given})

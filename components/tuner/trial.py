@@ -85,8 +85,9 @@ def _run(task: Task) -> Result:
         with atomic_path(own) as temporary:
             shutil.copytree(checkpoints(task.continued), temporary)
     log_dir = str(Path(task.folder) / "tensorboard")
-    position = train(task.config, task.source, log_dir, task.objective).position
-    return judge(position, task.objective)
+    trained = train(task.config, task.source, log_dir, objective=task.objective)
+    assert trained is not None  # one device, which is the chief
+    return judge(trained.position, task.objective)
 
 
 def judge(position: Position, objective: str) -> Result:

@@ -89,6 +89,7 @@ def run_pipeline(request: Request) -> int:
         UserError: the request or the configuration is wrong, or another run is going on.
     """
     from components import provenance
+    from components.trainer.member import check_chief
     from pipeline import lock, machine, runs
     from pipeline.config import load
     from pipeline.inputs import data_section
@@ -96,6 +97,8 @@ def run_pipeline(request: Request) -> int:
 
     request = request if request.tuned else _checked(request)
     config = load(request.config_path)
+    if config.training.devices == "workers":
+        check_chief(os.environ)
     notes: list[str] = []
     # The worker would find a missing file, too, but only after TensorFlow.
     data_section(config, notes)

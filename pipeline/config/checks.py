@@ -17,6 +17,7 @@ from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
 from pipeline.config.kubeflow import impossible_kubeflow
+from pipeline.config.schedule import impossible_schedule
 from pipeline.config.sections import Config
 from pipeline.config.slice_checks import impossible_floor, impossible_slices
 from pipeline.config.tokenizer import Tokenizer
@@ -43,6 +44,8 @@ def _impossible(config: Config) -> Iterator[Problem]:
     yield from config.description.problems(config)
     yield from impossible_training(config)
     yield from _evaluation(config)
+    if config.schedule is not None:
+        yield from impossible_schedule(config.schedule, config.data)
     if config.kubeflow is not None:
         text = bool(config.description.text_features)
         yield from impossible_kubeflow(config.kubeflow, text)

@@ -42,6 +42,12 @@ class Kubeflow(Section):
         "that the cluster finds it by.",
         examples=["registry.example.org/regard:0.1.0"],
     )
+    gpu_image: Annotated[str, Field(pattern=r"^[^\s]+$")] | None = Field(
+        default=None,
+        description="The image of the nodes that ask for accelerators, built with "
+        "--build-arg ACCELERATOR=cuda; null: image.",
+        examples=["registry.example.org/regard:0.1.0-cuda"],
+    )
     pipeline_root: Bucket | None = Field(
         default=None,
         description="Where the artifacts go: minio://, s3:// or gs://, a bucket and a path; null: "
@@ -82,6 +88,10 @@ class Kubeflow(Section):
         default = self.resources.get(DEFAULT, Resources())
         own = self.resources.get(node, Resources())
         return default.model_copy(update=own.model_dump(exclude_none=True))
+
+    def image_of(self, node: str) -> str:
+        """The image of a node: the one with the accelerator's libraries where it asks for one."""
+        return (self.resources_of(node).gpu and self.gpu_image) or self.image
 
     @property
     def served(self) -> str:

@@ -20,6 +20,7 @@ from pipeline.config.data import Data, Files
 from pipeline.config.errors import suggest
 from pipeline.config.evaluation import Evaluation, Serving
 from pipeline.config.kubeflow import Kubeflow
+from pipeline.config.schedule import Schedule
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
 from pipeline.config.tune import Tune
@@ -54,6 +55,11 @@ class Config(Section):
     )
     serving: Serving = Field(
         default=Serving(), description="Where a good model goes, and what it must run on."
+    )
+    schedule: Schedule | None = Field(
+        default=None,
+        description="When `regard schedule` looks for something new, and what is reason enough for "
+        "a run; null: only what its options say.",
     )
     kubeflow: Kubeflow | None = Field(
         default=None, description="Where and how the nodes run on a cluster; null: on none."

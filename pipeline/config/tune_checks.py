@@ -37,6 +37,7 @@ _REFUSED = {
     "training.validation_tokenize": _MEASURE,
     "training.checkpoint_seconds": "changes nothing about the model",
     "training.deterministic": "changes nothing about the model",
+    "training.devices": "changes nothing about the model; a trial trains on one",
     "training.warm_start": f"a search starts from one model; {_COMPARE}",
     "model.pretrained": f"files are looked up before the search; {_COMPARE}",
 }

@@ -158,12 +158,18 @@ def worker_command(
 
 def worker_environment(run: Run, workspace: Path) -> dict[str, str]:
     """This process's environment, with what the worker needs beside it."""
-    environment = dict(os.environ)
-    environment["REGARD_HOME"] = str(workspace)
+    environment = child_environment(workspace)
     environment[events.VARIABLE] = str(run.events)
     environment["PYTHONUNBUFFERED"] = "1"  # a killed worker's last words are in the log
     environment["PYTHONFAULTHANDLER"] = "1"
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    return environment
+
+
+def child_environment(workspace: Path) -> dict[str, str]:
+    """This process's environment for another one that finds our packages and the workspace."""
+    environment = dict(os.environ)
+    environment["REGARD_HOME"] = str(workspace)
     root = str(Path(__file__).resolve().parents[2])
     if root != sysconfig.get_paths()["purelib"]:  # a checkout that is not installed
         paths = [root, environment.get("PYTHONPATH", "")]

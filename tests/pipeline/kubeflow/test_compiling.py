@@ -121,6 +121,22 @@ def test_nodes_ask_for_what_the_configuration_says(plain, rich):
     assert asked == {"type": "amd.com/gpu", "count": "2"}
 
 
+def test_nodes_with_accelerators_have_an_image_of_their_own(tmp_path, rich):
+    assert container(rich[0], "Trainer")["image"] == "registry.example.org/regard:1"
+    cuda = "registry.example.org/regard:1-cuda"
+    more = MORE.replace("  home:", f"  gpu_image: {cuda}\n  home:")
+    spec = documents(tmp_path, more)[0]
+    found = {node for node in NODES if container(spec, node)["image"] == cuda}
+    assert found == {"Trainer", "Predictor"}
+
+
+def test_several_workers_are_refused(tmp_path):
+    path = write_config(tmp_path, f"{KUBEFLOW}\ntraining: {{devices: workers}}\n", CONFIG)
+    with pytest.raises(UserError, match="one container") as error:
+        load_for_cluster(path)
+    assert "devices: all" in error.value.remedy
+
+
 def test_home_registry_and_volumes(rich):
     spec, platform = rich
     assert constant(spec, "Pusher", "registry") == "/mnt/models"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -18,6 +20,34 @@ def size(count: int) -> str:
             break
         number, unit = number / 1024, larger
     return f"{count} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def rows_of(told: Mapping[str, Any]) -> str:
+    """The rows of each split: ``900 train, 50 test``; of a span that is replayed, how many of all.
+
+    Args:
+        told: has ``rows`` by split, and where it is ``replayed`` how many were ``available``.
+    """
+    rows = told.get("rows", {})
+    if told.get("replayed") and "available" in told:
+        return f"{rows['train']:,} of {counted(told['available'], 'row')} replayed"
+    return ", ".join(f"{count:,} {split}" for split, count in rows.items() if count)
+
+
+def some_spans(spans: Sequence[Mapping[str, Any]]) -> str:
+    """Which spans, in a few words: ``11 to 12 (2), replaying 1 to 10 (10)``.
+
+    Args:
+        spans: of each its ``name``, and whether it is only ``replayed``.
+    """
+    replayed = [span["name"] for span in spans if span.get("replayed")]
+    told = _range([span["name"] for span in spans if not span.get("replayed")])
+    return f"{told}, replaying {_range(replayed)}" if replayed else told
+
+
+def _range(names: Sequence[str]) -> str:
+    """The first and the last, and how many there are."""
+    return "".join(names) if len(names) < 2 else f"{names[0]} to {names[-1]} ({len(names)})"
 
 
 def figure(value: float | None, scale: float = 100.0) -> str:

@@ -67,7 +67,7 @@ def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[dict[str, Any]
 
 
 def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Digests and rows of both; whether they are the same data; findings that only one has."""
+    """Digests, rows and spans of both; whether it is the same data; findings that only one has."""
     told: dict[str, Any] = {}
     findings = {}
     for side, record in zip(_SIDES, (a, b), strict=True):
@@ -75,6 +75,7 @@ def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
         told[side] = {
             "fingerprint": record.get("data_fingerprint"),
             "rows": data.get("rows", {}),
+            "spans": data.get("spans", []),
         }
         findings[side] = data.get("findings", [])
     prints = [told[side]["fingerprint"] for side in _SIDES]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from components.corpus_gen import fingerprint
 from components.corpus_gen.sources import resolve
 from components.errors import UserError
 from components.registry import RECORD, Registry, read_record
-from pipeline import executions
+from pipeline import attempts, executions
 from pipeline.config import restored
 from pipeline.difference import differing, flattened
 from pipeline.inputs import data_section
@@ -31,8 +32,9 @@ def trace(version: Path, workspace: Workspace) -> dict[str, Any]:
     """All that is known about where a pushed version came from.
 
     ``nodes`` are the executions that made it, ``data`` the files it learned from, ``parents`` the
-    versions it and its predecessors were compared with, back to the first. ``missing`` says in
-    sentences what could not be found out.
+    versions it and its predecessors were compared with, back to the first. ``attempts`` are the
+    runs between it and its parent that pushed nothing, ``since`` those between it and the next
+    version; see ``attempts.between``. ``missing`` says in sentences what could not be found out.
 
     Args:
         version: the folder in the registry.
@@ -60,7 +62,8 @@ def trace(version: Path, workspace: Workspace) -> dict[str, Any]:
         "run": _run(paths, record.get("run") or found.get("run"), missing),
         "nodes": nodes,
         "data": _data(paths, record, nodes, missing),
-        "parents": _parents(version.parent, record, missing),
+        **_attempts(paths, version, record),
+        "parents": _parents(paths, version.parent, record, missing),
         "missing": missing,
     }
 
@@ -170,11 +173,42 @@ def _today(
         return UNCHANGED, files, json.loads(cache.read_text(encoding="utf-8"))
 
 
-def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[dict[str, Any]]:
+def _attempts(
+    paths: PipelinePaths, version: Path, record: dict[str, Any]
+) -> dict[str, list[dict[str, Any]]]:
+    registry, name = Registry(version.parent.parent), version.parent.name
+    later = [number for number in registry.versions(name) if number > record["version"]]
+    following = registry.record(name, later[0]) if later else None
+    return {
+        "attempts": _before(paths, registry, name, record),
+        "since": attempts.between(paths, record, following),
+    }
+
+
+def _before(
+    paths: PipelinePaths, registry: Registry, name: str, record: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The runs between the push of a version's model and of its parent; not those of a rollback."""
+    first = record.get("rollback_of")
+    made = registry.record(name, first) if first in registry.versions(name) else record
+    return attempts.between(paths, _parent(registry, name, record), made)
+
+
+def _parent(registry: Registry, name: str, record: dict[str, Any]) -> dict[str, Any]:
+    """The record of the version that one was compared with; empty where it is not there."""
+    number = str(record.get("compared_with") or "")
+    there = number.isdecimal() and int(number) in registry.versions(name)
+    return registry.record(name, int(number)) if there else {}
+
+
+def _parents(
+    paths: PipelinePaths, folder: Path, record: dict[str, Any], missing: list[str]
+) -> list[dict[str, Any]]:
     """The versions that were in production before, the newest first, and what changed after each.
 
-    In ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it, which
-    learned from ``new_spans`` besides, and from ``old_spans`` no more.
+    Of each also what it ``started`` from and the ``attempts`` before it that pushed nothing. In
+    ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it; in
+    ``spans`` is what became of those that either learned from.
     """
     registry, name = Registry(folder.parent), folder.name
     parents: list[dict[str, Any]] = []
@@ -182,8 +216,7 @@ def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[d
     seen: set[str] = set()  # numbers of deleted versions come again, so there might be a circle
     while (number := str(child.get("compared_with") or "")) and number not in seen:
         seen.add(number)
-        there = number.isdecimal() and int(number) in registry.versions(name)
-        parent = registry.record(name, int(number)) if there else {}
+        parent = _parent(registry, name, child)
         told: dict[str, Any] = {"model": f"{name}@{number}"}
         parents.append(told)
         if not parent:
@@ -193,8 +226,25 @@ def _parents(folder: Path, record: dict[str, Any], missing: list[str]) -> list[d
         configs = (flattened(side.get("config") or {}) for side in (parent, child))
         told["changes"] = differing(*configs)
         told["same_data"] = parent.get("data_fingerprint") == child.get("data_fingerprint")
-        before, after = ([one["name"] for one in side.get("spans", ())] for side in (parent, child))
-        told["new_spans"] = [name for name in after if name not in before]
-        told["old_spans"] = [name for name in before if name not in after]
+        told["started"] = (parent.get("warm_start") or {}).get("start", {}).get("model")
+        told["attempts"] = _before(paths, registry, name, parent)
+        told["spans"] = _changed_spans(parent.get("spans", ()), child.get("spans", ()))
         child = parent
     return parents
+
+
+def _changed_spans(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """The spans that are ``new``, ``gone``, in another ``version``, or from now on ``replayed``."""
+    known = {one["name"]: one for one in before}
+    both = [(known[one["name"]], one) for one in after if one["name"] in known]
+    kept = {one["name"] for one in after}
+    return {
+        "new": [one["name"] for one in after if one["name"] not in known],
+        "gone": [name for name in known if name not in kept],
+        "version": [new["name"] for old, new in both if new["version"] != old["version"]],
+        "replayed": [
+            new["name"] for old, new in both if new.get("replayed") and not old.get("replayed")
+        ],
+    }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.words import counted, figure
+from components.words import counted, figure, some_spans
 from pipeline import examples, progress, runs
 from pipeline.progress import CACHED, DONE, FAILED, STOPPED, NodeProgress, Progress
 from pipeline.runs import Run
@@ -72,7 +72,13 @@ def _json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
 def _data(run: Run, state: Progress) -> dict[str, Any]:
     corpus = _json(state, "CorpusGen", "findings", "corpus.json")
     told = [text for node in state.nodes.values() for text in _warnings(run, node)]
-    return {"rows": corpus.get("rows", {}), "findings": list(dict.fromkeys(told))}
+    found = {"rows": corpus.get("rows", {}), "findings": list(dict.fromkeys(told))}
+    if spans := corpus.get("spans"):
+        found["spans"] = [{key: one[key] for key in _OF_SPAN if key in one} for one in spans]
+    return found
+
+
+_OF_SPAN = ("span", "name", "version", "rows", "replayed", "available")
 
 
 def _warnings(run: Run, node: NodeProgress) -> list[str]:
@@ -203,6 +209,8 @@ def _rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     data, model = summary.get("data", {}), summary.get("model", {})
     if data.get("rows"):
         yield "data", ", ".join(f"{count:,} {split}" for split, count in data["rows"].items())
+    if data.get("spans"):
+        yield "spans", some_spans(data["spans"])
     for index, finding in enumerate(data.get("findings", [])):
         yield "" if index else "findings", finding
     if model:

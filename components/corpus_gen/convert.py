@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from components.corpus_gen.formats import Options, read
 from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Broken, Problems
 from components.corpus_gen.records import Encoder, ShardWriter
+from components.corpus_gen.replay import Replayed
 from components.corpus_gen.sources import Group
 from components.corpus_gen.splits import HashedSplit
 
@@ -24,14 +25,16 @@ from components.corpus_gen.splits import HashedSplit
 class Report:
     """What came of one group of files.
 
-    ``rows`` are those written to each split; ``span`` is the group's; ``failed`` is the errno and
-    the text of a write that failed.
+    ``rows`` are those written to each split; ``span`` is the group's; ``available`` says of a group
+    that is replayed how many rows there were to choose from; ``failed`` is the errno and the text
+    of a write that failed.
     """
 
     index: int
     files: list[str]
     span: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
+    available: int = 0
     problems: Problems = field(default_factory=Problems)
     failed: tuple[int, str] | None = None
 
@@ -51,7 +54,7 @@ def convert(
     index: int,
     group: Group,
     data: Mapping[str, Any],
-    split: HashedSplit | None,
+    split: HashedSplit | Replayed | None,
     folder: str,
 ) -> Report:
     """Streams a group's rows into ``<folder>/Split-<name>/part-<index>-<shard>.gz``.
@@ -63,7 +66,7 @@ def convert(
         index: the group's place in the corpus, which names its shards.
         group: the files.
         data: the ``data`` section.
-        split: draws the split of each row; None keeps the group's own.
+        split: draws the split of each row, or leaves it out; None keeps the group's own.
         folder: where the folders of the splits are.
     """
     options = Options.of(data)
@@ -79,10 +82,11 @@ def convert(
     progress = _Progress(group.files[0])
     try:
         for line, values in read(group, options, report.problems, images):
-            name = split(values) if split else group.split
-            writers[name].write(encode(line, values))
-            report.rows[name] += 1
             progress.step(line)
+            name = split(values) if split else group.split
+            if name is not None:
+                writers[name].write(encode(line, values))
+                report.rows[name] += 1
         for writer in writers.values():
             writer.close()
     except Broken as broken:
@@ -94,7 +98,7 @@ def convert(
     return report
 
 
-def _discard(folder: str, names: list[str], index: int) -> None:
+def _discard(folder: str, names: Sequence[str], index: int) -> None:
     """Takes away what was written of a corpus that will not be used: it may be a full disk."""
     for name in names:
         parts = os.path.join(folder, f"Split-{name}")

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -19,13 +19,16 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from components import events
+from components.corpus_gen import replay
 from components.corpus_gen.convert import Report, convert
 from components.corpus_gen.findings import all_problems
 from components.corpus_gen.findings import write as write_findings
 from components.corpus_gen.fingerprints import fingerprint, named_images
 from components.corpus_gen.formats import Options
 from components.corpus_gen.images import Images
+from components.corpus_gen.problems import Problems
 from components.corpus_gen.records import os_errors
+from components.corpus_gen.replay import Replayed
 from components.corpus_gen.sources import Group, resolve
 from components.corpus_gen.spans import settled
 from components.corpus_gen.splits import Draws, HashedSplit
@@ -34,6 +37,7 @@ from components.errors import UserError
 from components.files import write_uri
 
 _WORK = ".writing-"
+Job = tuple[int, Group, HashedSplit | Replayed | None]  # the group's place in the corpus first
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -85,30 +89,52 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     def _convert_all(
         self, groups: list[Group], data: Mapping[str, Any], draws: Draws, work: str
     ) -> list[Report]:
-        """Runs ``convert`` on every group as a Beam pipeline; reports come back as files."""
+        """Converts every group; of older spans, when it is known how many rows are replayed."""
         jobs = [(i, group, draws.of(group)) for i, group in enumerate(groups)]
+        old = [job for job in jobs if job[1].replay]
+        self._run(_first_pass, jobs, data, work)
+        tallies = {index: _read_tally(work, index) for index, _, _ in old}
+        if old:
+            new = [_read_report(work, index) for index, group, _ in jobs if not group.replay]
+            others = sum(report.rows.get("train", 0) for report in new)
+            bound = replay.bound(tallies.values(), others, old[0][1].replay)
+            drawn = [(index, group, Replayed(split, bound)) for index, group, split in old]
+            self._run(_convert_one, drawn, data, work)
+        reports = [_read_report(work, index) for index, _, _ in jobs]
+        for report in reports:
+            report.available = sum(tallies.get(report.index, {}).values())
+        return reports
+
+    def _run(
+        self, work_one: Callable[..., None], jobs: Sequence[Job], data: Mapping[str, Any], work: str
+    ) -> None:
+        """Runs a function on every group as a Beam pipeline; what it finds comes back as files."""
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Convert" >> beam.Map(_convert_one, data=dict(data), work=work)
+                    | "Convert" >> beam.Map(work_one, data=dict(data), work=work)
                 )
         except Exception as error:
             # Beam keeps an exception's text only. A disk can be too full for a report, too.
             if os.strerror(errno.ENOSPC) in str(error):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
             raise
-        reports = []
-        for index, _group, _split in jobs:
-            with fileio.open(_report_path(work, index)) as file:
-                reports.append(Report.from_json(file.read()))
-        return reports
 
 
-def _convert_one(
-    job: tuple[int, Group, HashedSplit | None], data: Mapping[str, Any], work: str
-) -> None:
+def _first_pass(job: Job, data: Mapping[str, Any], work: str) -> None:
+    """Converts a group, or counts the rows of an older span's."""
+    index, group, split = job
+    if not group.replay:
+        _convert_one(job, data, work)
+        return
+    # What is wrong with its rows is told of the second pass, which reads them again.
+    tally = replay.tally(group, data, split, Problems())
+    write_uri(_tally_path(work, index), json.dumps(tally))
+
+
+def _convert_one(job: Job, data: Mapping[str, Any], work: str) -> None:
     index, group, split = job
     report = convert(index, group, data, split, work)
     write_uri(_report_path(work, index), report.to_json())
@@ -116,6 +142,20 @@ def _convert_one(
 
 def _report_path(work: str, index: int) -> str:
     return os.path.join(work, f"report-{index:05d}.json")
+
+
+def _tally_path(work: str, index: int) -> str:
+    return os.path.join(work, f"tally-{index:05d}.json")
+
+
+def _read_report(work: str, index: int) -> Report:
+    with fileio.open(_report_path(work, index)) as file:
+        return Report.from_json(file.read())
+
+
+def _read_tally(work: str, index: int) -> dict[int, int]:
+    with fileio.open(_tally_path(work, index)) as file:
+        return {int(place): count for place, count in json.loads(file.read()).items()}
 
 
 def _work_folder(uri: str) -> str:

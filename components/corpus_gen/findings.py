@@ -13,6 +13,7 @@ from tfx.dsl.io import fileio
 from components import events
 from components.corpus_gen.convert import Report
 from components.corpus_gen.problems import Problems
+from components.corpus_gen.replay import too_few
 from components.corpus_gen.survey import ordered, untested
 from components.files import sha256_file, write_uri
 
@@ -43,7 +44,10 @@ def write(
     """
     problems = all_problems(reports)
     spans = _spans(data, reports)
-    for note in [*problems.notes(), *untested(data, spans)]:
+    told = [*problems.notes(), *untested(data, spans)]
+    if spans:
+        told += too_few(spans, rows, data["spans"].get("replay", 0.0))
+    for note in told:
         events.emit("warning", node="CorpusGen", text=note)
     content = {
         "fingerprint": fingerprint,
@@ -63,7 +67,10 @@ def write(
 
 
 def _spans(data: Mapping[str, Any], reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """The spans that were taken, each with its rows by split and a digest of its files."""
+    """The spans that were taken, each with its rows by split and a digest of its files.
+
+    Of one that is replayed also how many rows were ``available``.
+    """
     found = []
     for span in data["spans"]["taken"] if "spans" in data else ():
         own = [report for report in reports if report.span == span["name"]]
@@ -73,5 +80,8 @@ def _spans(data: Mapping[str, Any], reports: Sequence[Report]) -> list[dict[str,
                 rows[name] = rows.get(name, 0) + count
         digests = [sha256_file(path) for report in own for path in report.files]
         digest = hashlib.sha256("\n".join(digests).encode()).hexdigest()
-        found.append({**span, "rows": ordered(rows), "fingerprint": digest})
+        known = {**span, "rows": ordered(rows), "fingerprint": digest}
+        if span.get("replayed"):
+            known["available"] = sum(report.available for report in own)
+        found.append(known)
     return found

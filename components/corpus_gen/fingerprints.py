@@ -24,8 +24,9 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
     there counts, too, since it may come.
 
     Folders do not count (a moved corpus is the same corpus); file names do, and spans, since
-    every tf.Example carries its own, and the share of the newest span that is tested on. With a
-    ``cache`` file, a file whose path, size and time of change are the same is not read again.
+    every tf.Example carries its own, and the shares of the newest span that is tested on and of
+    the older ones that are replayed. With a ``cache`` file, a file whose path, size and time of
+    change are the same is not read again.
 
     Raises:
         UserError: as ``resolve`` does.
@@ -39,6 +40,8 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
             parts: list[Any] = [split, group.format, *group.sides]
             if group.span is not None:
                 parts += [group.span, group.test_share]
+            if group.replay:
+                parts.append(group.replay)
             for path in group.files:
                 used[path] = _entry(path, known.get(path))
                 parts += [os.path.basename(path), used[path][-1]]

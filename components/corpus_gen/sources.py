@@ -37,6 +37,8 @@ class Group:
         span: the name of their span, or ``FIXED`` for files of every run; None where the corpus
             has no spans.
         test_share: the share of their rows that goes to ``test`` instead: of the newest span's.
+        replay: of an older span of which only a sample is trained on, the share of ``train`` that
+            all these samples make up; else 0.
     """
 
     split: str
@@ -45,6 +47,7 @@ class Group:
     sides: tuple[str, ...] = ()
     span: str | None = None
     test_share: float = 0.0
+    replay: float = 0.0
 
 
 def features(data: Mapping[str, Any]) -> list[Feature]:
@@ -84,12 +87,14 @@ def _of_spans(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
     for one in taken:
         newest = split == "train" and one is taken[-1]
         share = data["spans"]["test_share"] if newest else 0.0
+        replay = data["spans"]["replay"] if one.get("replayed") else 0.0
         try:
             groups = _groups(data, split, one["files"][split]) if split in one["files"] else []
         except UserError as error:
             told = f"span {one['name']}: {error.message}"
             raise UserError(told, error.where, error.remedy) from None
-        found += [replace(group, span=one["name"], test_share=share) for group in groups]
+        marks = {"span": one["name"], "test_share": share, "replay": replay}
+        found += [replace(group, **marks) for group in groups]
     _refuse_twice(found)
     return found
 

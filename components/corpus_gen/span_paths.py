@@ -68,6 +68,9 @@ def mistakes(data: Mapping[str, Any]) -> Iterator[Mistake]:
         yield path, "follows the spans of data.train, which has no placeholder"
     elif not given and any(rule.values()):
         yield ("data", "spans"), "no path in data.train has a placeholder, such as {SPAN}"
+    elif rule.get("replay") and not rule.get("window") and "taken" not in rule:
+        path = ("data", "spans", "replay")
+        yield path, "is of the spans before the window; give data.spans.window too"
     for split in ("train", "eval", "test"):
         if isinstance(data.get(split), Mapping):
             yield from _uneven(split, data[split])
@@ -88,9 +91,10 @@ def _uneven(split: str, sides: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _wrong_bounds(rule: Mapping[str, Any], dated: bool) -> Iterator[Mistake]:
+    named = [("first", rule.get("first")), ("last", rule.get("last"))]
+    named += [("without", value) for value in rule.get("without") or ()]
     bounds = {}
-    for name in ("first", "last"):
-        value = rule.get(name)
+    for name, value in named:
         if value is None:
             continue
         try:
@@ -99,7 +103,7 @@ def _wrong_bounds(rule: Mapping[str, Any], dated: bool) -> Iterator[Mistake]:
             expected = "a date, YYYY-MM-DD," if dated else "a whole number"
             path = ("data", "spans", name)
             yield path, f"{expected} is expected, as in the paths; {value!r} was given"
-    if len(bounds) == 2 and bounds["first"] > bounds["last"]:
+    if {"first", "last"} <= bounds.keys() and bounds["first"] > bounds["last"]:
         yield ("data", "spans", "first"), "is after data.spans.last"
 
 

@@ -3,7 +3,8 @@
 A span is a part of the corpus that arrives at a time, such as a day's; ``patterns`` says how paths
 name it. All patterns of a ``data`` section, of every split and every side, tell of the same spans:
 a span is taken when each of them has a file of it, in the newest version of which that is so.
-Files without a placeholder belong to every run, such as a frozen test set.
+Files without a placeholder belong to every run, such as a frozen test set. Where ``replay`` asks
+for rows of the spans before the window, those spans are taken too, and marked as ``replayed``.
 
 A span that lacks a file while no later one is whole is still being written: it is left out, and a
 note says so. Any other span that lacks one is a mistake. With a marker, what the writer of a span
@@ -46,7 +47,8 @@ def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str
     """The section with the spans that are taken, in ``spans.taken``, oldest first.
 
     Of each its ``span`` (number), ``name``, ``version`` and ``files`` by split, in the form of
-    ``data.train``. A section without patterns loses ``spans``, and a settled one stays as it is.
+    ``data.train``; of one that is only replayed, the files of ``train`` alone, and ``replayed``.
+    A section without patterns loses ``spans``, and a settled one stays as it is.
 
     Args:
         data: the ``data`` section.
@@ -64,17 +66,20 @@ def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str
         return dict(data)
     found = {place: _files(place) for place in given}
     told: list[str] = [] if notes is None else notes
-    taken = [
-        {
-            "span": number,
-            "name": _any(found, number).name,
-            "version": version,
-            "files": _of(found, number, version),
-        }
-        for number, version in _choose(found, rule, told)
-    ]
-    _note_gaps(taken, given[0], told)
+    chosen = _choose(found, rule, told)
+    older = len(chosen) - rule["window"] if rule.get("replay") else 0
+    taken = []
+    for place, (number, version) in enumerate(chosen):
+        one = {"span": number, "name": _any(found, number).name, "version": version}
+        files = _of(found, number, version)
+        if place < older:
+            taken.append({**one, "files": {"train": files["train"]}, "replayed": True})
+        else:
+            taken.append({**one, "files": files})
+    _note_gaps(taken, rule, given[0], told)
     kept = {"test_share": rule.get("test_share") or 0.0, "taken": taken}
+    if older > 0:
+        kept["replay"] = rule["replay"]
     return {**data, "spans": kept}
 
 
@@ -103,7 +108,7 @@ def _files(place: Place) -> Files:
 def _choose(
     found: Mapping[Place, Files], rule: Mapping[str, Any], notes: list[str]
 ) -> list[tuple[int, int | None]]:
-    """The spans that are taken with their versions."""
+    """The spans that are taken with their versions; those that are replayed, too."""
     whole: dict[int, int | None] = {}
     lacks: list[tuple[int, int | None, Lack]] = []
     for number in _between(found, rule):
@@ -112,7 +117,8 @@ def _choose(
                 whole[number] = version
                 break
             lacks.append((number, version, lack))
-    chosen = sorted(whole)[-(rule.get("window") or len(whole)) :]
+    window = None if rule.get("replay") else rule.get("window")
+    chosen = sorted(whole)[-(window or len(whole)) :]
     for number, version, lack in lacks:
         told = _called(found, number, version)
         may_come = lack.unfinished
@@ -123,7 +129,7 @@ def _choose(
                 f"{told} is not whole: {lack.text}",
                 where=lack.key,
                 remedy="Add what is missing, take the span's other files away, or leave it out "
-                "with data.spans.first or data.spans.last.",
+                "with data.spans.without, data.spans.first or data.spans.last.",
             )
         if number >= chosen[0]:
             instead = f"; version {whole[number]} is taken" if number in whole else ""
@@ -132,7 +138,7 @@ def _choose(
 
 
 def _between(found: Mapping[Place, Files], rule: Mapping[str, Any]) -> list[int]:
-    """The spans that any pattern tells of, from ``first`` to ``last``."""
+    """The spans that any pattern tells of, from ``first`` to ``last``, but for ``without``."""
     dated = any(patterns.has_date(place.pattern) for place in found)
     numbers = sorted({number for files in found.values() for number in files})
     kept, names = numbers, [_any(found, number).name for number in (numbers[0], numbers[-1])]
@@ -140,13 +146,20 @@ def _between(found: Mapping[Place, Files], rule: Mapping[str, Any]) -> list[int]
         kept = [n for n in kept if n >= patterns.number_of(rule["first"], dated)]
     if rule.get("last") is not None:
         kept = [n for n in kept if n <= patterns.number_of(rule["last"], dated)]
+    kept = [n for n in kept if n not in _without(rule, dated)]
     if not kept:
+        given = [key for key in ("first", "last") if rule.get(key) is not None]
         raise UserError(
             f"leaves none of the {counted(len(numbers), 'span')}, {names[0]} to {names[1]}",
-            where=f"data.spans.{'first' if rule.get('first') is not None else 'last'}",
-            remedy="Give bounds that spans lie between.",
+            where=f"data.spans.{[*given, 'without'][0]}",
+            remedy="Give bounds that spans lie between, or leave out fewer.",
         )
     return kept
+
+
+def _without(rule: Mapping[str, Any], dated: bool) -> set[int]:
+    """The spans that are left out by their number or date."""
+    return {patterns.number_of(value, dated) for value in rule.get("without") or ()}
 
 
 def _versions(found: Mapping[Place, Files], number: int) -> list[int | None]:
@@ -202,18 +215,21 @@ def _called(found: Mapping[Place, Files], number: int, version: int | None) -> s
     return name if version is None else f"version {version} of {name}"
 
 
-def _note_gaps(taken: Sequence[Mapping[str, Any]], place: Place, notes: list[str]) -> None:
+def _note_gaps(
+    taken: Sequence[Mapping[str, Any]], rule: Mapping[str, Any], place: Place, notes: list[str]
+) -> None:
     """Says which numbers have no span between the first and the last one that is taken.
 
-    Where more are missing than there are, such as between weeks or whole dates as numbers, they
-    do not count by ones, and nothing is missing.
+    What is left out on purpose is not missing. Where more are missing than there are, such as
+    between weeks or whole dates as numbers, they do not count by ones, and nothing is missing.
     """
+    dated = patterns.has_date(place.pattern)
     numbers = [one["span"] for one in taken]
-    count = numbers[-1] - numbers[0] + 1 - len(numbers)
+    left_out = {n for n in _without(rule, dated) if numbers[0] < n < numbers[-1]}
+    count = numbers[-1] - numbers[0] + 1 - len(numbers) - len(left_out)
     if not 0 < count <= len(numbers):
         return
-    missing = sorted({*range(numbers[0], numbers[-1])} - {*numbers})
-    dated = patterns.has_date(place.pattern)
+    missing = sorted({*range(numbers[0], numbers[-1])} - {*numbers, *left_out})
     names = [patterns.name_of(number, dated) for number in missing[:_SHOWN]]
     more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
     noun = "span is" if count == 1 else "spans are"

@@ -82,7 +82,8 @@ class Draws:
     Of the newest span more goes to ``test`` than of the others, where ``data.spans.test_share``
     says so. By the same hash: what is in ``test`` anyway stays there, and what is added goes back
     to ``train`` when the span is no longer the newest. What is added may stand in an older span
-    too, which is trained on; ``data.checks.overlap`` tells how often.
+    too, which is trained on; ``data.checks.overlap`` tells how often. Of the older spans that are
+    replayed, nothing that either draw keeps from ``train`` is.
 
     Args:
         data: the ``data`` section.
@@ -103,6 +104,8 @@ class Draws:
         """What draws the split of a group's rows; None where all have the group's own."""
         if group.split != "train":
             return None
+        if group.replay:
+            return self._newest or self.usual
         return self._newest if group.test_share else self.usual
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components.corpus_gen import replay
 from components.corpus_gen.formats import Options, read
 from components.corpus_gen.images import Images
 from components.corpus_gen.problems import Broken, Problems
@@ -22,7 +24,8 @@ _STEP = 4096
 class Survey:
     """What a corpus holds: its files and its rows by split, and what is left out or repaired.
 
-    ``spans`` are those of ``spans.settled``, each with its ``rows`` by split.
+    ``spans`` are those of ``spans.settled``, each with its ``rows`` by split, and of one that is
+    replayed with how many were ``available``.
     """
 
     files: dict[str, list[str]]
@@ -50,8 +53,14 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
     images = Images(data)
     problems = Problems()
     counts: dict[str | None, dict[str, int]] = {}  # of each span
+    tallies: dict[str | None, Counter[int]] = {}  # of each span that is replayed
     for group in (group for groups in given.values() for group in groups):
         own = Problems()
+        if group.replay:
+            found = replay.tally(group, data, draws.of(group), own)
+            tallies.setdefault(group.span, Counter()).update(found)
+            problems.merge(own)
+            continue
         draw = draws.of(group)
         rows = counts.setdefault(group.span, dict.fromkeys(draws.names, 0))
         try:
@@ -66,9 +75,20 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
     files = {name: _files(groups) for name, groups in given.items()}
     rows = {name: sum(count[name] for count in counts.values()) for name in draws.names}
     taken = data["spans"]["taken"] if "spans" in data else []
-    spans = [{**one, "rows": ordered(counts[one["name"]])} for one in taken]
+    share = data["spans"].get("replay", 0.0) if taken else 0.0
+    bound = replay.bound(tallies.values(), rows["train"], share)
+    spans = []
+    for one in taken:
+        if one.get("replayed"):
+            tally = tallies[one["name"]]
+            again = {"train": replay.replayed_rows(tally, bound)}
+            rows["train"] += again["train"]
+            spans.append({**one, "rows": again, "available": sum(tally.values())})
+        else:
+            spans.append({**one, "rows": ordered(counts[one["name"]])})
     checked = checked_rows(rows, problems, draws.usual)
-    return Survey(files, checked, [*problems.notes(), *untested(data, spans)], spans)
+    notes = [*problems.notes(), *untested(data, spans), *replay.too_few(spans, checked, share)]
+    return Survey(files, checked, notes, spans)
 
 
 def _files(groups: Iterable[Group]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from components.evaluator import blessing
 from components.reporter import words
 from components.reporter.facts import Facts
-from components.words import figure, size
+from components.words import figure, rows_of, size
 
 _SLICED = {"oov": "share of new words", "length": "length of the input"}
 _PROBLEMS = {"encoding": "lines that are not UTF-8", "nul": "lines with a NUL", "row": "bad rows"}
@@ -203,8 +203,8 @@ def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
         counts = ", ".join(f"{count:,} {split}" for split, count in source["rows"].items())
         yield "files", f"{', '.join(source['files'])} ({counts})"
     for span in facts.corpus.get("spans", []):
-        counts = ", ".join(f"{count:,} {split}" for split, count in span["rows"].items())
-        yield "span", f"{span['name']} ({counts})"
+        version = f", version {span['version']}" if span.get("version") is not None else ""
+        yield "span", f"{span['name']}{version} ({rows_of(span)})"
     if start := (facts.training.get("warm_start") or {}).get("model"):
         yield "started from the weights of", start
     seed = about.config.get("training", {}).get("seed")

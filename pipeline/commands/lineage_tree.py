@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from rich.tree import Tree
 
-from components.words import size
+from components.words import rows_of, size, some_spans
 from pipeline.commands.run_tables import moment, side_text, value_text
 from pipeline.live import duration
 
@@ -41,6 +41,8 @@ def _tree(found: dict[str, Any]) -> Tree:
     if found["nodes"]:
         _add_nodes(root, found["nodes"])
     _add_data(root, found["data"])
+    _add_attempts(root, "since then", found["since"])
+    _add_attempts(root, "before it", found["attempts"])
     _add_parents(root, found["parents"])
     if found["missing"]:
         branch = root.add(Text("missing", "bold yellow"))
@@ -114,13 +116,13 @@ def _add_nodes(root: Tree, nodes: list[dict[str, Any]]) -> None:
 
 def _add_data(root: Tree, data: dict[str, Any]) -> None:
     digest = f"fingerprint {data['fingerprint'][:12]}" if data["fingerprint"] else ""
-    branch = root.add(_named("data", _joined(_rows(data), digest, data["state"])))
+    branch = root.add(_named("data", _joined(rows_of(data), digest, data["state"])))
     branches = _add_spans(branch, data)
     for source in data["sources"]:
         for file in source["files"]:
             known = "sha256" in file
             facts = [size(file["bytes"]), f"sha256 {file['sha256'][:12]}"] if known else []
-            told = _joined(_rows(source), *facts)
+            told = _joined(rows_of(source), *facts)
             text = Text(file["path"]).append(f"  {told}" if told else "", "dim")
             branches.get(file["path"], branch).add(text)
 
@@ -131,7 +133,7 @@ def _add_spans(branch: Tree, data: dict[str, Any]) -> dict[str, Tree]:
     for span in data.get("spans", ()):
         version = f"version {span['version']}" if span["version"] is not None else ""
         digest = f"fingerprint {span['fingerprint'][:12]}" if "fingerprint" in span else ""
-        facts = _joined(version, _rows(span), digest)
+        facts = _joined(version, rows_of(span), digest)
         own = branch.add(Text(f"span {span['name']}").append(f"  {facts}" if facts else "", "dim"))
         for value in span["files"].values():
             for paths in value.values() if isinstance(value, dict) else [value]:
@@ -139,8 +141,12 @@ def _add_spans(branch: Tree, data: dict[str, Any]) -> dict[str, Tree]:
     return branches
 
 
-def _rows(told: dict[str, Any]) -> str:
-    return _joined(*(f"{n:,} {split}" for split, n in told.get("rows", {}).items() if n))
+def _add_attempts(branch: Tree, name: str, attempts: list[dict[str, Any]]) -> None:
+    """Runs that pushed nothing, and why."""
+    for one in attempts:
+        spans = some_spans(one["spans"])
+        text = _joined(f"run {one['id']} {one['status']}", f"spans {spans}" if spans else "")
+        branch.add(_named(name, f"{text}: {one['reason']}" if one["reason"] else text))
 
 
 def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
@@ -150,20 +156,30 @@ def _add_parents(root: Tree, parents: list[dict[str, Any]]) -> None:
         branch = branch.add(_named("parent", parent["model"]))
         if "changes" not in parent:
             return
-        branch.add(Text(_joined(f"pushed {_created(parent)}", _scores(parent))))
+        started = f"started from the weights of {parent['started']}" if parent["started"] else ""
+        branch.add(Text(_joined(f"pushed {_created(parent)}", _scores(parent), started)))
         for change in parent["changes"]:
             sides = f"{side_text(change, 'a')} → {side_text(change, 'b')}"
             branch.add(Text(f"changed since: {change['key']} {sides}", "cyan"))
         if not parent["same_data"]:
             branch.add(Text(f"changed since: the data{_spans(parent)}", "cyan"))
+        _add_attempts(branch, "before it", parent["attempts"])
     branch.add(_named("parent", "none: there was nothing in production to compare with"))
 
 
 def _spans(parent: dict[str, Any]) -> str:
-    """The spans that came and went after a version."""
+    """What became of spans after a version."""
     told = [
-        f"{word} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
-        for word, names in (("with", parent["new_spans"]), ("without", parent["old_spans"]))
-        if names
+        f"{text} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
+        for kind, text in _BECAME.items()
+        if (names := parent["spans"][kind])
     ]
     return f": {_joined(*told)}" if told else ""
+
+
+_BECAME = {
+    "new": "with",
+    "version": "another version of",
+    "replayed": "only replaying",
+    "gone": "without",
+}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from components.words import counted, figure, size
+from components.words import counted, figure, rows_of, size, some_spans
 from pipeline.commands import terminal
 from pipeline.commands.run_tables import moment
 from pipeline.summary import print_rows
@@ -39,7 +39,7 @@ def _listed(entry: dict[str, Any]) -> tuple[str, ...]:
         str(entry["version"]),
         _when(entry),
         ", ".join(_states(entry)),
-        _some_spans(entry.get("spans", ())),
+        some_spans(entry.get("spans", ())),
         ", ".join(f"{label} {value}" for label, value in _scores(entry)),
         entry.get("blessing", ""),
     )
@@ -63,14 +63,6 @@ def _when(entry: dict[str, Any]) -> str:
 def _scores(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for score in entry["scores"]:
         yield score["label"], figure(score["value"], score.get("scale", 1.0))
-
-
-def _some_spans(spans: Sequence[dict[str, Any]]) -> str:
-    """The first and the last span, and how many there are."""
-    names = [span["name"] for span in spans]
-    if len(names) < 2:
-        return "".join(names)
-    return f"{names[0]} to {names[-1]} ({len(names)})"
 
 
 def print_version(entry: dict[str, Any], console: Console) -> None:
@@ -97,6 +89,8 @@ def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "blessing", entry["blessing"]
     if entry.get("compared_with"):
         yield "compared", f"with {entry['name']}@{entry['compared_with']}"
+    if start := entry.get("warm_start", {}).get("start"):
+        yield "started", f"from the weights of {start['model']}"
     yield from _data(entry)
     if commit := entry.get("regard", {}).get("commit"):
         yield "code", f"commit {commit[:12]}{commit[40:]}"
@@ -104,19 +98,15 @@ def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _data(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    told = [_rows(entry)] if entry.get("rows") else []
+    told = [rows_of(entry)] if entry.get("rows") else []
     if print_ := entry.get("data_fingerprint"):
         told.append(f"fingerprint {print_[:12]}")
     if told:
         yield "data", ", ".join(told)
     for span in entry.get("spans", ()):
         version = "" if span["version"] is None else f", version {span['version']}"
-        facts = f"{_rows(span)}, fingerprint {span['fingerprint'][:12]}"
+        facts = f"{rows_of(span)}, fingerprint {span['fingerprint'][:12]}"
         yield "", f"span {span['name']}{version}: {facts}"
-
-
-def _rows(told: dict[str, Any]) -> str:
-    return ", ".join(f"{count:,} {split}" for split, count in told["rows"].items() if count)
 
 
 def print_pruned(name: str, verdicts: Sequence[Verdict], dry_run: bool, console: Console) -> None:

@@ -214,6 +214,7 @@ def _run_locked(
         data=told.get("data", {}),
         scores=told.get("scores", []),
         blessed=told.get("blessing", {}).get("blessed"),
+        reason=told.get("not_pushed") or told.get("blessing", {}).get("sentence"),
         pushed_version=told.get("pushed", {}).get("version"),
     )
     if request.as_json:

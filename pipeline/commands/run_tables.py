@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from components.words import digits, figure, size
+from components.words import digits, figure, size, some_spans
 from pipeline import runs
 from pipeline.commands import terminal
 from pipeline.live import duration
@@ -18,7 +18,7 @@ from pipeline.live import duration
 if TYPE_CHECKING:
     from rich.console import Console
 
-_HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "scores")
+_HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
 _STATUS_STYLES = {
     runs.SUCCEEDED: "green",
     runs.RUNNING: "cyan",
@@ -27,6 +27,7 @@ _STATUS_STYLES = {
 }
 _GAP = "  "
 _ABSENT = "-"
+_FINDING = "finding"
 
 
 def print_listing(records: Sequence[dict[str, Any]], console: Console) -> None:
@@ -35,7 +36,11 @@ def print_listing(records: Sequence[dict[str, Any]], console: Console) -> None:
     def style(row: Sequence[str]) -> tuple[int, str] | None:
         return (2, _STATUS_STYLES[row[2]]) if row[2] in _STATUS_STYLES else None
 
-    terminal.print_table(_HEADINGS, [_listed(r) for r in records], console, style=style)
+    table = [_HEADINGS, *map(_listed, records)]
+    place = _HEADINGS.index("spans")
+    if not any(row[place] for row in table[1:]):  # most corpora do not grow
+        table = [(*row[:place], *row[place + 1 :]) for row in table]
+    terminal.print_table(table[0], table[1:], console, style=style)
 
 
 def _listed(record: dict[str, Any]) -> tuple[str, ...]:
@@ -51,6 +56,7 @@ def _listed(record: dict[str, Any]) -> tuple[str, ...]:
         str(record.get("pushed_version") or ""),
         str(record.get("parent") or ""),
         duration(record.get("seconds")),
+        some_spans(record.get("data", {}).get("spans", [])),
         scores,
     )
 
@@ -73,7 +79,9 @@ class Row(NamedTuple):
 def print_difference(found: dict[str, Any], console: Console) -> None:
     """What ``pipeline.difference`` found, as one table in parts."""
     rows = list(_rows(found))
-    widths = [max(map(len, column)) for column in zip(*(row.cells for row in rows), strict=True)]
+    # Findings are whole sentences: they may be wider than their column, and make no other so.
+    cells = [row.cells for row in rows if row.what != _FINDING]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if not console.is_terminal:  # a log or a pipe has no width
         for row in rows:
             line = _GAP.join(map(str.ljust, row.cells, widths)).rstrip()
@@ -143,15 +151,17 @@ def _data_rows(data: dict[str, Any]) -> Iterator[Row]:
     yield Row("data", ("the same" if data["same"] else "", ""), top=True)
     if not data["same"]:
         yield Row("fingerprint", [(side["fingerprint"] or "unknown")[:12] for side in (a, b)])
+    if a["spans"] != b["spans"]:
+        yield Row("spans", [some_spans(side["spans"]) or _ABSENT for side in (a, b)])
     for split in dict.fromkeys([*a["rows"], *b["rows"]]):
         counts = [side["rows"].get(split) for side in (a, b)]
         if not data["same"] or counts[0] != counts[1]:
             texts = [_ABSENT if count is None else f"{count:,}" for count in counts]
             yield Row(f"{split} rows", texts)
     for text in a["findings"]:
-        yield Row("finding", (text, _ABSENT))
+        yield Row(_FINDING, (text, _ABSENT))
     for text in b["findings"]:
-        yield Row("finding", (_ABSENT, text))
+        yield Row(_FINDING, (_ABSENT, text))
 
 
 def _score_row(score: dict[str, Any]) -> Row:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from components.words import rows_of
 from pipeline.commands import terminal
 
 
@@ -70,8 +71,7 @@ def validate(
 def _span(span: dict[str, Any], root: Path) -> Iterator[str]:
     """A span that a run would take, and its files."""
     version = "" if span["version"] is None else f", version {span['version']}"
-    rows = ", ".join(f"{count:,} {split}" for split, count in span["rows"].items() if count)
-    yield f"  span {span['name']}{version}: {rows}"
+    yield f"  span {span['name']}{version}: {rows_of(span)}"
     for value in span["files"].values():
         for paths in value.values() if isinstance(value, dict) else [value]:
             yield from (f"    {os.path.relpath(path, root)}" for path in paths)

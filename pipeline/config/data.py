@@ -87,12 +87,25 @@ class Spans(Section):
         "have dates.",
     )
     last: int | str | None = Field(default=None, description="None after this number or date.")
+    without: Listed[int | str] = Field(
+        default=(),
+        description="None of these numbers or dates, such as of a month whose data are bad.",
+        examples=[[9]],
+    )
+    replay: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.0,
+        description="Share of the train split that is made up of rows of the spans before the "
+        "window, so that a model does not forget them: 0.2 is one replayed row for four others. "
+        "They are drawn from all those spans alike, by a hash of the row: the same rows give the "
+        "same sample, and a larger share holds a smaller one. They are trained on and nothing "
+        "else.",
+    )
     test_share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         default=0.0,
         description="Share of the rows of the newest span that is tested on and not trained on, by "
         "the same hash as split, besides what test has. The rows carry their span as a feature of "
         "text, span, for evaluation.slices; those of files without a placeholder have the span "
-        "fixed.",
+        "fixed. Where it is over 0, the default of evaluation.production.slices is [span].",
     )
     marker: str | None = Field(
         default=None,

@@ -1,6 +1,6 @@
 import pytest
 
-from components.words import counted, figure, size
+from components.words import counted, figure, rows_of, size, some_spans
 
 
 def test_counted():
@@ -15,6 +15,20 @@ def test_counted():
 )
 def test_size(count, text):
     assert size(count) == text
+
+
+def test_rows_of():
+    assert rows_of({"rows": {"train": 1200, "eval": 0, "test": 50}}) == "1,200 train, 50 test"
+    assert rows_of({}) == ""
+    replayed = {"replayed": True, "rows": {"train": 0}, "available": 1}
+    assert rows_of(replayed) == "0 of 1 row replayed"
+
+
+def test_some_spans():
+    assert some_spans([]) == ""
+    new, old = [{"name": "8"}, {"name": "9"}], [{"name": "6", "replayed": True}]
+    assert some_spans(new) == "8 to 9 (2)"
+    assert some_spans([*old, *new[:1]]) == "8, replaying 6"
 
 
 def test_figure():

@@ -72,7 +72,7 @@ class Shell:
     def run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess:
         """Runs a command to its end."""
         process = self.start(*arguments)
-        out, err = process.communicate(text, timeout=300)
+        out, err = process.communicate(text, timeout=900)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def events(self, run: int = -1) -> list[dict]:

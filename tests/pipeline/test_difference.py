@@ -58,14 +58,16 @@ def test_only_keys_that_differ_are_told_with_the_sides_that_have_them(pair):
 
 
 def test_data_that_differ(pair):
+    spans = [{"name": "7", "rows": {"train": 5}}]
+    first = {"rows": {"train": 5}, "findings": ["both", "one"], "spans": spans}
     records = (
-        {"data_fingerprint": "f1", "data": {"rows": {"train": 5}, "findings": ["both", "one"]}},
+        {"data_fingerprint": "f1", "data": first},
         {"data_fingerprint": "f2", "data": {"rows": {"train": 6}, "findings": ["both"]}},
     )
     data = difference(*pair(({}, {}), records))["data"]
     assert data == {
-        "a": {"fingerprint": "f1", "rows": {"train": 5}, "findings": ["one"]},
-        "b": {"fingerprint": "f2", "rows": {"train": 6}, "findings": []},
+        "a": {"fingerprint": "f1", "rows": {"train": 5}, "spans": spans, "findings": ["one"]},
+        "b": {"fingerprint": "f2", "rows": {"train": 6}, "spans": [], "findings": []},
         "same": False,
     }
 

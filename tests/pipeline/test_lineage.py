@@ -157,6 +157,66 @@ def test_spans_that_came_since_change_nothing_of_what_a_version_was_trained_on(p
     assert place.trace(3)["parents"][0]["model"] == "tiny@2"
 
 
+def test_a_replayed_span_is_told_as_such_and_its_data_are_found_again(place):
+    place.yaml = YAML.replace(
+        "train.tsv", "train-{{SPAN}}.tsv\n  spans: {{window: 1, replay: 0.5}}"
+    )
+    for number in (1, 2, 3):
+        lines = (f"a {number} {i}\tb\n" for i in range(9))
+        (place.data.parent / f"train-{number}.tsv").write_text("".join(lines))
+        place.push(number, str(number - 1) if number > 1 else None)
+    found = place.trace(3)
+    assert found["data"]["state"] == lineage.UNCHANGED
+    changed = found["parents"][0]["spans"]
+    assert changed == {"new": ["3"], "gone": [], "version": [], "replayed": ["2"]}
+    assert "changed since: the data: with span 3, only replaying span 2\n" in shown(found)
+
+
+def test_another_version_of_a_span_is_told(place):
+    one = {"span": 1, "name": "1", "version": 1, "files": {}}
+    place.push(1, spans=[one, {**one, "name": "2"}])
+    place.push(2, "1", spans=[{**one, "version": 2}], data_fingerprint="f" * 64)
+    text = shown(place.trace(2))
+    assert "changed since: the data: another version of span 1, without span 2\n" in text
+
+
+def test_runs_that_pushed_nothing_stand_where_they_were(place):
+    def run(started, status, **fields):
+        runs.create(place.paths).update(started=started, status=status, **fields)
+
+    def push(number, hour, **fields):
+        created = f"2026-11-22T{hour:02}:00:00+00:00"
+        place.push(number, str(number - 1) if number > 1 else None, created=created, **fields)
+
+    noon = 1_795_348_800.0  # 2026-11-22T12:00:00+00:00
+    push(1, 11)
+    run(noon, runs.FAILED, failure={"node": "Trainer", "error": "the loss is no number"})
+    push(2, 13, warm_start={"start": {"model": "tiny@1"}})
+    spans = [{"name": "8", "replayed": True}, {"name": "9"}]
+    reason = "Not blessed: chrF 20.1 is worse than version 2 (99.0)."
+    run(noon + 2 * 3600, runs.NOT_BLESSED, reason=reason, data={"spans": spans})
+    found = place.trace(2)
+    assert [one["status"] for one in found["attempts"]] == [runs.FAILED]
+    assert [one["reason"] for one in found["since"]] == [reason]
+    push(3, 15, digest="another")
+    found = place.trace(3)
+    assert [one["reason"] for one in found["attempts"]] == [reason]
+    assert found["since"] == []
+    second, first = found["parents"]
+    assert [one["reason"] for one in second["attempts"]] == ["Trainer: the loss is no number"]
+    assert (second["started"], first["started"]) == ("tiny@1", None)
+    text = shown(found)
+    assert f"not blessed, spans 9, replaying 8: {reason}\n" in text
+    assert "started from the weights of tiny@1\n" in text
+    assert text.index("not blessed") < text.index("tiny@2") < text.index("Trainer: the loss")
+    since = place.trace(2)["since"]  # up to the next version, and no further
+    assert [one["reason"] for one in since] == [reason]
+    rollback(Registry(place.workspace.registry), "tiny", 2)
+    found = place.trace(4)
+    # Those before the model was made, not before it came back.
+    assert [one["reason"] for one in found["attempts"]] == ["Trainer: the loss is no number"]
+
+
 def test_a_rollback_has_the_lineage_of_its_model(place):
     place.push(1, run="20260101-101010")
     place.push(2, compared_with="1", digest="another", run="20260102-101010")

@@ -123,6 +123,21 @@ def test_table_shows_scores_blessing_examples_and_commands(tmp_path, events):
         assert part in text
 
 
+def test_the_spans_are_told_without_their_files(tmp_path, events):
+    old = {"span": 6, "name": "6", "version": None, "files": {"train": ["6.tsv"]}}
+    old |= {"rows": {"train": 20}, "replayed": True, "available": 90, "fingerprint": "f"}
+    new = {"span": 7, "name": "7", "version": 1, "files": {}, "rows": {"train": 80}}
+    corpus = {"rows": {"train": 100}, "spans": [old, new]}
+    (tmp_path / "c" / "corpus.json").write_text(json.dumps(corpus))
+    found = summary.summarise(*_run(tmp_path, events))
+    six, seven = found["data"]["spans"]
+    assert (six["replayed"], six["available"], "files" in six) == (True, 90, False)
+    assert seven == {"span": 7, "name": "7", "version": 1, "rows": {"train": 80}}
+    console = Console(file=io.StringIO(), width=100)
+    summary.show(found, console)
+    assert "spans     7, replaying 6\n" in console.file.getvalue()
+
+
 def test_a_baseline_stands_beside_the_score(tmp_path, events):
     found = next(event for event in events if event.get("node") == "Evaluator")
     path = Path(found["outputs"]["evaluation"]) / "metrics.json"

@@ -32,6 +32,7 @@ def test_what_is_no_pattern_belongs_to_every_run():
         {"train": PAIR, "spans": {"window": 3, "first": 1, "last": 1, "test_share": 0.5}},
         {"train": "{YYYY}-{MM}-{DD}.tsv", "spans": {"first": "2026-11-20"}},
         {"train": "{SPAN}/{VERSION}/*.tsv", "spans": {"marker": "_SUCCESS"}},
+        {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.2, "without": (3, 4)}},
         {"train": "{SPAN}.tsv", "test": "t.tsv", "spans": {"marker": "done-{SPAN}"}},
     ],
 )
@@ -75,6 +76,21 @@ def test_right_sections(section):
             {"train": "{SPAN}.tsv", "spans": {"first": 3, "last": 2}},
             "data.spans.first",
             "is after data.spans.last",
+        ),
+        (
+            {"train": "{YYYY}-{MM}-{DD}.tsv", "spans": {"without": ["2026-11-20", 9]}},
+            "data.spans.without",
+            "a date, YYYY-MM-DD, is expected, as in the paths; 9 was given",
+        ),
+        (
+            {"train": "{SPAN}.tsv", "spans": {"replay": 0.2, "window": None}},
+            "data.spans.replay",
+            "give data.spans.window too",
+        ),
+        (
+            {"train": "a.tsv", "spans": {"replay": 0.2, "window": 1}},
+            "data.spans",
+            "no path in data.train has",
         ),
         (
             {"train": "{SPAN}.tsv", "spans": {"marker": "_SUCCESS"}},

@@ -149,6 +149,19 @@ def test_gaps_are_told(touch, take):
     assert "2026-02-28" in take("{YYYY}-{MM}-{DD}.txt")[1][0]
 
 
+def test_a_span_is_left_out_by_its_number_or_date_and_is_no_gap(touch, take, refused):
+    touch("1.tsv", "2.tsv", "3.tsv", "4.tsv")
+    assert take(spans={"without": [3]}) == (dict.fromkeys(["1", "2", "4"]), [])
+    assert list(take(spans={"without": [3], "window": 2})[0]) == ["2", "4"]
+    assert list(take(spans={"without": [4, 9]})[0]) == ["1", "2", "3"]
+    error = refused(spans={"without": [1, 2, 3, 4]})
+    assert error.where == "data.spans.without"
+    assert error.message == "leaves none of the 4 spans, 1 to 4"
+    touch("2026-02-27.txt", "2026-02-28.txt")
+    taken, _ = take("{YYYY}-{MM}-{DD}.txt", {"without": ["2026-02-28"]})
+    assert list(taken) == ["2026-02-27"]
+
+
 def test_numbers_that_do_not_count_by_ones_have_no_gaps(touch, take):
     touch("1700000000000.tsv", "1700000086400.tsv", "2026-11-15.txt", "2026-11-22.txt")
     assert take()[1] == []

@@ -216,7 +216,8 @@ def _scores(root: Path, contract: dict[str, Any], names: list[str], rows: int) -
     corpus = {"rows": {"train": 100, "test": rows}, "files": []}
     cut = {"file": "train.tsv", "line": 9, "text": "1 column, expected 2"}
     corpus["problems"] = {"row/skip": {"count": 2, "examples": [cut]}}
-    corpus["spans"] = [{"name": "7", "rows": {"train": 100}}]
+    old = {"name": "6", "version": 2, "rows": {"train": 20}, "replayed": True, "available": 90}
+    corpus["spans"] = [old, {"name": "7", "version": None, "rows": {"train": 80}}]
     put(root, "corpus", "corpus.json", corpus)
     check = {"count": 3, "of": 100, "share": 0.03, "limit": 0.01, "action": "warn"}
     place = {"where": "train.tsv:7", "text": "a | b", "same_as": "train.tsv:3"}

@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from components.errors import UserError
+from components.registry import Registry
 from components.registry.overview import entries
 from components.registry.pruning import Verdict
 from components.registry.rollback import rollback
@@ -32,6 +33,7 @@ RECORD = {
     "data_fingerprint": "d" * 64,
     "blessing": "Blessed: BLEU 33.13 is over the floor of 30.00, and not worse than version 1.",
     "compared_with": "1",
+    "warm_start": {"start": {"model": "m@1"}, "training": "t"},
 }
 
 
@@ -85,7 +87,18 @@ def test_one_version_is_shown_with_its_spans(registry, width):
     assert "UTC, instead of m@3: wrong amounts made as m@2, by run r2" in text
     assert "data 2,400 train, 300 test, fingerprint dddddddddddd" in text
     assert "span 8, version 2: 1,200 train, fingerprint ffffffffffff" in text
-    assert "compared with m@1" in text
+    assert "compared with m@1 started from the weights of m@1 data" in text
+
+
+def test_what_was_replayed_is_told_apart(tmp_path):
+    old = {"span": 6, "name": "6", "version": None, "rows": {"train": 20}, "replayed": True}
+    old |= {"available": 90, "fingerprint": "e" * 64}
+    push_models(tmp_path, 1, spans=[{**old, "name": "5"}, old, *SPANS], rows={"train": 2440})
+    (told,) = entries(Registry(tmp_path))
+    lines = printed(lambda out: registry_tables.print_listing([told], out), 100, terminal=False)
+    assert "  7 to 8 (2), replaying 5 to 6 (2)" in lines[1]
+    lines = printed(lambda out: registry_tables.print_version(told, out), 100, terminal=False)
+    assert "        span 6: 20 of 90 rows replayed, fingerprint eeeeeeeeeeee" in lines
 
 
 def test_a_version_is_shown_as_json_too(registry):

@@ -36,8 +36,13 @@ FOUND = {
     "b": {**SIDE, "run": "other/20261122-061649", "parent": "1"},
     "config": [{"key": "model.attention.a-very-long-name", "a": None, "b": "dot"}],
     "data": {
-        "a": {"fingerprint": "f" * 64, "rows": {"train": 5000}, "findings": ["1 empty line"]},
-        "b": {"fingerprint": None, "rows": {"train": 5000, "test": 7}, "findings": []},
+        "a": {
+            "fingerprint": "f" * 64,
+            "rows": {"train": 5000},
+            "spans": [{"name": "6", "replayed": True}, {"name": "7"}],
+            "findings": ["1 empty line"],
+        },
+        "b": {"fingerprint": None, "rows": {"train": 5000, "test": 7}, "spans": [], "findings": []},
         "same": None,
     },
     "scores": [
@@ -96,6 +101,17 @@ def test_a_pipe_gets_unbroken_lines_without_padding():
     assert [line for line in lines if line != line.rstrip()] == []
 
 
+def test_spans_have_a_column_where_there_are_any():
+    place = printed(run_tables.print_listing, RECORDS, 20, False)[0].find("spans")
+    assert place == -1
+    spans = [{"name": "6", "replayed": True}, {"name": "7"}]
+    records = [{**RECORDS[0], "data": {"spans": spans}}, RECORDS[1]]
+    heading, first, second = printed(run_tables.print_listing, records, 20, False)
+    place = heading.index("spans")
+    assert first[place:].startswith("7, replaying 6  BLEU 33.13")
+    assert len(second) < place
+
+
 def test_a_difference_in_a_pipe_keeps_every_row_in_one_line():
     lines = printed(run_tables.print_difference, FOUND, 20, False)
     row = {line.split("  ")[0] or line.strip().split("  ")[0]: line for line in lines}
@@ -103,6 +119,8 @@ def test_a_difference_in_a_pipe_keeps_every_row_in_one_line():
     assert row["compared with"].split()[-2:] == ["-", "1"]
     assert row["model.attention.a-very-long-name"].split()[1:] == ["null", "dot"]
     assert row["fingerprint"].split()[1:] == ["ffffffffffff", "unknown"]
+    assert row["spans"].split("  ")[-1] == "-"
+    assert "7, replaying 6" in row["spans"]
     assert row["test rows"].split()[-2:] == ["-", "7"]
     assert row["train rows"].split()[-2:] == ["5,000", "5,000"]
     assert row["finding"].split() == ["finding", "1", "empty", "line", "-"]
@@ -114,6 +132,15 @@ def test_a_difference_in_a_pipe_keeps_every_row_in_one_line():
     assert row["commit"].split()[1:] == ["cccccccccccc+dirty", "-"]
     assert row["libraries"].endswith("the same")
     assert row["memory_bytes"].split()[1:] == ["8.0", "GiB", "16.0", "GiB"]
+
+
+def test_a_long_finding_widens_no_column():
+    def widest(text):
+        data = {**FOUND["data"], "a": {**FOUND["data"]["a"], "findings": [text]}}
+        lines = printed(run_tables.print_difference, {**FOUND, "data": data}, 20, False)
+        return max(len(line) for line in lines if text not in line)
+
+    assert widest("1 empty line") == widest("1 empty line; first train.tsv:7: " + 200 * "x")
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -50,6 +50,18 @@ DATA_CASES = {
         "train: '{SPAN}.tsv'\n  spans: {first: 2026-11-20}",
         ["4: data.spans.first: a whole number is expected, as in the paths; '2026-11-20' was"],
     ),
+    "replay without a window": (
+        "train: '{SPAN}.tsv'\n  spans: {replay: 0.2}",
+        ["4: data.spans.replay: is of the spans before the window; give data.spans.window too"],
+    ),
+    "a number for a date": (
+        "train: '{YYYY}/{MM}/{DD}.tsv'\n  spans: {without: [2026-11-20, 9]}",
+        ["4: data.spans.without: a date, YYYY-MM-DD, is expected, as in the paths; 9 was given"],
+    ),
+    "nothing but the past": (
+        "train: '{SPAN}.tsv'\n  spans: {window: 1, replay: 1.0}",
+        ["4: data.spans.replay: "],
+    ),
     "a column called span": (
         "train: '{SPAN}.tsv'\n  extra: [span]",
         ["4: data.extra.0: 'span' has a meaning already; give the column another name"],

@@ -25,6 +25,7 @@ from pipeline.config.kubeflow import Kubeflow
 from pipeline.config.schedule import Schedule
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
+from pipeline.config.tune import Tune
 
 DEFAULT_TASK = "translation"
 
@@ -67,6 +68,9 @@ class Config(Section):
     )
     kubeflow: Kubeflow | None = Field(
         default=None, description="Where and how the nodes run on a cluster; null: on none."
+    )
+    tune: Tune | None = Field(
+        default=None, description="Which keys `regard tune` searches, and how; null: none."
     )
 
     @model_validator(mode="before")

@@ -29,6 +29,7 @@ from pipeline.commands import (
     serve,
     submit,
     terminal,
+    tune,
     validate,
     worker,
 )
@@ -69,6 +70,7 @@ _HELP = "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
 app.command("worker", rich_help_panel=_PIPELINES)(worker.worker)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
+app.command("tune", rich_help_panel=_PIPELINES)(tune.tune)
 app.command("schedule", rich_help_panel=_PIPELINES)(schedule.schedule)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("report", rich_help_panel=_PIPELINES)(report.report)

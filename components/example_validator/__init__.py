@@ -11,7 +11,8 @@ __all__ = ["ExampleValidator"]
 
 
 def __getattr__(name: str) -> Any:
-    # The component needs TFX, which takes seconds to import; what counts words does not.
+    # The component needs TFX, which takes seconds to import; Beam's workers and who counts words
+    # do not.
     if name == "ExampleValidator":
         from components.example_validator.component import ExampleValidator
 

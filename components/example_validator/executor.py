@@ -145,7 +145,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 | "Features" >> beam.GroupByKey()
                 | "Join" >> beam.MapTuple(vocabulary.joined)
                 | "Vocabulary" >> beam.combiners.ToDict()
-                | "SaveWords" >> beam.Map(lambda words: _write(paths[1], words))
+                | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
             )
         texts = []
         for path in paths:

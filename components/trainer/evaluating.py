@@ -21,7 +21,7 @@ from models.trained import TrainedModel
 Decode = Callable[[TrainedModel], dict[str, float]]
 
 # What an evaluation's entry tells about the training, not about the model.
-_NOT_MEASURED = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second", "train_loss")
+NOT_MEASURED = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second", "train_loss")
 
 
 class Evaluations(keras.callbacks.Callback):
@@ -88,7 +88,7 @@ class Evaluations(keras.callbacks.Callback):
             self._keep(self._value(entry))
         with self.writer.as_default(step=position.step):
             for name, value in entry.items():
-                if name not in _NOT_MEASURED:
+                if name not in NOT_MEASURED:
                     tf.summary.scalar(f"eval/{name}", value)
         self.writer.flush()
         text = f"epoch {entry['epoch']} · step {position.step} · eval {summary(entry)}"

@@ -32,7 +32,7 @@ def fit(
     """Trains until the first limit, and leaves the model with its best weights or their average.
 
     An interrupted training goes on from its last checkpoint: the same weights, optimizer state,
-    random numbers and order of batches.
+    random numbers and order of batches. So does one that has ended by a lower limit.
 
     Args:
         model: compiled.
@@ -76,6 +76,8 @@ def fit(
     saver = Saver(checkpoints, pulse, training["checkpoint_seconds"])
     for callback in (pulse, evaluations):
         callback.set_model(model)  # both work between two calls of Keras's fit too
+    if position.finished:  # by limits that may have been raised since, as those of a trial are
+        position.finished = pulse.limit() or evaluations.enough()
     while not position.finished:
         # A checkpoint may lie between the batch that reached a limit and the end.
         if position.batch < train.size() and not (pulse.limit() or evaluations.enough()):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from models.settings.base import Count, Listed, Section
+from models.settings.base import Count, Section
 
 DEFAULT = "default"
 
@@ -77,12 +77,6 @@ class Kubeflow(Section):
         description="What nodes ask for, by name: Trainer: {cpu: 4, memory: 16, gpu: 1}. What a "
         "node leaves out is as under `default`; null is none.",
         examples=[{DEFAULT: {"cpu": 1, "memory": 4}}],
-    )
-    beam: Listed[str] = Field(
-        default=(),
-        description="Beam's arguments in each node, such as --runner=FnApiRunner and "
-        "--direct_running_mode=multi_processing; a runner elsewhere would not see the node's "
-        "files. None: in the node's own process.",
     )
 
     def resources_of(self, node: str) -> Resources:

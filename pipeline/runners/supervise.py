@@ -139,14 +139,20 @@ def _signals() -> Iterator[_Stop]:
 
 
 def worker_command(
-    run: Run, workspace: Path, runner: str, first: str | None, last: str | None
+    run: Run,
+    workspace: Path,
+    runner: str,
+    first: str | None,
+    last: str | None,
+    tune: bool = False,
 ) -> list[str]:
-    """The command line of the worker of a run."""
+    """The command line of the worker of a run, or of a search."""
     command = [sys.executable, "-m", "pipeline.runners.worker", "--watch-stdin"]
     command += ["--config", str(run.config), "--run", str(run.directory)]
     command += ["--workspace", str(workspace), "--runner", runner]
     command += ["--from", first] if first else []
     command += ["--to", last] if last else []
+    command += ["--tune"] if tune else []
     return command
 
 

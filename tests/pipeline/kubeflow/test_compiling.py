@@ -21,12 +21,12 @@ kubeflow:
   home: /mnt/regard
   registry: /mnt/models
   volumes: {regard: /mnt/regard, models: /mnt/models}
-  beam: [--runner=FnApiRunner, --direct_running_mode=multi_processing]
   resources:
     default: {cpu: 2, memory: 4}
     Trainer: {memory: 16.5, gpu: 1}
     Predictor: {gpu: 2, accelerator: amd.com/gpu}
 training: {max_epochs: null, max_steps: 5, seed: 4}
+beam: {runner: processes, workers: 3}
 """
 
 
@@ -151,13 +151,19 @@ def test_home_registry_and_volumes(rich):
         ]
 
 
-def test_beam_is_told_what_the_configuration_says_and_the_image(rich):
+def test_beam_is_told_what_the_configuration_says(rich):
     args = container(rich[0], "StatisticsGen")["args"]
-    assert args[-3:] == [
-        "--runner=FnApiRunner",
-        "--direct_running_mode=multi_processing",
-        "--sdk_container_image=registry.example.org/regard:1",
-    ]
+    assert args[-2:] == ["--direct_running_mode=multi_processing", "--direct_num_workers=3"]
+
+
+def test_beams_workers_must_be_in_the_node(tmp_path):
+    flink = MORE.replace(
+        "beam: {runner: processes, workers: 3}",
+        "beam: {runner: flink, options: {sdk_container_image: regard}}",
+    )
+    with pytest.raises(UserError, match="would not see the local folders") as caught:
+        documents(tmp_path, flink)
+    assert caught.value.where == "beam.runner"
 
 
 def test_the_file_is_read_by_the_sdk_and_is_always_the_same(plain, tmp_path):

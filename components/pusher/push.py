@@ -44,6 +44,7 @@ def push(
 
     Raises:
         Withdrawn: production was rolled back from this model. Only people bring it back.
+        UserError: the newest version's record cannot be read.
     """
     folder = registry / name
     folder.mkdir(parents=True, exist_ok=True)

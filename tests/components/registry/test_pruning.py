@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import threading
 
 import pytest
@@ -81,9 +84,60 @@ def test_numbers_rise_also_after_pruning_and_going_back(registry):
     assert push_model(registry.root, 7) == (7, True)
 
 
-def test_an_unknown_model_is_told(registry):
-    with pytest.raises(UserError, match="there is no model 'n'"):
-        prune(registry, "n", 1)
+@pytest.mark.parametrize("name", ["n", "m/", "../other/m", "m/.", "..", ".", ""])
+def test_an_unknown_model_is_told_and_a_path_is_none(registry, name):
+    push_models(registry.root.parent / "other", 2)
+    with pytest.raises(UserError, match=f"there is no model '{name}'"):
+        prune(registry, name, 1)
+    assert len(list((registry.root.parent / "other" / "m").iterdir())) == 2
+
+
+def test_a_version_that_is_a_link_goes_and_what_it_leads_to_stays(registry, tmp_path):
+    (registry.root / "m" / "1").rename(tmp_path / "elsewhere")
+    (registry.root / "m" / "1").symlink_to(tmp_path / "elsewhere")
+    gone = prune(registry, "m", 4)[-1]
+    assert (gone.version, gone.bytes, gone.kept, gone.left) == (1, 0, None, None)
+    assert names(registry) == ["2", "3", "4", "5"]
+    assert (tmp_path / "elsewhere" / "saved_model.pb").is_file()
+
+
+def test_what_cannot_be_removed_is_told(registry, monkeypatch):
+    """As on a file system that keeps an open file's name."""
+    remove = os.unlink
+
+    def stubborn(path, *arguments, **options):
+        if str(path).endswith("saved_model.pb"):
+            raise OSError(errno.EBUSY, "busy")
+        remove(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "unlink", stubborn)
+    whole = prune(registry, "m", 4, dry_run=True)[-1].bytes
+    gone = prune(registry, "m", 4)[-1]
+    (left,) = (registry.root / "m").glob(".removed-1-*")
+    assert gone.left == str(left)
+    assert 0 < gone.bytes < whole
+    monkeypatch.undo()
+    prune(registry, "m", 4)
+    assert names(registry) == ["2", "3", "4", "5"]
+
+
+def test_a_pin_waits_for_a_pruning_that_goes_on(registry):
+    """Who pins a version that is just being pruned hears that it is gone."""
+    refused = []
+
+    def pin_it():
+        with pytest.raises(UserError) as caught:
+            pin(registry, "m", 1)
+        refused.append(caught.value.message)
+
+    person = threading.Thread(target=pin_it)
+    with publishing.locked(registry.root / "m"):
+        person.start()
+        person.join(0.2)
+        assert person.is_alive()
+        shutil.rmtree(registry.path("m", 1))
+    person.join()
+    assert refused == ["model 'm' has no version '1'"]
 
 
 def test_pruning_and_pushes_side_by_side(registry):

@@ -1,6 +1,8 @@
 """The first weights from another model: the same, those of another vocabulary, or a refusal."""
 
+import copy
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,14 @@ import tensorflow as tf
 import tensorflow_text as text
 
 from components.errors import UserError
+from components.registry.publishing import content_digest
+from components.tokenizer_trainer.proto import parsed
 from components.trainer import warm_start
 from components.trainer.checkpoint import Checkpoints, Position
 from components.trainer.data import Batches
 from components.trainer.fitting import fit
 from components.trainer.kept import keep, read
-from components.trainer.optimizer import compile_model, moments_of
+from components.trainer.optimizer import compile_model, learning, moments_of
 from models import tasks
 from pipeline.config.sections import config_of
 from tests.components.trainer.records import SPEC, write
@@ -65,8 +69,12 @@ def settings(model, task="translation", **training):
     return {
         "task": task,
         **{name: dumped[name] for name in ("model", "training", "search")},
-        "start": {"model": "tiny@1", "path": "", "digest": "d1"},
+        "start": {},
     }
+
+
+def start_of(folder):
+    return {"model": "tiny@1", "path": str(folder), "digest": content_digest(folder)}
 
 
 def build(config, serialized, seed=1):
@@ -114,7 +122,7 @@ def ended(request, tmp_path_factory):
     position = fit(
         model, batches, batches, config["training"], checkpoints, str(folder / "log"), None
     )
-    config["start"]["path"] = str(put(folder / "saved", model, config, OLD))
+    config["start"] = start_of(put(folder / "saved", model, config, OLD))
     return config, model, position, batches
 
 
@@ -132,7 +140,8 @@ def test_it_goes_on_where_the_other_one_ended(ended, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     best = min(entry["loss"] for entry in position.history)
     assert loss(model, batches) == pytest.approx(best, abs=1e-6)
-    assert report == {"model": "tiny@1", "digest": "d1", "optimizer": True, "vocabularies": {}}
+    digest = config["start"]["digest"]
+    assert report == {"model": "tiny@1", "digest": digest, "optimizer": True, "vocabularies": {}}
     for ours, theirs in zip(moments_of(model.optimizer), moments_of(old.optimizer), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert int(model.optimizer.iterations) == 60
@@ -179,6 +188,19 @@ def test_a_training_that_has_begun_is_left_alone(ended, tmp_path, monkeypatch):
     assert not told.exists()
 
 
+def test_what_a_training_has_started_from_may_be_lost(ended, tmp_path, monkeypatch):
+    config, _, _, _ = ended
+    model, _ = begin(config, OLD, tmp_path)
+    Checkpoints(tmp_path / "ck").save(model, Position(batch=1))
+    told, report = tmp_path / "events.jsonl", tmp_path / "ck/warm_start.json"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    for broken in ("{", "[]", None):
+        report.unlink() if broken is None else report.write_text(broken)
+        again = warm_start.begin(model, TASK, config, OLD, Checkpoints(tmp_path / "ck"))
+        assert again == {}
+    assert told.read_text().count("what it has started from is no longer told") == 3
+
+
 def refused(config, serialized, old=None, **start):
     config = {**config, "start": {**config["start"], **start}}
     model = build(config, serialized)
@@ -201,6 +223,7 @@ def simple(tmp_path_factory):
     config = settings(LSTM)
     model = build(config, OLD)
     folder = put(tmp_path_factory.mktemp("simple") / "saved", model, config, OLD)
+    config["start"] = start_of(folder)
     return config, read(folder), folder
 
 
@@ -239,19 +262,112 @@ def test_models_that_cannot_be_read_are_refused(simple, tmp_path):
     assert "an older Regard" in refused(config, OLD, path=str(tmp_path / "other"))
     (tmp_path / "other/assets.extra").mkdir()
     whole = (folder / "assets.extra/training.npz").read_bytes()
-    for content in (b"no zip", whole[:100], whole):  # the last one has no weights beside it
+    for content in (b"", b"no zip", whole[:100], whole):  # the last one has no weights beside it
         (tmp_path / "other/assets.extra/training.npz").write_bytes(content)
         assert "cannot be read" in refused(config, OLD, path=str(tmp_path / "other"))
     assert "is a model for pointer" in refused(config, OLD, replace(old, task="pointer"))
 
 
-def test_the_optimizer_goes_with_its_own_vocabulary_alone(ended, simple):
-    config, _, _, _ = ended
-    told = refused(config, NEW, read(Path(config["start"]["path"])))
-    assert "optimizer: tiny@1 has another vocabulary (source and target)" in told
+def test_a_model_that_has_changed_is_refused(simple, tmp_path):
+    config, _, folder = simple
+    assert "no longer those that its digest" in refused(config, OLD, digest="nonsense")
+    saved = shutil.copytree(folder, tmp_path / "saved")
+    (saved / "saved_model.pb").write_bytes(b"exported anew")
+    assert "no longer those that its digest" in refused(config, OLD, path=str(saved))
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    config = settings(LSTM)
+    model = build(config, OLD)
+    model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
+    config["start"] = start_of(put(tmp_path / "saved", model, config, OLD))
+    assert "of tiny@1 is not finite" in refused(config, OLD)
+
+
+def test_tokenizers_that_are_not_there_or_broken_are_refused(simple):
     config, old, _ = simple
+    one = replace(old, tokenizers={"source": OLD["source"]})
+    assert "the tokenizer of target that tiny@1 keeps" in refused(config, OLD, one)
+    junk = replace(old, tokenizers=dict.fromkeys(SIDES, b"junk"))
+    assert "the tokenizer of source that tiny@1 keeps" in refused(config, OLD, junk)
+
+
+def test_the_optimizer_goes_with_the_weights_that_learnt_alone(simple):
+    _, old, _ = simple
     config = settings(LSTM, warm_start={"optimizer": True})
-    assert "other weights learn" in refused(config, OLD, replace(old, moments=old.weights[:3]))
+    few = replace(old, moments=old.weights[:3])
+    assert "other weights learn" in refused(config, OLD, few)
+    fitting = [np.asarray(one) for one in moments_of(build(config, OLD).optimizer)]
+    other = replace(old, moments=[*fitting[:-1], fitting[-1][..., :-1]])
+    assert "other weights learn" in refused(config, OLD, other)
+
+
+def test_the_optimizer_begins_anew_with_other_pieces_and_says_so(ended, tmp_path, monkeypatch):
+    config, _, _, _ = ended
+    told = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    model, report = begin(config, NEW, tmp_path)
+    assert report["optimizer"] is False
+    assert int(model.optimizer.iterations) == 0
+    assert "the optimizer begins anew: the vocabulary has other pieces" in told.read_text()
+
+
+def reordered(serialized):
+    """The same pieces; the order of the last ones, which are no signs, is turned round."""
+    made = parsed(serialized["source"])
+    last = copy.deepcopy(list(made.pieces[-10:]))
+    del made.pieces[-10:]
+    made.pieces.extend(reversed(last))
+    return dict.fromkeys(serialized, made.SerializeToString())
+
+
+def test_the_optimizer_goes_with_its_pieces_in_another_order(ended, tmp_path):
+    config, old, _, _ = ended
+    turned = reordered(OLD)
+    model, report = begin(config, turned, tmp_path)
+    assert report["optimizer"] is True
+    assert report["vocabularies"]["source"]["share"] == 1.0
+    rows = {id(weight): axis for weight, axis, _ in TASK.by_piece(model)}
+    moved = 0
+    weights = 2 * learning(model.optimizer)
+    pairs = zip(moments_of(model.optimizer), moments_of(old.optimizer), weights, strict=True)
+    for ours, theirs, weight in pairs:
+        ours, theirs = np.asarray(ours), np.asarray(theirs)
+        if id(weight) in rows:
+            axis = rows[id(weight)]
+            size = len(parsed(OLD["source"]).pieces)
+            order = [*range(size - 10), *reversed(range(size - 10, size))]
+            order += range(size, theirs.shape[axis])
+            theirs = np.take(theirs, order, axis)
+            moved += 1
+        np.testing.assert_array_equal(ours, theirs)
+    assert moved
+
+
+def test_a_schedule_that_has_ended_is_refused(ended):
+    config, _, _, _ = ended
+    config = json.loads(json.dumps(config))
+    cosine = {"type": "cosine", "warmup_steps": 0, "minimum": 0.0}
+    config["training"]["schedule"] = {**cosine, "steps": 60}
+    old = read(Path(config["start"]["path"]))
+    told = refused(config, OLD, old)
+    assert "come to its end with the 60 steps of tiny@1: the learning rate would be 0" in told
+    rising = {"type": "constant", "warmup_steps": 10**8}
+    for going in ({**cosine, "steps": 90}, rising):
+        config["training"]["schedule"] = going
+        model = build(config, OLD)
+        assert warm_start.apply(model, TASK, config, OLD, old, "tiny@1")["optimizer"]
+    config["training"]["schedule"] = {**cosine, "steps": 60}
+    config["training"]["warm_start"]["optimizer"] = False
+    assert not warm_start.apply(model, TASK, config, OLD, old, "tiny@1")["optimizer"]
+
+
+def test_the_first_learning_rate_is_told(ended, tmp_path, monkeypatch):
+    config, _, _, _ = ended
+    told = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    begin(config, OLD, tmp_path)
+    assert "goes on after 60 steps, with a learning rate of 0.02" in told.read_text()
 
 
 def test_an_optimizer_that_was_not_kept_begins_anew(simple, tmp_path, monkeypatch):
@@ -260,7 +376,7 @@ def test_an_optimizer_that_was_not_kept_begins_anew(simple, tmp_path, monkeypatc
     told = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(told))
     config = settings(LSTM, warm_start={"optimizer": True}, accumulate=2)
-    config["start"]["path"] = str(folder)
+    config["start"] = start_of(folder)
     model, report = begin(config, OLD, tmp_path)
     assert report["optimizer"] is False
     assert "begins anew" in told.read_text()
@@ -311,8 +427,7 @@ def test_every_task_hands_its_weights_on(task, tmp_path):
     config, texts = settings(OTHERS[task], task), tasks.describe(task).text_features
     old_pieces, new_pieces = (dict.fromkeys(texts, one["source"]) for one in (OLD, NEW))
     old = build(config, old_pieces)
-    put(tmp_path / "saved", old, config, old_pieces)
-    config["start"]["path"] = str(tmp_path / "saved")
+    config["start"] = start_of(put(tmp_path / "saved", old, config, old_pieces))
     same, _ = begin(config, old_pieces, tmp_path / "same")
     for ours, theirs in zip(same.get_weights(), old.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)

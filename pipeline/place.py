@@ -95,7 +95,7 @@ def here(config: Config, workspace: Workspace) -> Place:
     registry = Path(config.serving.registry or workspace.registry)
     own = keys.training_key(config, content, word_vectors)
     start = warm_start.find(config, Registry(registry), own)
-    training = keys.digest(own, json.dumps(start, sort_keys=True))
+    training = keys.digest(own, start.get("digest", ""))  # whatever it is called
     recipe = keys.digest(training, config.section_json("search"))
     production, version = _production(Registry(registry), config, recipe)
     os.makedirs(paths.root, exist_ok=True)

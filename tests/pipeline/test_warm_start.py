@@ -1,11 +1,14 @@
 """Which model a training starts from, and what its cache keys make of that."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from components.errors import UserError
+from components.registry import Registry
+from components.registry.rollback import rollback
 from pipeline.config import load
 from pipeline.graph import create_pipeline
 from pipeline.workspace import Workspace
@@ -79,6 +82,25 @@ def test_the_first_training_does_not_start_from_its_own_result(make, tmp_path):
     trainer, record = make()
     push(tmp_path, 1, digest="d1", **record)
     assert make()[0] == trainer
+
+
+def test_after_a_rollback_a_withdrawn_training_is_known_again(make, tmp_path):
+    """Production is the model that it started from, under another number."""
+    data = tmp_path / "train.tsv"
+    _, record = make()
+    push(tmp_path, 1, content=b"one", **record)
+    data.write_text("a\tA\nb\tC\n")
+    trainer, record = make()
+    push(tmp_path, 2, content=b"two", **record)
+    assert make()[0] == trainer
+    rollback(Registry(tmp_path / "registry"), "tiny")
+    assert trainer["start"]["model"] == "tiny@1"
+    assert make() == (trainer, {**record, "compared_with": "3"})
+    # Where the first one is pruned, by what it is, so that its checkpoints are found.
+    shutil.rmtree(tmp_path / "registry/tiny/1")
+    again, _ = make()
+    assert again["start"]["model"] == "tiny@3"
+    assert again["checkpoints"] == trainer["checkpoints"]
 
 
 def test_new_data_start_from_the_result_of_the_old(make, tmp_path):

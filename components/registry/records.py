@@ -48,7 +48,7 @@ class _Record(_Part):
     mlmd_uuid: str = ""
     blessing: str = ""
     reason: str = ""
-    compared_with: str = ""
+    compared_with: str | None = None
     rollback_of: int = 0
     rolled_back_from: int = 0
     config: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from models.metrics import METRICS
 # What of a version's record is told as it stands there.
 _OWN = (
     *("created", "run", "blessing", "compared_with", "rollback_of", "rolled_back_from", "reason"),
+    "warm_start",
     *("rows", "spans", "data_fingerprint", "recipe", "digest", "regard", "stack"),
 )
 

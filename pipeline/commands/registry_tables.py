@@ -93,6 +93,8 @@ def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "blessing", entry["blessing"]
     if entry.get("compared_with"):
         yield "compared", f"with {entry['name']}@{entry['compared_with']}"
+    if start := entry.get("warm_start", {}).get("start"):
+        yield "started", f"from the weights of {start['model']}"
     yield from _data(entry)
     if commit := entry.get("regard", {}).get("commit"):
         yield "code", f"commit {commit[:12]}{commit[40:]}"

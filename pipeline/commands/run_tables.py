@@ -27,6 +27,7 @@ _STATUS_STYLES = {
 }
 _GAP = "  "
 _ABSENT = "-"
+_FINDING = "finding"
 
 
 def print_listing(records: Sequence[dict[str, Any]], console: Console) -> None:
@@ -78,7 +79,9 @@ class Row(NamedTuple):
 def print_difference(found: dict[str, Any], console: Console) -> None:
     """What ``pipeline.difference`` found, as one table in parts."""
     rows = list(_rows(found))
-    widths = [max(map(len, column)) for column in zip(*(row.cells for row in rows), strict=True)]
+    # Findings are whole sentences: they may be wider than their column, and make no other so.
+    cells = [row.cells for row in rows if row.what != _FINDING]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if not console.is_terminal:  # a log or a pipe has no width
         for row in rows:
             line = _GAP.join(map(str.ljust, row.cells, widths)).rstrip()
@@ -156,9 +159,9 @@ def _data_rows(data: dict[str, Any]) -> Iterator[Row]:
             texts = [_ABSENT if count is None else f"{count:,}" for count in counts]
             yield Row(f"{split} rows", texts)
     for text in a["findings"]:
-        yield Row("finding", (text, _ABSENT))
+        yield Row(_FINDING, (text, _ABSENT))
     for text in b["findings"]:
-        yield Row("finding", (_ABSENT, text))
+        yield Row(_FINDING, (_ABSENT, text))
 
 
 def _score_row(score: dict[str, Any]) -> Row:

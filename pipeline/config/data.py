@@ -105,7 +105,7 @@ class Spans(Section):
         description="Share of the rows of the newest span that is tested on and not trained on, by "
         "the same hash as split, besides what test has. The rows carry their span as a feature of "
         "text, span, for evaluation.slices; those of files without a placeholder have the span "
-        "fixed.",
+        "fixed. Where it is over 0, the default of evaluation.production.slices is [span].",
     )
     marker: str | None = Field(
         default=None,

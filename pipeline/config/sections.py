@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
+from components.corpus_gen.span_paths import places
 from components.corpus_gen.spans import FEATURE as SPAN
 from components.errors import UserError
 from models import tasks
@@ -64,10 +65,10 @@ class Config(Section):
         """Gives sections that are there in part the task's defaults for the rest."""
         if not isinstance(value, dict):
             return value
-        filled = dict(value)
+        filled = _compared_by_span(value)
         for name, defaults in cls._defaults().items():
-            if isinstance(value.get(name), dict):
-                filled[name] = {**defaults, **value[name]}
+            if isinstance(filled.get(name), dict):
+                filled[name] = {**defaults, **filled[name]}
         return filled
 
     @classmethod
@@ -106,6 +107,38 @@ class Config(Section):
         names = sections or tuple(type(self).model_fields)
         text = json.dumps({name: self.section_json(name) for name in names}, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+
+
+def _compared_by_span(given: dict[str, Any]) -> dict[str, Any]:
+    """Has the model compared with production in each span of the test split apart.
+
+    Where some of the newest span is tested on and nothing else is said: by all rows together, a
+    model that learned bad data from a span may win by the rows of it that are as bad.
+    """
+    inside = functools.partial(_section, given)
+    share = inside("data", "spans").get("test_share")
+    production = inside("evaluation", "production")
+    told = "slices" in production or ("production" in inside("evaluation") and not production)
+    if not isinstance(share, int | float) or share <= 0 or told or not places(inside("data")):
+        return dict(given)
+    slices = inside("evaluation", "slices")
+    by = slices.get("by") or ()
+    if not isinstance(by, list | tuple):  # a mistake, which is told later
+        return dict(given)
+    evaluation = {
+        **inside("evaluation"),
+        "slices": {**slices, "by": [*by, *([] if SPAN in by else [SPAN])]},
+        "production": {**production, "slices": [SPAN]},
+    }
+    return {**given, "evaluation": evaluation}
+
+
+def _section(given: dict[str, Any], *path: str) -> dict[str, Any]:
+    """A section within sections; empty where it is not there, or is none."""
+    found: Any = given
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def known_task(name: str, where: str) -> str:

@@ -33,6 +33,7 @@ RECORD = {
     "data_fingerprint": "d" * 64,
     "blessing": "Blessed: BLEU 33.13 is over the floor of 30.00, and not worse than version 1.",
     "compared_with": "1",
+    "warm_start": {"start": {"model": "m@1"}, "training": "t"},
 }
 
 
@@ -86,7 +87,7 @@ def test_one_version_is_shown_with_its_spans(registry, width):
     assert "UTC, instead of m@3: wrong amounts made as m@2, by run r2" in text
     assert "data 2,400 train, 300 test, fingerprint dddddddddddd" in text
     assert "span 8, version 2: 1,200 train, fingerprint ffffffffffff" in text
-    assert "compared with m@1" in text
+    assert "compared with m@1 started from the weights of m@1 data" in text
 
 
 def test_what_was_replayed_is_told_apart(tmp_path):

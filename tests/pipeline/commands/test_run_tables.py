@@ -134,6 +134,15 @@ def test_a_difference_in_a_pipe_keeps_every_row_in_one_line():
     assert row["memory_bytes"].split()[1:] == ["8.0", "GiB", "16.0", "GiB"]
 
 
+def test_a_long_finding_widens_no_column():
+    def widest(text):
+        data = {**FOUND["data"], "a": {**FOUND["data"]["a"], "findings": [text]}}
+        lines = printed(run_tables.print_difference, {**FOUND, "data": data}, 20, False)
+        return max(len(line) for line in lines if text not in line)
+
+    assert widest("1 empty line") == widest("1 empty line; first train.tsv:7: " + 200 * "x")
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_difference_in_a_terminal_is_folded_to_its_width(width):
     lines = printed(run_tables.print_difference, FOUND, width, True)

@@ -138,6 +138,40 @@ def test_the_comparison_is_by_the_first_metric(tmp_path: Path) -> None:
     assert (production.metric, production.tolerance) == ("exact_match", 0.1)
 
 
+SPANS = "name: x\ndata:\n  train: '{SPAN}.tsv'\n  spans: {test_share: 0.1}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "by", "slices"),
+    [
+        ("", ("span",), ("span",)),
+        ("evaluation: {samples: 0}", ("span",), ("span",)),
+        ("evaluation: {slices: {oov: null, by: [span]}}", ("span",), ("span",)),
+        ("evaluation: {production: {tolerance: 1.0}}", ("span",), ("span",)),
+        ("evaluation: {production: {slices: []}}", (), ()),
+        ("evaluation: {production: {slices: [length]}}", (), ("length",)),
+        ("evaluation: {production: null}", (), None),
+    ],
+)
+def test_a_newest_span_that_is_tested_on_is_compared_apart(
+    more: str, by: tuple[str, ...], slices: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    evaluation = config_of(tmp_path, SPANS + more).evaluation
+    assert evaluation.slices.by == by
+    assert (evaluation.production and evaluation.production.slices) == slices
+    if "tolerance" in more:
+        assert evaluation.production is not None
+        assert (evaluation.production.tolerance, evaluation.production.metric) == (1.0, "bleu")
+
+
+def test_without_one_nothing_is_compared_apart(tmp_path: Path) -> None:
+    evaluation = config_of(tmp_path, SPANS.replace("0.1", "0.0")).evaluation
+    assert (evaluation.slices.by, evaluation.production and evaluation.production.slices) == (
+        (),
+        (),
+    )
+
+
 def test_frozen(tmp_path: Path) -> None:
     config = config_of(tmp_path, MINIMAL)
     with pytest.raises(ValidationError, match="frozen"):

@@ -1,12 +1,9 @@
 """The first weights from another model: the same, those of another vocabulary, or a refusal."""
 
-import copy
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import sentencepiece
@@ -14,89 +11,28 @@ import tensorflow as tf
 import tensorflow_text as text
 
 from components.errors import UserError
-from components.registry.publishing import content_digest
-from components.tokenizer_trainer.proto import parsed
 from components.trainer import warm_start
 from components.trainer.checkpoint import Checkpoints, Position
 from components.trainer.data import Batches
 from components.trainer.fitting import fit
-from components.trainer.kept import keep, read
-from components.trainer.optimizer import compile_model, learning, moments_of
+from components.trainer.kept import read
+from components.trainer.optimizer import moments_of
 from models import tasks
-from pipeline.config.sections import config_of
 from tests.components.trainer.records import SPEC, write
-from tests.models.tasks.tokenizers import trained
-
-WORDS = ["the cat sat", "a dog ran", "some bird flew", "the fish swam", "a cat ran", "one dog sat"]
-NEW_WORDS = [*WORDS, "the catfish swam", "birds ran", "dogs", "quick"]
-SIDES = ("source", "target")
-TASK = tasks.get("translation")
-LSTM = {
-    "embedding": 16,
-    "dropout": 0.0,
-    "encoder": {"type": "recurrent", "units": 8},
-    "decoder": {"type": "luong", "units": 16},
-}
-_TRANSFORMER = {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 16}
-TRANSFORMER = {
-    "embedding": 16,
-    "dropout": 0.0,
-    "tie_embeddings": "all",
-    "encoder": _TRANSFORMER,
-    "decoder": _TRANSFORMER,
-}
-KINDS = {"lstm": LSTM, "transformer": TRANSFORMER}
-
-
-def tokenizers(lines, size):
-    one = trained(lines, vocab_size=size, model_type="bpe")
-    return dict.fromkeys(SIDES, one)
-
-
-OLD, NEW = tokenizers(WORDS, 40), tokenizers(NEW_WORDS, 52)
-
-
-def settings(model, task="translation", **training):
-    """The sections as the Trainer gets them; ``start`` names a model."""
-    small = {"batch_tokens": 200, "max_length": 20, "learning_rate": 0.02, "early_stop": None}
-    sections = {"training": {"warm_start": {}, **small, **training}, "model": model}
-    if task == "translation":  # the two sides have one vocabulary here
-        sections["tokenizer"] = {"shared": True}
-    made = config_of(task).model_validate(
-        {"name": "tiny", "task": task, "data": {"train": "a.tsv"}, **sections}
-    )
-    dumped = made.model_dump(mode="json")
-    return {
-        "task": task,
-        **{name: dumped[name] for name in ("model", "training", "search")},
-        "start": {},
-    }
-
-
-def start_of(folder):
-    return {"model": "tiny@1", "path": str(folder), "digest": content_digest(folder)}
-
-
-def build(config, serialized, seed=1):
-    """A new model, as the Trainer makes it."""
-    keras.utils.set_random_seed(seed)
-    task = tasks.get(config["task"])
-    sizes = {
-        side: sentencepiece.SentencePieceProcessor(model_proto=one).get_piece_size()
-        for side, one in serialized.items()
-    }
-    model = task.build(config["model"], config["training"], sizes)
-    compile_model(model, config["training"])
-    return model
-
-
-def put(folder, model, config, serialized):
-    """A SavedModel of the weights as every export holds them, and what is kept beside it."""
-    module = tf.Module()
-    module.weights = [weight.value for weight in model.weights]
-    tf.saved_model.save(module, str(folder))
-    keep(folder, model, config, serialized)
-    return folder
+from tests.components.trainer.starting import (
+    KINDS,
+    LSTM,
+    NEW,
+    OLD,
+    SIDES,
+    TASK,
+    TRANSFORMER,
+    WORDS,
+    build,
+    put,
+    settings,
+    start_of,
+)
 
 
 def data(folder, serialized):
@@ -292,16 +228,6 @@ def test_tokenizers_that_are_not_there_or_broken_are_refused(simple):
     assert "the tokenizer of source that tiny@1 keeps" in refused(config, OLD, junk)
 
 
-def test_the_optimizer_goes_with_the_weights_that_learnt_alone(simple):
-    _, old, _ = simple
-    config = settings(LSTM, warm_start={"optimizer": True})
-    few = replace(old, moments=old.weights[:3])
-    assert "other weights learn" in refused(config, OLD, few)
-    fitting = [np.asarray(one) for one in moments_of(build(config, OLD).optimizer)]
-    other = replace(old, moments=[*fitting[:-1], fitting[-1][..., :-1]])
-    assert "other weights learn" in refused(config, OLD, other)
-
-
 def test_the_optimizer_begins_anew_with_other_pieces_and_says_so(ended, tmp_path, monkeypatch):
     config, _, _, _ = ended
     told = tmp_path / "events.jsonl"
@@ -310,56 +236,6 @@ def test_the_optimizer_begins_anew_with_other_pieces_and_says_so(ended, tmp_path
     assert report["optimizer"] is False
     assert int(model.optimizer.iterations) == 0
     assert "the optimizer begins anew: the vocabulary has other pieces" in told.read_text()
-
-
-def reordered(serialized):
-    """The same pieces; the order of the last ones, which are no signs, is turned round."""
-    made = parsed(serialized["source"])
-    last = copy.deepcopy(list(made.pieces[-10:]))
-    del made.pieces[-10:]
-    made.pieces.extend(reversed(last))
-    return dict.fromkeys(serialized, made.SerializeToString())
-
-
-def test_the_optimizer_goes_with_its_pieces_in_another_order(ended, tmp_path):
-    config, old, _, _ = ended
-    turned = reordered(OLD)
-    model, report = begin(config, turned, tmp_path)
-    assert report["optimizer"] is True
-    assert report["vocabularies"]["source"]["share"] == 1.0
-    rows = {id(weight): axis for weight, axis, _ in TASK.by_piece(model)}
-    moved = 0
-    weights = 2 * learning(model.optimizer)
-    pairs = zip(moments_of(model.optimizer), moments_of(old.optimizer), weights, strict=True)
-    for ours, theirs, weight in pairs:
-        ours, theirs = np.asarray(ours), np.asarray(theirs)
-        if id(weight) in rows:
-            axis = rows[id(weight)]
-            size = len(parsed(OLD["source"]).pieces)
-            order = [*range(size - 10), *reversed(range(size - 10, size))]
-            order += range(size, theirs.shape[axis])
-            theirs = np.take(theirs, order, axis)
-            moved += 1
-        np.testing.assert_array_equal(ours, theirs)
-    assert moved
-
-
-def test_a_schedule_that_has_ended_is_refused(ended):
-    config, _, _, _ = ended
-    config = json.loads(json.dumps(config))
-    cosine = {"type": "cosine", "warmup_steps": 0, "minimum": 0.0}
-    config["training"]["schedule"] = {**cosine, "steps": 60}
-    old = read(Path(config["start"]["path"]))
-    told = refused(config, OLD, old)
-    assert "come to its end with the 60 steps of tiny@1: the learning rate would be 0" in told
-    rising = {"type": "constant", "warmup_steps": 10**8}
-    for going in ({**cosine, "steps": 90}, rising):
-        config["training"]["schedule"] = going
-        model = build(config, OLD)
-        assert warm_start.apply(model, TASK, config, OLD, old, "tiny@1")["optimizer"]
-    config["training"]["schedule"] = {**cosine, "steps": 60}
-    config["training"]["warm_start"]["optimizer"] = False
-    assert not warm_start.apply(model, TASK, config, OLD, old, "tiny@1")["optimizer"]
 
 
 def test_the_first_learning_rate_is_told(ended, tmp_path, monkeypatch):

@@ -139,7 +139,7 @@ def _production(registry: Registry, config: Config, recipe: str) -> tuple[str, s
         record = registry.record(name, version)
         if record.get("recipe") != recipe:
             return str(registry.path(name, version)), str(version)
-        before = versions.get(record.get("compared_with", ""))
+        before = versions.get(record.get("compared_with") or "")
         # A version was compared with an older one; anything else is no lineage, and has no end.
         version = before if before is not None and before < version else None
     return "", ""

@@ -50,7 +50,7 @@ def find(config: Config, registry: Registry, own: str) -> dict[str, str]:
         ) from None
     told = read_record(path).get("warm_start") or {}
     if told.get("training") == own:
-        return told["start"]
+        return told.get("start", {})
     digest = digest_of(path)
     for version in reversed(registry.versions(config.name)):
         # After a rollback, production is the same model under another number.

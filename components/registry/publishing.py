@@ -110,10 +110,15 @@ def content_digest(model: Path) -> str:
 
 
 def _below(folder: Path) -> list[Path]:
-    """The folders and files below a folder, behind links too, sorted."""
+    """The folders and files below a folder, behind links too, sorted; none where it is gone."""
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
     return sorted(
         Path(parent, name)
-        for parent, folders, files in os.walk(folder, followlinks=True)
+        for parent, folders, files in os.walk(folder, onerror=refuse, followlinks=True)
         for name in (*folders, *files)
     )
 

@@ -26,10 +26,14 @@ class _Withdrawn(_Part):
 
 class _Score(_Part):
     value: float
+    signature: str = ""
 
 
 class _Span(_Part):
     name: str
+    version: int | None = None
+    rows: dict[str, int] = {}
+    fingerprint: str = ""
 
 
 class _WarmStart(_Part):
@@ -40,6 +44,8 @@ class _WarmStart(_Part):
 class _Record(_Part):
     """What others rely on where it is there; anything else is told as it stands."""
 
+    name: str = ""
+    version: int = 0
     created: str = ""
     run: str = ""
     digest: str = ""

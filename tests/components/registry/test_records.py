@@ -31,6 +31,7 @@ def test_what_nobody_relies_on_is_told_as_it_stands(tmp_path):
         ('{"metrics": null}', "no record: metrics: "),
         ('{"metrics": {"bleu": 3}}', "no record: metrics.bleu: "),
         ('{"spans": null}', "no record: spans: "),
+        ('{"spans": [{"name": "7", "rows": 3}]}', "no record: spans.0.rows: "),
         ('{"created": 5}', "no record: created: "),
         ('{"rollback_of": "2"}', "no record: rollback_of: "),
         ('{"warm_start": {"start": null}}', "no record: warm_start.start: "),

@@ -9,8 +9,10 @@ import pytest
 from components.errors import UserError
 from components.registry import Registry
 from components.registry.rollback import rollback
+from pipeline import progress
 from pipeline.config import load
 from pipeline.graph import create_pipeline
+from pipeline.runners import worker
 from pipeline.workspace import Workspace
 
 CONFIG = """
@@ -125,6 +127,21 @@ def test_a_version_that_is_named_and_a_path(make, tmp_path):
     (saved / "saved_model.pb").write_bytes(b"two")
     changed = make("{from: ./saved}")[0]
     assert changed["start"]["digest"] != start["digest"]
+
+
+def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
+    """By that it is known to be needed, and is not pruned meanwhile."""
+    push(tmp_path, 4, digest="d4")
+    make()
+    told = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    home = Workspace(tmp_path)
+    worker._tell_origin(create_pipeline(load(tmp_path / "tiny.yaml", home=tmp_path), home))
+    assert progress.read(told).origin["start"] == {
+        "model": "tiny@4",
+        "path": str(tmp_path / "registry/tiny/4"),
+        "digest": "d4",
+    }
 
 
 def test_a_model_that_is_not_there(make, tmp_path):

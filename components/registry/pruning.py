@@ -93,7 +93,9 @@ def _removed(version: Path, size: int, dry_run: bool) -> Verdict:
             if dry_run:
                 return Verdict(number, size, None)
             aside = version.with_name(f"{REMOVED}{version.name}-{uuid.uuid4().hex[:8]}")
-            os.rename(version, aside)
+            # Not while a new version is given its number: see ``publish``.
+            with locked(version.parents[1], wait=True):
+                os.rename(version, aside)
             sync_folder(version.parent)
     except BlockingIOError:
         return Verdict(number, size, "in use")

@@ -59,40 +59,48 @@ def publish(
     Raises:
         UserError: no higher number can be served.
     """
-    registry = Registry(folder.parent)
+    _sync(temporary)  # before the lock, since it takes longest
     while True:
-        # Every number counts here, even that of a folder that holds no model or has zeros before
-        # it; and it is looked for first: where one is published after this look, the rename fails.
-        numbers = (number_of(entry.name) for entry in folder.iterdir())
-        version = max((number for number in numbers if number is not None), default=0) + 1
-        if number_of(str(version)) is None:
-            raise UserError(
-                f"a model server can count no further than version {version - 1}, which is there",
-                where=str(folder),
-                remedy="Push under another name.",
-            )
-        newest = registry.latest(folder.name)
-        record = {
-            "name": folder.name,
-            "version": version,
-            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "withdrawn": withdrawn(folder / str(newest)) if newest is not None else [],
-            **make_record(newest),
-        }
-        if not record["withdrawn"]:
-            del record["withdrawn"]
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        (temporary / RECORD).write_text(text, encoding="utf-8")
-        _sync(temporary)
-        try:
-            os.rename(temporary, folder / str(version))
-        except OSError as error:
-            # Another one took the number in the meantime.
-            if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-                continue
-            raise
-        sync_folder(folder)
-        return version
+        # No version is pruned between the look for the highest number and the new name: its
+        # number would be given twice.
+        with locked(folder.parent, wait=True):
+            version = _next(folder)
+            newest = Registry(folder.parent).latest(folder.name)
+            record = {
+                "name": folder.name,
+                "version": version,
+                "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "withdrawn": withdrawn(folder / str(newest)) if newest is not None else [],
+                **make_record(newest),
+            }
+            if not record["withdrawn"]:
+                del record["withdrawn"]
+            text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+            (temporary / RECORD).write_text(text, encoding="utf-8")
+            _sync_file(temporary / RECORD)
+            sync_folder(temporary)
+            try:
+                os.rename(temporary, folder / str(version))
+            except OSError as error:
+                # One that knows no such lock took the number in the meantime.
+                if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+                    continue
+                raise
+            sync_folder(folder)
+            return version
+
+
+def _next(folder: Path) -> int:
+    """The next number: higher than any, of a folder without a model or with zeros before it too."""
+    numbers = (number_of(entry.name) for entry in folder.iterdir())
+    version = max((number for number in numbers if number is not None), default=0) + 1
+    if number_of(str(version)) is None:
+        raise UserError(
+            f"a model server can count no further than version {version - 1}, which is there",
+            where=str(folder),
+            remedy="Push under another name.",
+        )
+    return version
 
 
 def withdrawn(version: Path) -> list[dict[str, Any]]:
@@ -212,6 +220,10 @@ def _sync(folder: Path) -> None:
         if path.is_dir():
             sync_folder(path)
         else:
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
+            _sync_file(path)
     sync_folder(folder)
+
+
+def _sync_file(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())

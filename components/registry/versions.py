@@ -42,7 +42,12 @@ class Registry:
         if not _is_name(name):
             return []
         folder = self.root / name
-        return [n for n in numbered(folder) if (folder / str(n) / MODEL_FILE).is_file()]
+        while True:
+            there = numbered(folder)
+            found = [n for n in there if (folder / str(n) / MODEL_FILE).is_file()]
+            # What was pruned since the look may have been superseded by what it has not seen.
+            if all(os.path.lexists(folder / str(n)) for n in there):
+                return found
 
     def latest(self, name: str) -> int | None:
         """The newest version of ``name``, or None where there is none."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from components.errors import UserError
-from components.registry.publishing import content_digest, copy, remove_leftovers
+from components.registry.pruning import prune
+from components.registry.publishing import (
+    content_digest,
+    copy,
+    publish,
+    remove_leftovers,
+    workplace,
+)
 from tests.components.registry.models import make_model, push_model, push_models
 
 
@@ -47,3 +56,30 @@ def test_what_is_left_of_a_link_goes_too(tmp_path):
     remove_leftovers(tmp_path / "m")
     assert list((tmp_path / "m").iterdir()) == []
     assert content_digest(model)
+
+
+def test_no_number_is_given_twice_where_versions_come_and_go_meanwhile(tmp_path):
+    """One looks for the next number; another one pushes twice and prunes before it is taken."""
+    registry = push_models(tmp_path / "registry", 1)
+    folder, others = registry.root / "m", []
+
+    def slow(newest):
+        """What the others do now, they do before the number is taken, or after it."""
+        if not others:
+            others.append(threading.Thread(target=come_and_go))
+            others[0].start()
+            others[0].join(1.0)
+        return {}
+
+    def come_and_go():
+        push_model(registry.root, 3)
+        push_model(registry.root, 4)
+        prune(registry, "m", 1)
+
+    with workplace(folder) as work:
+        copy(make_model(tmp_path / "model", b"2"), work)
+        given = publish(folder, work, slow)
+    others[0].join()
+    assert given == 2
+    assert registry.versions("m") == [4]
+    assert push_model(registry.root, 5) == (5, True)

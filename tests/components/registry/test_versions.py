@@ -44,6 +44,7 @@ def test_what_is_not_a_version_is_ignored(registry):
     put(registry.root, "quickstart", "\u0663")
     put(registry.root, ".hidden", "1")
     (registry.root / "quickstart" / "13").mkdir()  # no SavedModel inside
+    (registry.root / "quickstart" / "14").symlink_to("nowhere")
     assert registry.versions("quickstart") == [1, 2, 10]
     assert registry.names() == ["multi30k", "quickstart"]
 

@@ -53,6 +53,8 @@ COPY --from=build /opt/regard /opt/regard
 ENV PATH=/opt/regard/.venv/bin:$PATH \
     REGARD_HOME=/regard \
     PYTHONUNBUFFERED=1 \
+    TF_FORCE_GPU_ALLOW_GROWTH=true \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 USER 1000:1000
 WORKDIR /home/regard

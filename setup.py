@@ -34,6 +34,8 @@ REQUIRES = [
     "requests>=2.32,<3",
     "jinja2>=3.1,<4",
     "matplotlib>=3.9,<4",
+    "apscheduler>=3.11,<4",
+    "tzlocal>=5,<6",
     # Serving: TensorFlow Serving's messages, the server that stands in for it, the client
     "tensorflow-serving-api>=2.19,<3",
     "grpcio>=1.66,<2",
@@ -50,10 +52,13 @@ REQUIRES = [
 EXTRAS = {
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
+    # regard export --to ctranslate2
+    "ctranslate2": ["ctranslate2>=4.6,<5"],
     # The peers that benchmarks/ measures beside ours
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend
     "dev": [
+        "ctranslate2>=4.6,<5",
         "hypothesis>=6.100",
         "jax>=0.6,<0.11",
         "kfp>=2.14,<3",

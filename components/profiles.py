@@ -18,6 +18,7 @@ from typing import Any
 import regex
 
 from components.errors import UserError
+from models.tasks.features import Feature
 from models.unspaced import UNSPACED
 
 FILE = "profile.json"
@@ -64,6 +65,13 @@ def histogram(lengths: Mapping[int, int]) -> list[int]:
     for length, count in lengths.items():
         counts[bisect_left(BOUNDS, length)] += count
     return counts
+
+
+def unit(feature: Feature) -> str | None:
+    """What the length of a feature's values counts; None where there is no length to speak of."""
+    if feature.kind == "points":
+        return "point"
+    return "character" if feature.tokenized else None
 
 
 def read(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:

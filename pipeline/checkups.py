@@ -173,20 +173,6 @@ def check_cpu(flags: set[str]) -> Check:
     return Check("processor", "ok", found or "unknown")
 
 
-def check_gpu(found: list[str], cudnn: str | None) -> Check:
-    """GPUs, and whether TensorFlow can use them."""
-    if not found:
-        return Check("gpu", "ok", "none: the processor does the work")
-    if cudnn is None:
-        return Check(
-            "gpu",
-            "warn",
-            f"{'; '.join(found)}, but no CUDA libraries for TensorFlow",
-            'Install them: pip install "tensorflow[and-cuda]~=2.21.0"',
-        )
-    return Check("gpu", "ok", "; ".join(found))
-
-
 def check_disk(home: Path, free: int) -> Check:
     """Free space where data, runs and models go."""
     found = f"{free / machine.GIB:.1f} GiB free at {home}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from pipeline.commands import (
     data,
     deploy,
     doctor,
+    export,
     init,
     lineage,
     lint,
@@ -27,7 +29,9 @@ from pipeline.commands import (
     serve,
     submit,
     terminal,
+    tune,
     validate,
+    worker,
 )
 
 app = typer.Typer(
@@ -64,20 +68,23 @@ def _root(
 _PIPELINES, _MODELS, _CLUSTER = "Pipelines", "Models", "Pipelines on a cluster"
 _HELP = "Help with data, configuration, machine"
 app.command("run", rich_help_panel=_PIPELINES)(run.run)
+app.command("worker", rich_help_panel=_PIPELINES)(worker.worker)
 app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
+app.command("tune", rich_help_panel=_PIPELINES)(tune.tune)
+app.command("schedule", rich_help_panel=_PIPELINES)(schedule.schedule)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("report", rich_help_panel=_PIPELINES)(report.report)
 app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
 app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
+app.command("export", rich_help_panel=_MODELS)(export.export)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
 app.add_typer(registry.app, name="registry", rich_help_panel=_MODELS)
 app.command("rollback", rich_help_panel=_MODELS)(registry.rollback)
 app.command("compile", rich_help_panel=_CLUSTER)(compile.compile_config)
 app.command("lint", rich_help_panel=_CLUSTER)(lint.lint)
 app.command("submit", rich_help_panel=_CLUSTER)(submit.submit)
-app.command("schedule", rich_help_panel=_CLUSTER)(schedule.schedule)
 app.command("init", rich_help_panel=_HELP)(init.init)
 app.add_typer(data.app, name="data", rich_help_panel=_HELP)
 app.add_typer(config.app, name="config", rich_help_panel=_HELP)
@@ -86,6 +93,8 @@ app.command("doctor", rich_help_panel=_HELP)(doctor.doctor)
 
 def main() -> None:
     """Runs the command line; a user's error is told without a traceback, with status 2."""
+    # All processes of a run share the GPU: none may take its memory whole, as TensorFlow would.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     try:
         app(prog_name="regard")
     except UserError as error:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipeline import checkups, machine
+from pipeline import checkups, gpus, machine
 from pipeline.checkups import KNOWN_GOOD, SHIM, Check, installed
 from pipeline.workspace import Workspace
 
@@ -40,7 +40,7 @@ def report(environ: Mapping[str, str] | None = None) -> list[Check]:
         checkups.check_cores(machine.cores()),
         checkups.check_memory(*machine.memory()),
         checkups.check_cpu(machine.cpu_flags()),
-        checkups.check_gpu(machine.gpus(), installed("nvidia-cudnn-cu12")),
+        gpus.check(gpus.look(), way),
         checkups.check_disk(home, machine.disk_free(home)),
         checkups.check_home(home),
         checkups.check_data(environ.get("REGARD_DATA")),

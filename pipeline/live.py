@@ -22,6 +22,7 @@ _SYMBOLS = {
     progress.STOPPED: ("◼", "#", "yellow"),
 }
 _BAR_WIDTH = 30
+_LATEST = 10  # notes of a node
 _PLAIN_PATIENCE_SECONDS = 0.5  # a node that ends or is cached sooner gets one line, not two
 _PLAIN_PROGRESS_SECONDS = 20.0  # at most one line of progress a node in this time
 
@@ -136,7 +137,9 @@ class LiveView:
             lines.append(self._bar(node.fraction))
         if node.state in (progress.CACHED, progress.STOPPED):
             lines.append(Text(node.state, "dim"))
-        lines += [Text(text, "dim") for text in node.notes]
+        if len(node.notes) > _LATEST:  # a search has one for each trial
+            lines.append(Text(f"… {len(node.notes) - _LATEST} before", "dim"))
+        lines += [Text(text, "dim") for text in node.notes[-_LATEST:]]
         lines += [Text(text, "yellow") for text in node.warnings]
         return Group(*lines) if lines else Text("")
 

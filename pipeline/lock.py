@@ -53,6 +53,7 @@ def acquire(
     wait: bool = False,
     on_wait: Callable[[dict[str, Any]], None] | None = None,
     poll_seconds: float = 0.5,
+    refusal: Callable[[Path, dict[str, Any]], UserError] | None = None,
 ) -> PipelineLock:
     """Takes the lock of a pipeline.
 
@@ -61,6 +62,7 @@ def acquire(
         wait: whether to wait for another run to end instead of refusing.
         on_wait: called once, with the holder's description, when there is something to wait for.
         poll_seconds: seconds between two attempts while waiting.
+        refusal: makes the error, of the path and the holder; None: that a run is going on.
 
     Raises:
         UserError: another run holds the lock (and ``wait`` is false), or the folder cannot be
@@ -84,7 +86,7 @@ def acquire(
                 if time.monotonic() < refuse_at:
                     time.sleep(0.05)
                     continue
-                raise _refusal(path, current)
+                raise (refusal or _refusal)(path, current)
             if not told and on_wait is not None:
                 on_wait(current)
             told = True

@@ -64,26 +64,31 @@ def _silent_failure(status: int, state: Progress) -> dict[str, Any]:
 
 def show(outcome: Outcome, summary: dict[str, Any], console: Console, config_path: str) -> None:
     """Prints the end of a run: the summary, or what failed and how to go on."""
+    if outcome.status != runs.INTERRUPTED and outcome.failure is None:
+        from pipeline.summary import show as show_summary
+
+        console.print()
+        show_summary(summary, console)
+        return
+    show_bad_end(outcome, summary["log"], console, f"regard run {shlex.quote(config_path)}")
+
+
+def show_bad_end(outcome: Outcome, log: str, console: Console, again: str) -> None:
+    """Prints why something has not come to its end, and the command by which it goes on."""
     from rich.text import Text
 
-    from pipeline.summary import show as show_summary
-
-    again = f"regard run {shlex.quote(config_path)}"
     console.print()
     if outcome.status == runs.INTERRUPTED:
         console.print(Text("Interrupted. What is done stays done; this goes on from there:"))
         console.print(Text(f"  {again}"), soft_wrap=True)
         return
-    if outcome.failure is None:
-        show_summary(summary, console)
-        return
-    failure = outcome.failure
+    failure = outcome.failure or {}
     head = f"{failure['node']} failed: " if failure.get("node") else "The run failed: "
     console.print(Text(head, "bold red").append(Text(failure["error"], "red")), soft_wrap=True)
     for name, text in (
         ("where", failure.get("where")),
         ("remedy", failure.get("remedy")),
-        ("log", summary["log"]),
+        ("log", log),
         ("go on", f"{again}   (what is done is skipped)"),
     ):
         if text:

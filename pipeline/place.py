@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.workspace import Workspace
 
-# In this process and without a server: Beam's default runner first tries to download another.
-# The image is never used, but without a name for it TFX packs its own source for every node.
-BEAM = (
-    "--runner=FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class Place:
@@ -61,7 +53,7 @@ class Place:
     registry: str
     data: str
     checkpoints: Mapping[str, Any]
-    beam: Sequence[str] = BEAM
+    beam: Sequence[str]
     cached: bool = True
     metadata: Any = None
     fingerprint: str = ""
@@ -104,6 +96,7 @@ def here(config: Config, workspace: Workspace) -> Place:
         registry=str(registry),
         data=json.dumps(data, sort_keys=True),
         checkpoints={"checkpoints": str(paths.checkpoints / training)},
+        beam=config.beam.arguments(),
         metadata=metadata.sqlite_metadata_connection_config(str(paths.metadata)),
         fingerprint=content,
         word_vectors=word_vectors,

@@ -34,9 +34,19 @@ class PipelinePaths:
         return self.root / "checkpoints"
 
     @property
+    def tuning(self) -> Path:
+        """Searches of `regard tune`, one folder a digest of what they search."""
+        return self.root / "tuning"
+
+    @property
     def lock(self) -> Path:
         """The file that a running run holds locked."""
         return self.root / "lock"
+
+    @property
+    def schedule(self) -> Path:
+        """What ``regard schedule`` remembers."""
+        return self.root / "schedule"
 
     @property
     def runs(self) -> Path:

@@ -20,24 +20,22 @@ from tfx.types import artifact_utils
 
 from components import events
 from components.corpus_gen import replay
-from components.corpus_gen.convert import Report, convert
+from components.corpus_gen.convert import Report
 from components.corpus_gen.findings import all_problems
 from components.corpus_gen.findings import write as write_findings
 from components.corpus_gen.fingerprints import fingerprint, named_images
 from components.corpus_gen.formats import Options
 from components.corpus_gen.images import Images
-from components.corpus_gen.problems import Problems
+from components.corpus_gen.passes import Job, convert_one, first_pass, read_report, read_tally
 from components.corpus_gen.records import os_errors
 from components.corpus_gen.replay import Replayed
 from components.corpus_gen.sources import Group, resolve
 from components.corpus_gen.spans import settled
-from components.corpus_gen.splits import Draws, HashedSplit
+from components.corpus_gen.splits import Draws
 from components.corpus_gen.survey import checked_rows
 from components.errors import UserError
-from components.files import write_uri
 
 _WORK = ".writing-"
-Job = tuple[int, Group, HashedSplit | Replayed | None]  # the group's place in the corpus first
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -92,15 +90,15 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """Converts every group; of older spans, when it is known how many rows are replayed."""
         jobs = [(i, group, draws.of(group)) for i, group in enumerate(groups)]
         old = [job for job in jobs if job[1].replay]
-        self._run(_first_pass, jobs, data, work)
-        tallies = {index: _read_tally(work, index) for index, _, _ in old}
+        self._run(first_pass, jobs, data, work)
+        tallies = {index: read_tally(work, index) for index, _, _ in old}
         if old:
-            new = [_read_report(work, index) for index, group, _ in jobs if not group.replay]
+            new = [read_report(work, index) for index, group, _ in jobs if not group.replay]
             others = sum(report.rows.get("train", 0) for report in new)
             bound = replay.bound(tallies.values(), others, old[0][1].replay)
             drawn = [(index, group, Replayed(split, bound)) for index, group, split in old]
-            self._run(_convert_one, drawn, data, work)
-        reports = [_read_report(work, index) for index, _, _ in jobs]
+            self._run(convert_one, drawn, data, work)
+        reports = [read_report(work, index) for index, _, _ in jobs]
         for report in reports:
             report.available = sum(tallies.get(report.index, {}).values())
         return reports
@@ -121,41 +119,6 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             if os.strerror(errno.ENOSPC) in str(error):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
             raise
-
-
-def _first_pass(job: Job, data: Mapping[str, Any], work: str) -> None:
-    """Converts a group, or counts the rows of an older span's."""
-    index, group, split = job
-    if not group.replay:
-        _convert_one(job, data, work)
-        return
-    # What is wrong with its rows is told of the second pass, which reads them again.
-    tally = replay.tally(group, data, split, Problems())
-    write_uri(_tally_path(work, index), json.dumps(tally))
-
-
-def _convert_one(job: Job, data: Mapping[str, Any], work: str) -> None:
-    index, group, split = job
-    report = convert(index, group, data, split, work)
-    write_uri(_report_path(work, index), report.to_json())
-
-
-def _report_path(work: str, index: int) -> str:
-    return os.path.join(work, f"report-{index:05d}.json")
-
-
-def _tally_path(work: str, index: int) -> str:
-    return os.path.join(work, f"tally-{index:05d}.json")
-
-
-def _read_report(work: str, index: int) -> Report:
-    with fileio.open(_report_path(work, index)) as file:
-        return Report.from_json(file.read())
-
-
-def _read_tally(work: str, index: int) -> dict[int, int]:
-    with fileio.open(_tally_path(work, index)) as file:
-        return {int(place): count for place, count in json.loads(file.read()).items()}
 
 
 def _work_folder(uri: str) -> str:

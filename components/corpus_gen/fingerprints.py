@@ -55,9 +55,20 @@ def fingerprint(data: Mapping[str, Any], cache: Path | None = None) -> str:
             digest.update(json.dumps([name, None]).encode())
         else:
             digest.update(json.dumps([name, used[path][-1]]).encode())
-    if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
-        atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
+    _keep(cache, known, used)
     return digest.hexdigest()
+
+
+def digests(paths: Iterable[str], cache: Path | None = None) -> dict[str, str]:
+    """The SHA-256 of each file; with a ``cache``, as ``fingerprint`` keeps it, read only once.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    known = _load(cache)
+    used = {path: _entry(path, known.get(path)) for path in paths}
+    _keep(cache, known, used)
+    return {path: entry[-1] for path, entry in used.items()}
 
 
 def named_images(data: Mapping[str, Any], groups: Iterable[Group]) -> Iterator[str]:
@@ -89,6 +100,13 @@ def _entry(path: str, known: list[Any] | None) -> list[Any]:
 def _state(path: str) -> list[int]:
     status = os.stat(path)
     return [status.st_size, status.st_mtime_ns]
+
+
+def _keep(
+    cache: Path | None, known: Mapping[str, list[Any]], used: Mapping[str, list[Any]]
+) -> None:
+    if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
+        atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
 
 
 def _load(cache: Path | None) -> dict[str, list[Any]]:

@@ -76,13 +76,14 @@ class ShardWriter:
     """Writes records into ``<stem>-00000.gz``, ``<stem>-00001.gz``, ...
 
     A shard has a temporary name until it is whole. It ends at a number of rows, or of bytes
-    before they are packed: nothing can read a part of a gzip file alone.
+    before they are packed: nothing can read a part of a gzip file alone, and a shard is what a
+    worker of the later nodes takes.
 
     Raises:
         OSError: the disk is full or the folder cannot be written to.
     """
 
-    def __init__(self, stem: str, rows_per_shard: int = 250_000, bytes_per_shard: int = 1 << 28):
+    def __init__(self, stem: str, rows_per_shard: int = 100_000, bytes_per_shard: int = 1 << 28):
         self._stem = stem
         self._limits = rows_per_shard, bytes_per_shard
         self._writer: tf.io.TFRecordWriter | None = None

@@ -15,6 +15,8 @@ from models.metrics.baselines import BASELINES
 
 HYPOTHESES = "hypotheses.txt"
 REFERENCES = "references.txt"
+# Lists that only what is drawn of a row needs, and metrics of that.
+_PIECES = frozenset(name for name in predictions.RESERVED if name.endswith("pieces"))
 # sacreBLEU's command line reads one sentence a line, so a break inside one must not survive.
 _BREAKS = re.compile(r"\r\n|\r|\n")
 
@@ -25,9 +27,10 @@ def answered(path: Path, contract: Mapping[str, Any], looks: bool = False) -> Ro
     Args:
         path: the table.
         contract: that of the model.
-        looks: whether the weights that can be drawn are wanted too; they are most of the table.
+        looks: whether the weights that can be drawn and the pieces beside them are wanted too; they
+            are most of the table.
     """
-    bulk = () if looks else ((contract["looks"] or {}).get("weights"), ALIGNMENT)
+    bulk = () if looks else ((contract["looks"] or {}).get("weights"), ALIGNMENT, *_PIECES)
     names = [name for name in predictions.column_names(path) if name not in bulk]
     table = predictions.read(path, names)
     hypotheses, references = table.pop("hypothesis"), table.pop("references")

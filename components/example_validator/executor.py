@@ -20,7 +20,7 @@ from components import events, profiles
 from components.example_validator import changes, near, verdict, vocabulary, writing
 from components.example_validator.repeats import compare
 from components.example_validator.rows import Shard, fetch
-from components.example_validator.scan import OUTPUTS, scan, unit
+from components.example_validator.scan import OUTPUTS, scan
 from components.example_validator.tally import Tally
 from components.files import write_uri
 from models.tasks.features import Feature
@@ -145,7 +145,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 | "Features" >> beam.GroupByKey()
                 | "Join" >> beam.MapTuple(vocabulary.joined)
                 | "Vocabulary" >> beam.combiners.ToDict()
-                | "SaveWords" >> beam.Map(lambda words: _write(paths[1], words))
+                | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
             )
         texts = []
         for path in paths:
@@ -195,7 +195,7 @@ def _lengths(
             sums = splits.setdefault(split, [0] * len(counts))
             splits[split] = [a + b for a, b in zip(sums, counts, strict=True)]
         bounds = list(profiles.BOUNDS)
-        found[feature.name] = {"unit": unit(feature), "bounds": bounds, "splits": splits}
+        found[feature.name] = {"unit": profiles.unit(feature), "bounds": bounds, "splits": splits}
     return found
 
 

@@ -15,7 +15,7 @@ from components.example_validator.rows import Shard, read
 from components.example_validator.tally import Tally, reference
 from components.example_validator.texts import find
 from components.example_validator.vocabulary import WordCounter
-from components.profiles import histogram
+from components.profiles import histogram, unit
 from models.tasks.features import Feature
 
 REPEATS = ("duplicates", "overlap")
@@ -100,13 +100,6 @@ def scan(
     for i, lengths in sizes.items():
         tally.lengths[features[i].name] = {shard.index: histogram(lengths)}
     yield tally
-
-
-def unit(feature: Feature) -> str | None:
-    """What the length of a feature's values counts; None where there is no length to speak of."""
-    if feature.kind == "points":
-        return "point"
-    return "character" if feature.tokenized else None
 
 
 def _lengths(feature: Feature, values: Sequence[Any]) -> Iterable[int]:

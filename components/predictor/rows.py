@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-from tfx.types import artifact_utils
-from tfx.types.artifact import Artifact
+from typing import TYPE_CHECKING, Any
 
 from components.errors import UserError
 from components.predictions import Row
 from models.tasks.features import Feature
+
+if TYPE_CHECKING:
+    from tfx.types.artifact import Artifact
 
 SPLIT = "test"
 # Few, for an image can have as many bytes as ten thousand sentences.
@@ -25,6 +25,8 @@ def test_split(examples: Artifact) -> str:
     Raises:
         UserError: there is none.
     """
+    from tfx.types import artifact_utils
+
     splits = artifact_utils.decode_split_names(examples.split_names)
     if SPLIT not in splits:
         raise UserError(

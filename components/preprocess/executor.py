@@ -1,17 +1,22 @@
-"""Preprocess's work: TFX Transform, told where the tokenizer is."""
+"""Preprocess's work: TFX Transform makes the graph, a Beam pipeline sends the examples through."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
+import apache_beam as beam
+from apache_beam.utils.shared import Shared
 from tfx import types
 from tfx.components.transform import executor as transform_executor
+from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2, transform_pb2
 from tfx.types import artifact_utils, standard_component_specs
-from tfx.utils import io_utils, json_utils
+from tfx.utils import io_utils, json_utils, proto_utils
 
 from components.preprocess.module import TOKENIZER
+from components.preprocess.transforming import Job, Transformer, jobs
 
 
 class Executor(transform_executor.Executor):
@@ -26,22 +31,64 @@ class Executor(transform_executor.Executor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Writes the graph and the transformed examples."""
-        inputs = dict(input_dict)
+        """Writes the graph and the transformed examples.
+
+        The examples are read to make the graph only where the task's preprocessing analyzes them.
+        """
+        inputs, outputs = dict(input_dict), dict(output_dict)
+        transformed = outputs.pop(standard_component_specs.TRANSFORMED_EXAMPLES_KEY)
         tokenizer = inputs.pop("tokenizer", None)
         folder = artifact_utils.get_single_uri(tokenizer) if tokenizer else None
         key = standard_component_specs.CUSTOM_CONFIG_KEY
         config = {**json_utils.loads(exec_properties[key]), TOKENIZER: folder}
-        super().Do(inputs, output_dict, {**exec_properties, key: json_utils.dumps(config)})
-        if folder is None:
-            return
-        graph = artifact_utils.get_single_uri(
-            output_dict[standard_component_specs.TRANSFORM_GRAPH_KEY]
+        super().Do(inputs, outputs, {**exec_properties, key: json_utils.dumps(config)})
+        graph = artifact_utils.get_single_uri(outputs[standard_component_specs.TRANSFORM_GRAPH_KEY])
+        if folder is not None:
+            _keep(folder, graph)
+        self._transform(
+            artifact_utils.get_single_instance(inputs[standard_component_specs.EXAMPLES_KEY]),
+            artifact_utils.get_single_instance(transformed),
+            graph,
+            _splits(exec_properties[standard_component_specs.SPLITS_CONFIG_KEY]),
         )
-        # Whoever has the graph has its tokenizer: training and export need the piece counts.
-        final = os.path.join(graph, "tokenizer")
-        temporary = os.path.join(graph, ".tokenizer.tmp")
-        if fileio.exists(temporary):
-            fileio.rmtree(temporary)
-        io_utils.copy_dir(folder, temporary)
-        fileio.rename(temporary, final, overwrite=True)
+
+    def _transform(
+        self, raw: types.Artifact, transformed: types.Artifact, graph: str, splits: list[str]
+    ) -> None:
+        """Writes a transformed file for each file of some splits."""
+        transformed.split_names = artifact_utils.encode_split_names(splits)
+        examples_utils.set_payload_format(
+            transformed, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE
+        )
+        work: list[Job] = []
+        for split in splits:
+            (pattern,) = examples_utils.get_split_file_patterns([raw], split)
+            folder = artifact_utils.get_split_uri([transformed], split)
+            fileio.makedirs(folder)
+            work += jobs(sorted(fileio.glob(pattern)), folder)
+        try:
+            with self._make_beam_pipeline() as pipeline:
+                _ = (
+                    pipeline
+                    | "Files" >> beam.Create(work, reshuffle=len(work) > 1)
+                    | "Transform" >> beam.Map(Transformer(graph))
+                )
+        finally:
+            # What is shared lives on in this process until something else is.
+            Shared().acquire(lambda: None)
+
+
+def _splits(config: str) -> list[str]:
+    parsed = transform_pb2.SplitsConfig()
+    proto_utils.json_to_proto(config, parsed)
+    return list(parsed.transform)
+
+
+def _keep(tokenizer: str, graph: str) -> None:
+    """Whoever has the graph has its tokenizer: training and export need the piece counts."""
+    final = os.path.join(graph, "tokenizer")
+    temporary = os.path.join(graph, ".tokenizer.tmp")
+    if fileio.exists(temporary):
+        fileio.rmtree(temporary)
+    io_utils.copy_dir(tokenizer, temporary)
+    fileio.rename(temporary, final, overwrite=True)

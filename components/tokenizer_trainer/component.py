@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfx import types
-from tfx.dsl.components.base import base_component, executor_spec
+from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
@@ -24,7 +24,7 @@ class TokenizerTrainerSpec(ComponentSpec):
     OUTPUTS = {"tokenizer": ChannelParameter(type=Tokenizer)}
 
 
-class TokenizerTrainer(base_component.BaseComponent):
+class TokenizerTrainer(base_beam_component.BaseBeamComponent):
     """Trains one SentencePiece model for each text feature, or one for all, on the train split.
 
     Args:
@@ -38,7 +38,7 @@ class TokenizerTrainer(base_component.BaseComponent):
     """
 
     SPEC_CLASS = TokenizerTrainerSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
     def __init__(
         self, examples: types.BaseChannel, config: str, features: str, seed: int, code: str

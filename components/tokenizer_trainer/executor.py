@@ -1,28 +1,33 @@
-"""TokenizerTrainer's work: the train split's sentences to SentencePiece models in files."""
+"""TokenizerTrainer's work: a Beam pipeline samples sentences, SentencePiece learns of them."""
 
 from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
+import apache_beam as beam
 from tfx import types
-from tfx.dsl.components.base import base_executor
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from components import events
 from components.errors import UserError
 from components.files import write_uri
 from components.tokenizer_trainer import sentencepiece_model as spm
-from components.tokenizer_trainer.sentences import LONGEST, Counts, read, sample
+from components.tokenizer_trainer.sampling import Sample, Sampler, joined
+from components.tokenizer_trainer.sentences import LONGEST, Counts
 from components.words import counted
 from models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
 
 
-class Executor(base_executor.BaseExecutor):
+class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes the models and ``tokenizer.json``."""
 
     def Do(
@@ -39,10 +44,24 @@ class Executor(base_executor.BaseExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         settings = json.loads(exec_properties["config"])
         features = json.loads(exec_properties["features"])
-        folder = artifact_utils.get_split_uri(input_dict["examples"], "train")
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
         tokenizer = artifact_utils.get_single_instance(output_dict["tokenizer"])
         groups = [features] if settings["shared"] else [[feature] for feature in features]
-        trained, counts = _train(groups, folder, settings, exec_properties["seed"])
+        # Inside the artifact's folder, for all workers must see it; a killed run's goes with it.
+        folder = os.path.join(tokenizer.uri, f".sample-{uuid.uuid4().hex[:8]}")
+        fileio.makedirs(folder)
+        limit = settings["sample"]
+        try:
+            events.emit("progress", node=NODE, text="sampling sentences")
+            self._sample(examples, Sampler(groups, limit, exec_properties["seed"], folder))
+            samples = {
+                "+".join(group): joined(folder, number, limit)
+                for number, group in enumerate(groups)
+            }
+            trained = _train(samples, settings)
+        finally:
+            fileio.rmtree(folder)
+        counts = {name: found.counts for name, found in samples.items()}
         described = {}
         for feature in features:
             name = next(name for name in trained if feature in name.split("+"))
@@ -68,25 +87,28 @@ class Executor(base_executor.BaseExecutor):
         for name, model in trained.items():
             _tell(name.replace("+", " and "), model, counts[name], settings)
 
+    def _sample(self, examples: types.Artifact, sampler: Sampler) -> None:
+        """Draws of every file of the train split."""
+        (pattern,) = examples_utils.get_split_file_patterns([examples], "train")
+        files = list(enumerate(sorted(fileio.glob(pattern))))
+        with self._make_beam_pipeline() as pipeline:
+            _ = (
+                pipeline
+                | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
+                | "Sample" >> beam.Map(sampler)
+            )
 
-def _train(
-    groups: list[list[str]], folder: str, settings: Mapping[str, Any], seed: int
-) -> tuple[dict[str, spm.Trained], dict[str, Counts]]:
-    """The models and the counts by the names of their features, joined by ``+``."""
+
+def _train(samples: Mapping[str, Sample], settings: Mapping[str, Any]) -> dict[str, spm.Trained]:
+    """The models by the names of their features, joined by ``+``."""
     trained: dict[str, spm.Trained] = {}
-    counts: dict[str, Counts] = {}
     most: dict[str, int] = {}
     least: dict[str, int] = {}
-    for number, group in enumerate(groups):
-        name = "+".join(group)
-        fraction = number / len(groups)
-        events.emit("progress", node=NODE, text=f"reading {name}", fraction=fraction)
-        count = counts[name] = Counts()
-        sentences = sample(read(folder, group), settings["sample"], seed, count)
-        if not sentences:
-            raise _no_text(name, count)
-        text = f"{settings['type']} pieces of {name} from {len(sentences):,} sentences"
-        events.emit("progress", node=NODE, text=text, fraction=fraction)
+    for number, (name, sentences) in enumerate(samples.items()):
+        if not sentences.counts.used:
+            raise _no_text(name, sentences.counts)
+        text = f"{settings['type']} pieces of {name} from {sentences.counts.used:,} sentences"
+        events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         try:
             trained[name] = spm.train(sentences, settings)
         except spm.VocabularyTooLarge as error:
@@ -95,7 +117,7 @@ def _train(
             least[name] = error.least
     if most or least:
         raise _does_not_fit(most, least, settings)
-    return trained, counts
+    return trained
 
 
 def _no_text(name: str, count: Counts) -> UserError:

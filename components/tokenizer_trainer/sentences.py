@@ -1,11 +1,10 @@
-"""The sentences a tokenizer is trained on: read as a stream, sampled where there are many."""
+"""The sentences of one file: read as a stream, sampled where there are many."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,15 +26,17 @@ class Counts:
     used: int = 0
 
 
-def read(folder: str, features: Sequence[str]) -> Iterator[bytes]:
-    """Yields the UTF-8 texts of the features of every tf.Example in a split's folder, in order."""
+def read(path: str, features: Sequence[str]) -> Iterator[bytes]:
+    """Yields the UTF-8 texts of the features of every tf.Example of a file, in order."""
     import tensorflow as tf
 
-    files = sorted(tf.io.gfile.glob(os.path.join(folder, "*.gz")))
     # Ragged: a row can have several texts of a feature, or none.
     spec = {name: tf.io.RaggedFeature(tf.string) for name in features}
-    rows = tf.data.TFRecordDataset(files, compression_type="GZIP").batch(_BATCH)
-    for batch in rows.map(lambda records: tf.io.parse_example(records, spec)):
+    rows = tf.data.TFRecordDataset(path, compression_type="GZIP").batch(_BATCH)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    parsed = rows.map(lambda records: tf.io.parse_example(records, spec)).prefetch(1)
+    for batch in parsed.with_options(options):
         for row in zip(*(_by_row(batch[name]) for name in features), strict=True):
             for texts in row:
                 yield from texts
@@ -47,12 +48,21 @@ def _by_row(column: Any) -> Iterator[list[bytes]]:
     return (texts[start:end] for start, end in itertools.pairwise(ends))
 
 
-def sample(sentences: Iterable[bytes], limit: int, seed: int, counts: Counts) -> list[bytes]:
-    """At most ``limit`` sentences, in their order: those whose hash is lowest.
+def sample(
+    sentences: Iterable[bytes], limit: int, seed: int, counts: Counts, shard: int = 0
+) -> list[tuple[int, bytes]]:
+    """At most ``limit`` sentences with their hashes, in their order: those whose hash is lowest.
 
     Every sentence has the same chance, wherever it stands, and the same input gives the same
     sample. No more than ``limit`` sentences are ever held. Empty sentences and those of more than
     ``LONGEST`` bytes do not count.
+
+    Args:
+        sentences: of a file.
+        limit: of those that are kept.
+        seed: another one draws others.
+        counts: is filled.
+        shard: the file's number.
     """
     key = seed.to_bytes(8, "little")
     kept: list[tuple[int, int, bytes]] = []  # a heap, the highest hash first
@@ -64,16 +74,14 @@ def sample(sentences: Iterable[bytes], limit: int, seed: int, counts: Counts) ->
         if len(sentence) > LONGEST:
             counts.long += 1
             continue
-        digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=_salt(counts.read))
-        item = (-int.from_bytes(digest.digest(), "little"), counts.read, sentence)
+        # The place is hashed too: copies of one sentence are not drawn all or none.
+        place = shard.to_bytes(8, "little") + counts.read.to_bytes(8, "little")
+        digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=place).digest()
+        item = (-int.from_bytes(digest, "little"), counts.read, sentence)
         if len(kept) < limit:
             heapq.heappush(kept, item)
         else:
             heapq.heappushpop(kept, item)
     counts.used = len(kept)
-    return [sentence for _, _, sentence in sorted(kept, key=lambda item: item[1])]
-
-
-def _salt(number: int) -> bytes:
-    # The place is hashed too: copies of one sentence are not drawn all or none.
-    return number.to_bytes(16, "little")
+    kept.sort(key=lambda item: item[1])
+    return [(-drawn, sentence) for drawn, _, sentence in kept]

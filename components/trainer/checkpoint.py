@@ -38,6 +38,8 @@ class Position:
         history: one entry an evaluation.
         snapshots: the step and the measure of each evaluation whose weights are kept.
         averaged: the evaluation of the average of these, once the training has ended.
+        files_apart: among how many workers the files are divided, which an epoch's batches depend
+            on; 1 where all read the same.
     """
 
     epoch: int = 0
@@ -55,6 +57,7 @@ class Position:
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     snapshots: list[list[float]] = dataclasses.field(default_factory=list)
     averaged: dict[str, Any] = dataclasses.field(default_factory=dict)
+    files_apart: int = 1
 
 
 class Checkpoints:
@@ -141,6 +144,19 @@ class Checkpoints:
             for i, variable in enumerate(variables):
                 variable.assign(stored[f"v{i}"])
             return Position(**json.loads(str(stored["position"])))
+
+
+class NoCheckpoints(Checkpoints):
+    """Of a worker that is not the chief: it writes nothing, and has its state from the chief."""
+
+    def restore_average(self, model: keras.Model, steps: Iterable[float]) -> None:
+        pass
+
+    def _write(self, name: str, variables: Iterable[Any], position: Position) -> None:
+        pass
+
+    def _read(self, name: str, variables: Iterable[Any]) -> Position | None:
+        return None
 
 
 def _snapshot(step: float) -> str:

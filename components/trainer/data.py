@@ -43,12 +43,20 @@ class Batches:
     most: int | None = None
     fixed_shapes: bool = False
 
+    def paths(self) -> list[str]:
+        """The files.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        found = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
+        if not found:
+            raise FileNotFoundError(f"no transformed examples match {list(self.files)}")
+        return found
+
     def rows(self, epoch: int | None = None) -> tf.data.Dataset:
         """Single rows to train on, in the order of the files or, for an epoch, shuffled."""
-        paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
-        if not paths:
-            raise FileNotFoundError(f"no transformed examples match {list(self.files)}")
-        records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
+        records = tf.data.TFRecordDataset(self.paths(), compression_type="GZIP")
         if self.most is not None:  # of all of them: corpora are sorted by length and source
             records = records.shuffle(_SHUFFLE_ROWS, seed=0, reshuffle_each_iteration=False).take(
                 self.most
@@ -88,6 +96,11 @@ class Batches:
             "incomplete": int((lengths == 0).sum()),
             "too_long": int((lengths > self.max_length).sum()),
         }
+
+    @property
+    def files_apart(self) -> int:
+        """Among how many workers the files are divided."""
+        return 1
 
     def size(self) -> int:
         """How many batches an epoch has."""

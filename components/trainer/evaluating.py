@@ -21,7 +21,7 @@ from models.trained import TrainedModel
 Decode = Callable[[TrainedModel], dict[str, float]]
 
 # What an evaluation's entry tells about the training, not about the model.
-_NOT_MEASURED = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second", "train_loss")
+NOT_MEASURED = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second", "train_loss")
 
 
 class Evaluations(keras.callbacks.Callback):
@@ -35,6 +35,7 @@ class Evaluations(keras.callbacks.Callback):
         writer: of TensorBoard's summaries.
         average: whose weights are measured, in place of the model's own.
         decode: further measures of a model, from its answers (such as ``bleu``).
+        told: hands on what one worker measures where several train; it is given what measures.
     """
 
     def __init__(
@@ -46,11 +47,12 @@ class Evaluations(keras.callbacks.Callback):
         writer: tf.summary.SummaryWriter,
         average: MovingAverage | None = None,
         decode: Decode | None = None,
+        told: Callable[[Callable[[], Any]], Any] = lambda find: find(),
     ):
         super().__init__()
         self.held_out, self.pulse, self.training = held_out, pulse, training
         self.checkpoints, self.writer = checkpoints, writer
-        self.average, self.decode = average, decode
+        self.average, self.decode, self._told = average, decode, told
         self.position = pulse.position
         self._since = (self.position.seconds, self.position.tokens)
 
@@ -86,7 +88,7 @@ class Evaluations(keras.callbacks.Callback):
             self._keep(self._value(entry))
         with self.writer.as_default(step=position.step):
             for name, value in entry.items():
-                if name not in _NOT_MEASURED:
+                if name not in NOT_MEASURED:
                     tf.summary.scalar(f"eval/{name}", value)
         self.writer.flush()
         text = f"epoch {entry['epoch']} · step {position.step} · eval {summary(entry)}"
@@ -94,6 +96,9 @@ class Evaluations(keras.callbacks.Callback):
 
     def measure(self) -> dict[str, float]:
         """The measures of the model's present weights."""
+        return self._told(self._measured)
+
+    def _measured(self) -> dict[str, float]:
         results = self.model.evaluate(self.held_out, verbose=0, return_dict=True)
         return {
             **self.model.measures(results),

@@ -15,21 +15,24 @@ from components.trainer.data import Batches
 from components.trainer.ema import MovingAverage
 from components.trainer.evaluating import Decode, Evaluations, restore_rate
 from components.trainer.pulse import NODE, Pulse, Saver, summary
+from components.trainer.shares import ByFile, ByRow
+from components.trainer.together import Together
 
 
 def fit(
     model: keras.Model,
-    train: Batches,
+    train: Batches | ByRow | ByFile,
     evaluation: Batches,
     training: Mapping[str, Any],
     checkpoints: Checkpoints,
     log_dir: str,
     decode: Decode | None = None,
+    together: Together | None = None,
 ) -> Position:
     """Trains until the first limit, and leaves the model with its best weights or their average.
 
     An interrupted training goes on from its last checkpoint: the same weights, optimizer state,
-    random numbers and order of batches.
+    random numbers and order of batches. So does one that has ended by a lower limit.
 
     Args:
         model: compiled.
@@ -39,6 +42,8 @@ def fit(
         checkpoints: of this training.
         log_dir: for TensorBoard.
         decode: further measures of a model, from its answers, if there are to be any.
+        together: what trains the model on several devices, with their shares in ``train``. The
+            chief alone evaluates and writes; only there the model ends with its best weights.
 
     Returns:
         Where the training ended; ``finished`` says why.
@@ -46,22 +51,33 @@ def fit(
     Raises:
         FloatingPointError: the loss is no longer a number.
     """
-    average = MovingAverage(model, training["ema"]["decay"]) if training["ema"] else None
+    chief = together is None or together.team.chief
+    average = MovingAverage(model, training["ema"]["decay"]) if training["ema"] and chief else None
     checkpoints.also = average.variables if average else ()
     position = checkpoints.restore(model) or Position()
+    more: dict[str, Any] = {}
+    if together is not None:
+        position = Position(**together.team.told(lambda: vars(position)))
+        together.begin()
+        more = {"told": together.team.told}
+    _same_batches(position, train)
     restore_rate(model, position.rate_scale)
     model.reset_metrics()  # the checkpoint has them too, and their tokens are counted already
     if position.batches:
         events.emit(
             "note", node=NODE, text=f"resumed at step {position.step}, epoch {position.epoch + 1}"
         )
-    writer = tf.summary.create_file_writer(log_dir)
-    pulse = Pulse(position, training, train.size(), writer, average)
+    writer = tf.summary.create_file_writer(log_dir) if chief else tf.summary.create_noop_writer()
+    pulse = Pulse(position, training, train.size(), writer, average, **more)
     held_out = evaluation.epoch().cache()
-    evaluations = Evaluations(held_out, pulse, training, checkpoints, writer, average, decode)
+    evaluations = Evaluations(
+        held_out, pulse, training, checkpoints, writer, average, decode, **more
+    )
     saver = Saver(checkpoints, pulse, training["checkpoint_seconds"])
     for callback in (pulse, evaluations):
         callback.set_model(model)  # both work between two calls of Keras's fit too
+    if position.finished:  # by limits that may have been raised since, as those of a trial are
+        position.finished = pulse.limit() or evaluations.enough()
     while not position.finished:
         # A checkpoint may lie between the batch that reached a limit and the end.
         if position.batch < train.size() and not (pulse.limit() or evaluations.enough()):
@@ -90,6 +106,17 @@ def fit(
     else:
         checkpoints.restore_best(model)
     return position
+
+
+def _same_batches(position: Position, train: Batches | ByRow | ByFile) -> None:
+    """Begins an epoch again whose batches are others than those that a checkpoint has counted."""
+    if position.files_apart == train.files_apart:
+        return
+    position.files_apart = train.files_apart
+    if position.batch:
+        position.batch = 0
+        text = "the files are divided among another number of workers: the epoch begins again"
+        events.emit("note", node=NODE, text=text)
 
 
 def _average(

@@ -7,22 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import tensorflow_transform as tft
-
 from components import events
-from components.errors import UserError
 from components.files import atomic_write
-from components.trainer import vectors, warm_start
+from components.trainer import member
 from components.trainer.checkpoint import Checkpoints
-from components.trainer.data import Batches
-from components.trainer.export import export, read_pieces, read_tokenizers
-from components.trainer.fitting import fit
+from components.trainer.export import export
 from components.trainer.kept import keep
-from components.trainer.optimizer import compile_model
 from components.trainer.pulse import NODE
-from components.trainer.seeding import seed
-from components.trainer.validation import decoder
-from models import tasks
+from components.trainer.team import Team, gather
+from components.trainer.training import Source, train
 
 # Whose answers the serving check compares with those of the exported model.
 _ROWS_IN_MEMORY = 8
@@ -39,68 +32,35 @@ def run_fn(fn_args: Any) -> None:
             what ``warm_start.begin`` takes.
 
     Raises:
-        UserError: the train split has no usable row.
+        UserError: a split has no usable row.
     """
-    config = fn_args.custom_config
-    training = config["training"]
-    task = tasks.get(config["task"])
-    seed(training)
+    training = fn_args.custom_config["training"]
+    if training["devices"] == "workers":
+        member.lead(fn_args)
+    else:
+        train_with(fn_args, gather(training))
 
-    graph = tft.TFTransformOutput(fn_args.transform_graph_path)
-    texts = task.description.text_features
-    folder = f"{fn_args.transform_graph_path}/tokenizer"
-    tokenizers, serialized = read_tokenizers(folder, texts), read_pieces(folder, texts)
-    pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
-    train, held_out = (
-        Batches(
-            files,
-            graph.transformed_feature_spec(),
-            task,
-            batch_tokens=training["batch_tokens"],
-            max_length=training["max_length"],
-            seed=training["seed"],
-            fixed_shapes=training["jit_compile"],
-        )
-        for files in (fn_args.train_files, fn_args.eval_files)
-    )
-    rows = {"train": train.count(), "eval": held_out.count()}
-    for split, counts in rows.items():
-        if not counts["usable"]:
-            raise UserError(
-                f"the {split} split has no row to train on: {counts['incomplete']} not whole "
-                f"(an empty side, or an answer that cannot be given), {counts['too_long']} longer "
-                f"than {training['max_length']} pieces",
-                where="training.max_length",
-                remedy="Raise training.max_length, or bring more data.",
-            )
-        if counts["incomplete"] or counts["too_long"]:
-            events.emit(
-                "note",
-                node=NODE,
-                text=f"left out of {split}: longer than {training['max_length']} pieces: "
-                f"{counts['too_long']}, not whole: {counts['incomplete']}",
-            )
 
-    model = task.build(config["model"], training, pieces)
-    pretrained = {}
-    if config["model"].get("pretrained"):
-        pretrained = vectors.apply(model, task, config["model"]["pretrained"], tokenizers)
-    compile_model(model, training)
-    checkpoints = Checkpoints(config["checkpoints"])
-    started = warm_start.begin(model, task, config, serialized, checkpoints)
-    decode = decoder(held_out, task, config, tokenizers, pieces)
-    position = fit(model, train, held_out, training, checkpoints, fn_args.model_run_dir, decode)
+def train_with(fn_args: Any, team: Team | None) -> None:
+    """The same, in this process and on the devices of a team."""
+    source = Source(fn_args.train_files, fn_args.eval_files, fn_args.transform_graph_path)
+    trained = train(fn_args.custom_config, source, fn_args.model_run_dir, team)
+    if trained is None:
+        return
+    config = trained.config
+    task, model, position = trained.task, trained.model, trained.position
 
-    some = held_out.rows().filter(task.is_complete).take(_ROWS_IN_MEMORY)
-    asked = [task.asked(row, tokenizers) for row in some]
+    some = trained.held_out.rows().filter(task.is_complete).take(_ROWS_IN_MEMORY)
+    asked = [task.asked(row, trained.tokenizers) for row in some]
     # A copy: TensorFlow puts containers of its own into those that an exported module holds.
-    export(model, task, copy.deepcopy(config), tokenizers, fn_args.serving_model_dir, asked)
-    keep(Path(fn_args.serving_model_dir), model, config, serialized)
+    settings = copy.deepcopy(config)
+    export(model, task, settings, trained.tokenizers, fn_args.serving_model_dir, asked)
+    keep(Path(fn_args.serving_model_dir), model, config, trained.serialized)
     model.save(Path(fn_args.model_run_dir) / "model.keras")
     record = {
         "parameters": model.count_params(),
-        "pieces": pieces,
-        "rows": rows,
+        "pieces": trained.pieces,
+        "rows": trained.rows,
         "steps": position.step,
         "epochs": position.epoch,
         "seconds": round(position.seconds, 1),
@@ -109,9 +69,11 @@ def run_fn(fn_args: Any) -> None:
         "history": position.history,
         "best_step": position.best_step,
         "averaged": position.averaged,
-        "pretrained": pretrained,
-        "warm_start": started,
+        "pretrained": trained.pretrained,
+        "warm_start": trained.started,
+        "devices": team.size if team else 1,
+        "precision": config["training"]["precision"],
     }
     atomic_write(Path(fn_args.model_run_dir) / "training.json", json.dumps(record, indent=2))
     events.emit("note", node=NODE, text=f"ended by {position.finished}")
-    checkpoints.prune_others(keep=2)
+    Checkpoints(config["checkpoints"]).prune_others(keep=2)

@@ -12,6 +12,8 @@ from models import metrics
 from models.tasks.base import Answering, Task
 from models.trained import TrainedModel
 
+LOSS = "loss"  # what evaluations are compared by where it is no metric
+
 
 def decoder(
     held_out: Batches,
@@ -19,6 +21,7 @@ def decoder(
     config: Mapping[str, Any],
     tokenizers: Mapping[str, Any],
     pieces: Mapping[str, int],
+    objective: str = LOSS,
 ) -> Decode | None:
     """What measures a model by ``early_stop.metric``, or by the task's first metric.
 
@@ -33,12 +36,14 @@ def decoder(
         config: the YAML's sections ``model``, ``training`` and ``search``.
         tokenizers: one a text feature.
         pieces: the size of each text feature's vocabulary.
+        objective: a further metric, or the loss, which is measured anyway.
     """
     training = config["training"]
-    name = (training["early_stop"] or {}).get("metric", "loss")
-    if not training["validation_rows"] and name == "loss":
+    asked = ((training["early_stop"] or {}).get("metric", LOSS), objective)
+    names = [name for name in dict.fromkeys(asked) if name != LOSS]
+    if not names and not training["validation_rows"]:
         return None
-    name = task.description.metrics[0] if name == "loss" else name
+    names = names or [task.description.metrics[0]]
     rows = dataclasses.replace(held_out, most=training["validation_rows"], fixed_shapes=False)
     batches = rows.epoch().cache()
     twin: TrainedModel | None = None
@@ -61,7 +66,7 @@ def decoder(
             found += hypotheses
             wanted += references
         options = {"tokenize": training["validation_tokenize"], "lowercase": False}
-        (metric,) = metrics.compute([name], metrics.Rows(found, wanted), options)
-        return {name: round(metric.value, 4)}
+        values = metrics.compute(names, metrics.Rows(found, wanted), options)
+        return {name: round(metric.value, 4) for name, metric in zip(names, values, strict=True)}
 
     return decode

@@ -48,10 +48,7 @@ def apply(
         UserError: a file cannot be read, has vectors of another depth, or has none of the pieces.
     """
     reports = {}
-    options = {name: pretrained[name] for name in ("trainable", "others")}
-    for key, path in pretrained.items():
-        if path is None or key in options:
-            continue
+    for key, path in _files(pretrained):
         embedding, feature = task.embeddings(model, key)
         pieces = _pieces(tokenizers[feature])
         # An embedding may have vectors for more than the pieces, which have no name.
@@ -65,10 +62,22 @@ def apply(
                 "among the pieces (tokenizer.type)?",
             )
         reports[key] = found.report()
-        _fill(embedding, found, options["others"])
-        embedding.trainable = options["trainable"]
+        _fill(embedding, found, pretrained["others"])
+        embedding.trainable = pretrained["trainable"]
         events.emit("note", node="Trainer", text=_told(feature, reports[key]))
     return reports
+
+
+def freeze(model: Any, task: Task, pretrained: Mapping[str, Any]) -> None:
+    """Freezes what ``apply`` freezes, in a model that gets its weights from another one."""
+    for key, _ in _files(pretrained):
+        embedding, _ = task.embeddings(model, key)
+        embedding.trainable = pretrained["trainable"]
+
+
+def _files(pretrained: Mapping[str, Any]) -> list[tuple[str, str]]:
+    given = pretrained.items()
+    return [(k, path) for k, path in given if path is not None and k not in ("trainable", "others")]
 
 
 def _pieces(tokenizer: Any) -> list[str]:

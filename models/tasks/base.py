@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from models.tasks.description import Description
@@ -124,3 +125,12 @@ class Task(ABC):
             tokenizers: one a text feature.
             config: the sections ``model`` and ``search``.
         """
+
+
+def policy_of(training: Mapping[str, Any]) -> keras.DTypePolicy:
+    """The policy of a model's layers, by ``training.precision``.
+
+    ``auto`` is float32 here: what a GPU is fast in is known where a training runs.
+    """
+    precision = training["precision"]
+    return keras.DTypePolicy("float32" if precision == "auto" else precision)

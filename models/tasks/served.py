@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from models.trained import TrainedModel
+
 
 @dataclass(frozen=True)
 class Served:
@@ -47,3 +49,21 @@ class Served:
     module: tf.Module
     signatures: dict[str, Callable[..., Any]]
     contract: dict[str, Any]
+
+
+class ServedModule(tf.Module):
+    """The base of what owns an exported graph.
+
+    The SavedModel keeps what hangs on it: the variables, and what a task adds, such as tokenizers.
+    The model itself does not hang on it: TensorFlow writes Keras's variables beside its own, so
+    all weights would be there twice, and every layer would be loaded again wherever it is served.
+
+    Args:
+        model: the trained model, in float32.
+        name: of the module.
+    """
+
+    def __init__(self, model: TrainedModel, name: str):
+        super().__init__(name=name)
+        object.__setattr__(self, "_model", model)  # past TensorFlow, which tracks what is set
+        self.weights = [weight.value for weight in model.weights]

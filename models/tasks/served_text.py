@@ -12,7 +12,7 @@ from models.seq2seq import Seq2Seq
 from models.tasks import heads
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
 from models.tasks.pieces import counts, read_pieces
-from models.tasks.served import Served
+from models.tasks.served import Served, ServedModule
 from models.vocabulary import PAD
 
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
@@ -32,7 +32,7 @@ _LENGTHS = {
 }
 
 
-class ServedText(tf.Module):
+class ServedText(ServedModule):
     """Tokenizers, model and search in one graph: what TensorFlow Serving runs.
 
     Args:
@@ -46,6 +46,8 @@ class ServedText(tf.Module):
         ValueError: there is no such search, or no such way to treat long sources.
     """
 
+    _model: Seq2Seq
+
     def __init__(
         self,
         model: Seq2Seq,
@@ -54,10 +56,7 @@ class ServedText(tf.Module):
         search: Mapping[str, Any],
         answer: str,
     ):
-        super().__init__(name="served_text")
-        self._model = model
-        # The SavedModel keeps what hangs on the module: the variables and the tokenizers.
-        self.weights = [weight.value for weight in model.weights]
+        super().__init__(model, name="served_text")
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._search, self._limits = search_of(search)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from models.decoders import DECODERS
@@ -14,7 +13,7 @@ from models.search import GreedySearch
 from models.seq2seq import Seq2Seq
 from models.serialization import by_name
 from models.tasks import targets
-from models.tasks.base import Answering, Task
+from models.tasks.base import Answering, Task, policy_of
 from models.tasks.served import Served
 from models.tasks.served_text import ServedText
 from models.vocabulary import PAD
@@ -65,7 +64,7 @@ class TextToText(Task):
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:
-        policy = keras.DTypePolicy(training["precision"])
+        policy = policy_of(training)
         common = {"embedding": model["embedding"], "dropout": model["dropout"], "dtype": policy}
         given, tied = model["pretrained"] or {}, model["tie_embeddings"] != "none"
         # Vectors that others have trained are of the right size, unless they score pieces too.

@@ -15,7 +15,11 @@ import typer
 from pipeline.commands import terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipeline.config import Config
+    from pipeline.outcome import Outcome
+    from pipeline.progress import Progress
     from pipeline.runs import Run
     from pipeline.workspace import Workspace
 
@@ -64,7 +68,10 @@ def run(
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What the user asks ``regard run`` for."""
+    """What the user asks ``regard run`` for, or ``regard tune``.
+
+    With ``tuned`` it is a search: what is called with its end, and gives the exit status.
+    """
 
     config_path: Path
     first: str | None = None
@@ -72,6 +79,7 @@ class Request:
     runner: str = "local"
     wait: bool = False
     as_json: bool = False
+    tuned: Callable[[Outcome, Progress, Run], int] | None = None
 
 
 def run_pipeline(request: Request) -> int:
@@ -81,13 +89,16 @@ def run_pipeline(request: Request) -> int:
         UserError: the request or the configuration is wrong, or another run is going on.
     """
     from components import provenance
+    from components.trainer.member import check_chief
     from pipeline import lock, machine, runs
     from pipeline.config import load
     from pipeline.inputs import data_section
     from pipeline.workspace import Workspace
 
-    request = _checked(request)
+    request = request if request.tuned else _checked(request)
     config = load(request.config_path)
+    if config.training.devices == "workers":
+        check_chief(os.environ)
     notes: list[str] = []
     # The worker would find a missing file, too, but only after TensorFlow.
     data_section(config, notes)
@@ -161,19 +172,25 @@ def _run_locked(
 ) -> int:
     from components.files import atomic_write
     from pipeline import live, outcome, summary
-    from pipeline.nodes import nodes_of
+    from pipeline.nodes import nodes_of, nodes_of_search
     from pipeline.progress import Progress
     from pipeline.runners import supervise
 
     atomic_write(run.config, resolved_yaml(config))
     run.update(command=_command(request, run))
     started = time.monotonic()
-    state = Progress(nodes_of(bool(config.description.text_features)))
+    nodes = nodes_of_search if request.tuned else nodes_of
+    state = Progress(nodes(bool(config.description.text_features)))
     console = terminal.err() if request.as_json else terminal.out()
     with live.open_view(console, f"{config.name}  run {run.id}", str(run.log)) as view:
         ending = supervise.supervise(
             supervise.worker_command(
-                run, workspace.home, request.runner, request.first, request.last
+                run,
+                workspace.home,
+                request.runner,
+                request.first,
+                request.last,
+                request.tuned is not None,
             ),
             run,
             state,
@@ -190,6 +207,8 @@ def _run_locked(
         nodes={node.name: node.facts() for node in state.nodes.values()},
         **state.origin,
     )
+    if request.tuned:
+        return request.tuned(result, state, run)
     told = summary.summarise(run, state, str(request.config_path))
     run.update(
         data=told.get("data", {}),
@@ -207,6 +226,8 @@ def _run_locked(
 
 def _command(request: Request, run: Run) -> str:
     """What gives this run again, also when the user's own file has changed since."""
+    if request.tuned:
+        return shlex.join(["regard", "tune", str(run.config)])
     command = ["regard", "run", str(run.config)]
     command += ["--to", request.last] if request.last else []
     command += ["--runner", request.runner] if request.runner != RUNNERS[0] else []

@@ -13,14 +13,17 @@ from models.metrics import judging, unusable
 from models.settings.base import Path, Problem
 from models.settings.decoders import TransformerDecoder
 from models.tasks.features import Feature
+from pipeline.config.beam import impossible_beam
 from pipeline.config.data import Data, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
 from pipeline.config.kubeflow import impossible_kubeflow
+from pipeline.config.schedule import impossible_schedule
 from pipeline.config.sections import Config
 from pipeline.config.slice_checks import impossible_floor, impossible_slices
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training_checks import impossible_training
+from pipeline.config.tune_checks import impossible_tuning
 
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 _BYTES = 256
@@ -28,12 +31,23 @@ _BYTES = 256
 
 def impossible(config: Config) -> Iterator[Problem]:
     """Yields what cannot work together, each with the key that is most likely to be changed."""
+    found = list(_impossible(config))
+    yield from found
+    if config.tune is not None and not found:
+        yield from impossible_tuning(config, _impossible)
+
+
+def _impossible(config: Config) -> Iterator[Problem]:
+    """All but the section ``tune``."""
     yield from _data(config.data, config.features)
     if config.tokenizer is not None:
         yield from _tokenizer(config.tokenizer)
     yield from config.description.problems(config)
     yield from impossible_training(config)
     yield from _evaluation(config)
+    yield from impossible_beam(config.beam)
+    if config.schedule is not None:
+        yield from impossible_schedule(config.schedule, config.data)
     if config.kubeflow is not None:
         text = bool(config.description.text_features)
         yield from impossible_kubeflow(config.kubeflow, text)

@@ -161,6 +161,10 @@ def _locate(model: type[BaseModel], value: Any, loc: tuple[Any, ...]) -> tuple[P
             outer, annotation, owner = annotation, tagged[0], tagged[0]
             continue
         path = (*path, part)
+        if typing.get_origin(annotation) is dict:  # the keys are the user's own
+            annotation = outer = typing.get_args(annotation)[1]
+            value = value.get(part) if isinstance(value, dict) else None
+            continue
         owner = models[0] if models else None
         if models and part in models[0].model_fields:
             annotation = outer = models[0].model_fields[part].annotation

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from models.settings.base import Count, Listed, Problem, Section
+from models.settings.base import Count, Problem, Section
 from pipeline.config.errors import show, suggest
 from pipeline.nodes import nodes_of
 
@@ -42,6 +42,12 @@ class Kubeflow(Section):
         "that the cluster finds it by.",
         examples=["registry.example.org/regard:0.1.0"],
     )
+    gpu_image: Annotated[str, Field(pattern=r"^[^\s]+$")] | None = Field(
+        default=None,
+        description="The image of the nodes that ask for accelerators, built with "
+        "--build-arg ACCELERATOR=cuda; null: image.",
+        examples=["registry.example.org/regard:0.1.0-cuda"],
+    )
     pipeline_root: Bucket | None = Field(
         default=None,
         description="Where the artifacts go: minio://, s3:// or gs://, a bucket and a path; null: "
@@ -70,18 +76,16 @@ class Kubeflow(Section):
         "node leaves out is as under `default`.",
         examples=[{DEFAULT: {"cpu": 1, "memory": 4}}],
     )
-    beam: Listed[str] = Field(
-        default=(),
-        description="Beam's arguments in each node, such as --runner=FnApiRunner and "
-        "--direct_running_mode=multi_processing; a runner elsewhere would not see the node's "
-        "files. None: in the node's own process.",
-    )
 
     def resources_of(self, node: str) -> Resources:
         """What a node asks for, with the defaults filled in."""
         default = self.resources.get(DEFAULT, Resources())
         own = self.resources.get(node, Resources())
         return default.model_copy(update=own.model_dump(exclude_none=True))
+
+    def image_of(self, node: str) -> str:
+        """The image of a node: the one with the accelerator's libraries where it asks for one."""
+        return (self.resources_of(node).gpu and self.gpu_image) or self.image
 
     @property
     def served(self) -> str:

@@ -17,12 +17,15 @@ from models import tasks
 from models.settings.base import Section
 from models.tasks.description import Description
 from models.tasks.features import Feature
+from pipeline.config.beam import Beam
 from pipeline.config.data import Data, Files
 from pipeline.config.errors import suggest
 from pipeline.config.evaluation import Evaluation, Serving
 from pipeline.config.kubeflow import Kubeflow
+from pipeline.config.schedule import Schedule
 from pipeline.config.tokenizer import Tokenizer
 from pipeline.config.training import Training
+from pipeline.config.tune import Tune
 
 DEFAULT_TASK = "translation"
 
@@ -55,8 +58,19 @@ class Config(Section):
     serving: Serving = Field(
         default=Serving(), description="Where a good model goes, and what it must run on."
     )
+    beam: Beam = Field(
+        default=Beam(), description="Where the Beam jobs of the nodes run; the result is the same."
+    )
+    schedule: Schedule | None = Field(
+        default=None,
+        description="When `regard schedule` looks for something new, and what is reason enough for "
+        "a run; null: only what its options say.",
+    )
     kubeflow: Kubeflow | None = Field(
         default=None, description="Where and how the nodes run on a cluster; null: on none."
+    )
+    tune: Tune | None = Field(
+        default=None, description="Which keys `regard tune` searches, and how; null: none."
     )
 
     @model_validator(mode="before")

@@ -271,9 +271,17 @@ class Training(Section):
     checkpoint_seconds: Positive = Field(
         default=60, description="Seconds between checkpoints: what a killed run loses at most."
     )
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = Field(
-        default="float32",
-        description="Number format of the computation; weights are always float32.",
+    devices: Literal["one", "all", "workers"] = Field(
+        default="one",
+        description="What trains: one device; all GPUs of this machine; or several workers, each "
+        "with all its GPUs, as TF_CONFIG names them (the others are started with `regard worker`). "
+        "batch_tokens is the budget of all together.",
+    )
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = Field(
+        default="auto",
+        description="Number format of the computation; weights are always float32. auto: what the "
+        "GPU is fast in (mixed_bfloat16 from Ampere on, mixed_float16 from Volta on), float32 on a "
+        "processor.",
     )
     jit_compile: bool = Field(
         default=False,

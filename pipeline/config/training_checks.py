@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from models.metrics import METRICS, judging, unusable
-from models.settings.base import Problem
+from models.settings.base import Path, Problem
 from pipeline.config.errors import show, suggest
 from pipeline.config.sections import Config
 from pipeline.config.training import (
@@ -27,14 +27,20 @@ def impossible_training(config: Config) -> Iterator[Problem]:
     if message := unusable(training.validation_tokenize):
         yield Problem(("training", "validation_tokenize"), message)
     stop = training.early_stop
+    if stop is not None:
+        yield from unmeasured(stop.metric, config, ("training", "early_stop", "metric"))
+
+
+def unmeasured(name: str, config: Config, path: Path) -> Iterator[Problem]:
+    """Yields why a measure at a key is none that evaluations while training have."""
     fitting = judging(config.description.answers)
     # While training there are answers and references, and nothing else of a row.
-    choices = ["loss", *(name for name in fitting if not METRICS[name].beside)]
-    if stop is not None and stop.metric not in choices:
-        message = f"{show(stop.metric)} is not a choice{suggest(stop.metric, choices)}"
-        if stop.metric in fitting:
-            message = f"{stop.metric} is known only of the test split; use {' or '.join(choices)}"
-        yield Problem(("training", "early_stop", "metric"), message)
+    choices = ["loss", *(metric for metric in fitting if not METRICS[metric].beside)]
+    if name not in choices:
+        message = f"{show(name)} is not a choice{suggest(name, choices)}"
+        if name in fitting:
+            message = f"{name} is known only of the test split; use {' or '.join(choices)}"
+        yield Problem(path, message)
 
 
 def _limits(training: Training) -> Iterator[Problem]:

@@ -39,6 +39,8 @@ def compiled(config: Config) -> list[dict[str, Any]]:
     with quiet():
         spec = _by_tfx(config, kubeflow)
     _give_defaults(spec, config)
+    for label, executor in spec["deploymentSpec"]["executors"].items():
+        executor["container"]["image"] = kubeflow.image_of(label.removesuffix("_executor"))
     if kubeflow.pipeline_root:
         spec["defaultPipelineRoot"] = kubeflow.pipeline_root
     return [spec, _platform(spec, kubeflow)] if kubeflow.volumes else [spec]

@@ -28,7 +28,7 @@ from components.errors import UserError
 from components.registry.rival import LATEST
 from pipeline import keys
 from pipeline.kubeflow.settings import parameters_of, section
-from pipeline.place import BEAM, Place, corpus_data
+from pipeline.place import Place, corpus_data
 from pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def cluster(config: Config) -> Place:
 
     Raises:
         UserError: the configuration names none, or asks for a warm start, whose model would be
-            that of the day when the graph was made.
+            that of the day when the graph was made; or its Beam jobs run outside of the nodes.
     """
     from tfx.orchestration.data_types import RuntimeParameter
 
@@ -50,11 +50,16 @@ def cluster(config: Config) -> Place:
             where="training.warm_start",
             remedy="Leave it out, or run the pipeline on one machine.",
         )
+    if not config.beam.local:
+        raise UserError(
+            f"{config.beam.runner} would not see the local folders of the nodes",
+            where="beam.runner",
+            remedy="Choose in_process or processes, which run inside of each node.",
+        )
     kubeflow = section(config)
     compared = config.evaluation.production is not None
     versions = str(PurePosixPath(kubeflow.served, config.name))
     checkpoints = Workspace(Path(kubeflow.home)).pipeline(config.name).checkpoints
-    own_beam = (*kubeflow.beam, f"--sdk_container_image={kubeflow.image}")
     return Place(
         artifacts=kubeflow.pipeline_root or "",
         registry=kubeflow.served,
@@ -63,7 +68,7 @@ def cluster(config: Config) -> Place:
             "checkpoints": str(checkpoints / keys.training_key(config, "", {})),
             "checkpoints_by_content": True,
         },
-        beam=own_beam if kubeflow.beam else BEAM,
+        beam=config.beam.arguments(),
         cached=False,
         production=versions if compared else "",
         production_version=LATEST if compared else "",

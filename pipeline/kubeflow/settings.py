@@ -25,9 +25,17 @@ def load_for_cluster(path: str | os.PathLike[str]) -> Config:
     """Reads a pipeline's YAML file with the cluster's folder as ``${REGARD_HOME}``.
 
     Raises:
-        UserError: as ``load`` does; the file says nothing about a cluster.
+        UserError: as ``load`` does; the file says nothing about a cluster, or wants workers.
     """
-    return load(path, home=section(load(path), str(path)).home)
+    config = load(path, home=section(load(path), str(path)).home)
+    if config.training.devices == "workers":
+        raise UserError(
+            "a node of Kubeflow Pipelines is one container, which has no other workers",
+            where=f"{path}: training.devices",
+            remedy="Use training.devices: all, and as many GPUs for the Trainer as a machine has: "
+            "kubeflow.resources.Trainer.gpu.",
+        )
+    return config
 
 
 def section(config: Config, where: str | None = None) -> Kubeflow:
@@ -53,8 +61,15 @@ def parameters_of(config: Config) -> dict[str, int]:
 
 
 def notes(config: Config) -> Iterator[str]:
-    """Yields what the nodes may not find: paths that are on none of the volumes."""
-    mounted = [PurePosixPath(folder) for folder in section(config).volumes.values()]
+    """Yields what the nodes may not find: paths that are on no volume, and CUDA's libraries."""
+    kubeflow = section(config)
+    asking = [name for name in kubeflow.resources if kubeflow.resources_of(name).gpu]
+    if asking and kubeflow.gpu_image is None:
+        yield (
+            f"kubeflow.resources: {', '.join(asking)}: accelerators without kubeflow.gpu_image; "
+            "kubeflow.image must hold their libraries"
+        )
+    mounted = [PurePosixPath(folder) for folder in kubeflow.volumes.values()]
     for key, path in _paths(config):
         place = PurePosixPath(path)
         if not any(volume in (place, *place.parents) for volume in mounted):

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,14 @@ class Failure:
     def fields(self) -> dict[str, Any]:
         """The failure as the fields of an event or of ``run.json``, without empty ones."""
         return {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+
+
+def may_pass(failure: Mapping[str, Any]) -> bool:
+    """Whether a failure's fields tell of what may be otherwise next time: all but a user's fault.
+
+    A full disk and missing rights are the user's to mend, but lie in no data and no settings.
+    """
+    return not failure.get("user") or failure.get("remedy") in _SYSTEM_REMEDIES.values()
 
 
 def explain(error: BaseException, node: str | None = None) -> Failure:

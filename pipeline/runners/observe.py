@@ -16,6 +16,7 @@ from typing import Any
 
 from absl import logging
 from tfx.orchestration.portable import cache_utils, launcher
+from tfx.proto.orchestration import executable_spec_pb2
 
 from components import events
 from pipeline.runners import failures
@@ -34,17 +35,29 @@ def observing() -> Iterator[Observation]:
     """While the block runs, every node emits ``node`` events (running, done, cached, failed)."""
     observation = Observation()
     plain_launcher, plain_cache = launcher.Launcher, cache_utils.get_cached_outputs
+    plain_context = cache_utils.get_cache_context
 
     class Launcher(_ObservedLauncher):
         seen = observation
 
     launcher.Launcher = Launcher
     cache_utils.get_cached_outputs = lambda *args, **kwargs: _if_there(plain_cache(*args, **kwargs))
+    cache_utils.get_cache_context = lambda *args, **kwargs: plain_context(
+        *args, **{**kwargs, "executor_spec": _wherever(kwargs.get("executor_spec"))}
+    )
     try:
         yield observation
     finally:
         launcher.Launcher = plain_launcher
         cache_utils.get_cached_outputs = plain_cache
+        cache_utils.get_cache_context = plain_context
+
+
+def _wherever(executor: Any) -> Any:
+    """What executes a node, for the cache's key: where its Beam jobs run changes nothing."""
+    if not isinstance(executor, executable_spec_pb2.BeamExecutableSpec):
+        return executor
+    return executor.python_executor_spec
 
 
 def _if_there(outputs: dict[str, list[Any]] | None) -> dict[str, list[Any]] | None:

@@ -139,25 +139,37 @@ def _signals() -> Iterator[_Stop]:
 
 
 def worker_command(
-    run: Run, workspace: Path, runner: str, first: str | None, last: str | None
+    run: Run,
+    workspace: Path,
+    runner: str,
+    first: str | None,
+    last: str | None,
+    tune: bool = False,
 ) -> list[str]:
-    """The command line of the worker of a run."""
+    """The command line of the worker of a run, or of a search."""
     command = [sys.executable, "-m", "pipeline.runners.worker", "--watch-stdin"]
     command += ["--config", str(run.config), "--run", str(run.directory)]
     command += ["--workspace", str(workspace), "--runner", runner]
     command += ["--from", first] if first else []
     command += ["--to", last] if last else []
+    command += ["--tune"] if tune else []
     return command
 
 
 def worker_environment(run: Run, workspace: Path) -> dict[str, str]:
     """This process's environment, with what the worker needs beside it."""
-    environment = dict(os.environ)
-    environment["REGARD_HOME"] = str(workspace)
+    environment = child_environment(workspace)
     environment[events.VARIABLE] = str(run.events)
     environment["PYTHONUNBUFFERED"] = "1"  # a killed worker's last words are in the log
     environment["PYTHONFAULTHANDLER"] = "1"
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    return environment
+
+
+def child_environment(workspace: Path) -> dict[str, str]:
+    """This process's environment for another one that finds our packages and the workspace."""
+    environment = dict(os.environ)
+    environment["REGARD_HOME"] = str(workspace)
     root = str(Path(__file__).resolve().parents[2])
     if root != sysconfig.get_paths()["purelib"]:  # a checkout that is not installed
         paths = [root, environment.get("PYTHONPATH", "")]

@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         from pipeline.config import restored
         from pipeline.graph import create_pipeline
         from pipeline.runners import parts
+        from pipeline.tuning.graph import create_tuning
         from pipeline.workspace import Workspace
 
         # The parent has resolved paths and variables; a "$" in the result is a "$".
@@ -50,7 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.first is not None and parts.runs_again("Trainer", options.first):
             # To train again is to begin again, and not to go on from a checkpoint.
             shutil.rmtree(workspace.pipeline(config.name).checkpoints, ignore_errors=True)
-        made = create_pipeline(config, workspace)
+        if options.tune and options.first is not None:
+            shutil.rmtree(workspace.pipeline(config.name).tuning, ignore_errors=True)
+        made = (create_tuning if options.tune else create_pipeline)(config, workspace)
         _tell_origin(made)
         return made
 
@@ -164,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runner", choices=["local", "beam"], default="local")
     parser.add_argument("--from", dest="first", metavar="NODE")
     parser.add_argument("--to", dest="last", metavar="NODE")
+    parser.add_argument("--tune", action="store_true", help="with a Tuner beside the Trainer")
     parser.add_argument("--watch-stdin", action="store_true", help="end when stdin is closed")
     return parser
 

@@ -72,6 +72,14 @@ def test_the_evaluator_is_told_the_words_of_the_train_split(make):
     assert evaluator.inputs["findings"].producer_component_id == "ExampleValidator"
 
 
+def test_a_schedule_is_in_no_key(make, tmp_path):
+    plain = [node.exec_properties for node in make().components]
+    path = tmp_path / "tiny.yaml"
+    path.write_text(path.read_text() + "schedule: {every: 1h}\n")
+    scheduled = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+    assert [node.exec_properties for node in scheduled.components] == plain
+
+
 def test_a_learning_rate_trains_again_but_reads_nothing_again(make):
     slow, fast = make(rate=0.001), make(rate=0.01)
     changed = {node for node in NODES if properties(slow, node) != properties(fast, node)}

@@ -54,6 +54,14 @@ def test_live_view_shows_state_time_and_progress():
     assert "/w/log.txt" in text
 
 
+def test_of_many_notes_the_latest_are_shown():
+    notes = [{"kind": "note", "node": "Trainer", "text": f"note {i:02d}"} for i in range(25)]
+    text = _draw(_state([*EVENTS, *notes]))
+    assert "… 16 before" in text  # one was there already
+    assert "note 14" not in text
+    assert text.index("note 15") < text.index("note 24")
+
+
 def test_live_view_before_the_plan():
     text = _draw(_state(EVENTS[:1]))
     assert "importing TFX …" in text

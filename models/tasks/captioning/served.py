@@ -13,7 +13,7 @@ from models.tasks import heads
 from models.tasks.captioning.images import read
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
 from models.tasks.pieces import counts, read_pieces
-from models.tasks.served import Served
+from models.tasks.served import Served, ServedModule
 from models.vocabulary import PAD
 
 _IMAGES = [tf.TensorSpec([None], tf.string, name="image")]
@@ -32,7 +32,7 @@ _HEADS: dict[str, list[str | None]] = {
 }
 
 
-class ServedCaptioner(tf.Module):
+class ServedCaptioner(ServedModule):
     """Decoding of images, model, search and tokenizer in one graph: what TensorFlow Serving runs.
 
     Args:
@@ -42,13 +42,12 @@ class ServedCaptioner(tf.Module):
         search: the YAML's section ``search``.
     """
 
+    _model: Seq2Seq
+
     def __init__(
         self, model: Seq2Seq, tokenizer: Any, image: Mapping[str, int], search: Mapping[str, Any]
     ):
-        super().__init__(name="served_captioner")
-        self._model = model
-        # The SavedModel keeps what hangs on the module: the variables and the tokenizer.
-        self.weights = [weight.value for weight in model.weights]
+        super().__init__(model, name="served_captioner")
         self.tokenizer = tokenizer
         self._image = dict(image)
         self._search, limits = search_of(search)

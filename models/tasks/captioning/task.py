@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from models.decoders import DECODERS
@@ -14,7 +13,7 @@ from models.search import GreedySearch
 from models.seq2seq import Seq2Seq
 from models.serialization import by_name
 from models.tasks import targets
-from models.tasks.base import Answering, Task
+from models.tasks.base import Answering, Task, policy_of
 from models.tasks.captioning import DESCRIPTION, images
 from models.tasks.captioning.served import ServedCaptioner
 from models.tasks.served import Served
@@ -62,7 +61,7 @@ class Captioning(Task):
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:
-        policy = keras.DTypePolicy(training["precision"])
+        policy = policy_of(training)
         image, encoder_settings = model["image"], dict(model["encoder"])
         encoder_settings.pop("type")
         encoder = ConvolutionalEncoder(

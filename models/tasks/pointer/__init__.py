@@ -20,7 +20,7 @@ DESCRIPTION = Description(
     example_files="train.jsonl.gz",
     search=(Search, BeamSearch(beam_size=3, length_penalty=0.0, **_LONG)),
     defaults={
-        "training": {"label_smoothing": 0.0},
+        "training": {"label_smoothing": 0.0, "precision": "float32"},
         "search": _LONG,
         "evaluation": {"length_buckets": (5, 10, 20)},
     },

@@ -12,7 +12,7 @@ from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
 from models.tasks.found import N_BEST, search_of
 from models.tasks.pointer.points import as_read, normalised
-from models.tasks.served import Served
+from models.tasks.served import Served, ServedModule
 from models.vocabulary import EOS, PAD
 
 NOWHERE = -1  # behind an answer
@@ -27,7 +27,7 @@ _PAIRS = [
 ]
 
 
-class ServedPointer(tf.Module):
+class ServedPointer(ServedModule):
     """Normalisation, model and search in one graph: what TensorFlow Serving runs.
 
     Args:
@@ -40,11 +40,10 @@ class ServedPointer(tf.Module):
         ValueError: there is no such search.
     """
 
+    _model: Seq2Seq
+
     def __init__(self, model: Seq2Seq, settings: Mapping[str, Any], search: Mapping[str, Any]):
-        super().__init__(name="served_pointer")
-        self._model = model
-        # The SavedModel keeps what hangs on the module.
-        self.weights = [weight.value for weight in model.weights]
+        super().__init__(model, name="served_pointer")
         self._least, self._normalise = settings["least"], settings["normalise"]
         self._search, limits = search_of(search)
         self._most = limits["max_source_length"]  # the only one that says something of points

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from models.decoders.pointer import FIRST, PointerDecoder
@@ -13,7 +12,7 @@ from models.encoders import ENCODERS
 from models.search import GreedySearch
 from models.seq2seq import Seq2Seq
 from models.serialization import by_name
-from models.tasks.base import Answering, Task
+from models.tasks.base import Answering, Task, policy_of
 from models.tasks.pointer import DESCRIPTION
 from models.tasks.pointer.points import as_read, normalised
 from models.tasks.pointer.served import ServedPointer
@@ -72,7 +71,7 @@ class Pointing(Task):
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Seq2Seq:
-        policy = keras.DTypePolicy(training["precision"])
+        policy = policy_of(training)
         common = {"dropout": model["dropout"], "dtype": policy}
         settings = dict(model["encoder"])
         make = by_name("encoder", ENCODERS, settings.pop("type"))

@@ -8,14 +8,14 @@ from typing import Any
 import tensorflow as tf
 
 from models.similarity import Similarity
-from models.tasks.served import Served
+from models.tasks.served import Served, ServedModule
 from models.tasks.similarity.words import ids_of, words_of
 from models.vocabulary import PAD
 
 _TEXTS = [tf.TensorSpec([None], tf.string, name=name) for name in ("first", "second")]
 
 
-class ServedSimilarity(tf.Module):
+class ServedSimilarity(ServedModule):
     """Tokenizer and model in one graph: what TensorFlow Serving runs.
 
     Args:
@@ -24,11 +24,10 @@ class ServedSimilarity(tf.Module):
         settings: the YAML's section ``model``: its ``scale``, ``unknown`` and ``max_length``.
     """
 
+    _model: Similarity
+
     def __init__(self, model: Similarity, tokenizer: Any, settings: Mapping[str, Any]):
-        super().__init__(name="served_similarity")
-        self._model = model
-        # The SavedModel keeps what hangs on the module: the variables and the tokenizer.
-        self.weights = [weight.value for weight in model.weights]
+        super().__init__(model, name="served_similarity")
         self.tokenizer = tokenizer
         self._settings = dict(settings)
 

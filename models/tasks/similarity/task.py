@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from models.encoders import ENCODERS
 from models.serialization import by_name
 from models.similarity import Similarity
-from models.tasks.base import Answering, Task
+from models.tasks.base import Answering, Task, policy_of
 from models.tasks.served import Served
 from models.tasks.similarity import DESCRIPTION
 from models.tasks.similarity.served import ServedSimilarity
@@ -71,7 +70,7 @@ class SentenceSimilarity(Task):
     def build(
         self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
     ) -> Similarity:
-        policy = keras.DTypePolicy(training["precision"])
+        policy = policy_of(training)
         settings = dict(model["encoder"])
         make = by_name("encoder", ENCODERS, settings.pop("type"))
         encoder = make(

@@ -164,7 +164,7 @@ def test_a_disk_too_full_even_for_a_report(tmp_path, generate, monkeypatch):
     def write(path, text):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("components.corpus_gen.executor.write_uri", write)
+    monkeypatch.setattr("components.corpus_gen.passes.write_uri", write)
     error = refused(generate, train=pairs(tmp_path, 50))
     assert "no space left" in error.message
     assert left_in(tmp_path / "out" / "examples") == []

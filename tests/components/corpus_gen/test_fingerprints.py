@@ -6,7 +6,7 @@ import os
 import pytest
 
 from components.corpus_gen import fingerprints
-from components.corpus_gen.fingerprints import fingerprint
+from components.corpus_gen.fingerprints import digests, fingerprint
 from tests.components.corpus_gen.corpora import CAPTIONED, SUMMARISED, TRANSLATION
 
 
@@ -30,6 +30,19 @@ def test_a_touched_file_is_the_same_corpus(tmp_path):
     before = fingerprint(data)
     os.utime(tmp_path / "a.source", (1, 1))
     assert fingerprint(data) == before
+
+
+def test_the_digests_of_files_are_kept_beside_those_of_the_corpus(tmp_path):
+    data = corpus(tmp_path / "corpus", source="a\n", target="b\n")
+    cache, path = tmp_path / "kept.json", str(tmp_path / "corpus" / "a.source")
+    fingerprint(data, cache)
+    known = json.loads(cache.read_text())
+    assert digests([path]) == digests([path], cache) == {path: known[path][-1]}
+    known[path][-1] = "kept"
+    cache.write_text(json.dumps(known))
+    assert digests([path], cache) == {path: "kept"}
+    with pytest.raises(FileNotFoundError):
+        digests([f"{path}s"], cache)
 
 
 def test_sides_and_splits_count(tmp_path):

@@ -98,7 +98,7 @@ def test_several_references(folder, tmp_path):
     assert (evaluation / "references-3.txt").read_text() == "a red bike\nyes\nnot so\n"
 
 
-def test_columns_are_inputs_extras_and_outputs_but_not_the_weights(folder):
+def test_columns_are_inputs_extras_and_outputs_but_not_what_is_drawn(folder):
     features = [*fake_models.FEATURES, Feature("subject", "text", role="extra")]
     outputs = {"translation": "b", "score": -1.0, "source_pieces": ["a"], "source_length": 2}
     answer = Answer({**outputs, "alignment": np.ones((1, 1), np.float32)}, CONTRACT)
@@ -107,9 +107,11 @@ def test_columns_are_inputs_extras_and_outputs_but_not_the_weights(folder):
     assert answered(folder / "t.parquet", CONTRACT).columns == {
         "source": ["a"],
         "subject": ["letters"],
-        "source_pieces": [["a"]],
         "source_length": [2],
     }
+    drawn = answered(folder / "t.parquet", CONTRACT, looks=True).columns
+    assert drawn["source_pieces"] == [["a"]]
+    assert np.shape(drawn["alignment"][0]) == (1, 1)
 
 
 def test_a_baseline_has_nothing_of_what_the_model_told():

@@ -19,6 +19,7 @@ from components.corpus_gen.images import Images
 from components.corpus_gen.records import Encoder
 from components.preprocess import Preprocess
 from components.preprocess.executor import Executor
+from components.preprocess.transforming import Transformer, jobs
 from components.tokenizer_trainer.sentencepiece_model import train
 from models.tasks.features import Feature
 
@@ -152,7 +153,16 @@ def test_ids_are_the_tokenizers(transformed: Path, split: str) -> None:
         (row["source_ids"], row["target_ids"], row["target_lengths"])
         for row in rows_of(transformed, split)
     ]
-    assert sorted(found) == sorted(expected)
+    assert found == expected
+
+
+def test_a_file_has_the_same_bytes_again(transformed: Path, tmp_path: Path) -> None:
+    raw = str(transformed / "examples" / "Split-train" / "part-00000.gz")
+    (job,) = jobs([raw], str(tmp_path))
+    Transformer(str(transformed / "graph"))(job)
+    (first,) = (transformed / "transformed" / "Split-train").iterdir()
+    assert Path(job.transformed).read_bytes() == first.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == [first.name]
 
 
 def test_no_padding_and_no_text_on_disk(transformed: Path) -> None:
@@ -205,20 +215,24 @@ def test_wiring() -> None:
 
 
 class Scaling:
-    """A task without text: points are made larger, by what the configuration says."""
+    """A task without text: points are made larger, by what the configuration says.
+
+    Or, where it says nothing, so that the largest number of the training split becomes 1.
+    """
 
     def preprocess(self, inputs: Any, tokenizers: Any, settings: Any) -> dict[str, Any]:
         assert tokenizers == {}
         points = inputs["points"]
-        scaled = points.values * settings["scale"]
+        scaled = points.values * (settings.get("scale") or 1 / tft.max(points))
         return {"points": tf.SparseTensor(points.indices, scaled, points.dense_shape)}
 
 
+@pytest.mark.parametrize(("settings", "scale"), [({"scale": 2.0}, 2.0), ({}, 1 / 8)])
 def test_a_task_without_text_has_no_tokenizer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, float], scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("models.tasks.get", {"scaling": Scaling()}.__getitem__)
-    rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 6.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
+    rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 8.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
     encoded = Encoder([Feature("points", "points")], "x.tsv", Images({}))
     for split, points in rows.items():
         path = tmp_path / "examples" / f"Split-{split}" / "part-00000.gz"
@@ -228,11 +242,13 @@ def test_a_task_without_text_has_no_tokenizer(
                 writer.write(encoded(line, [values]))
     names = json.dumps(list(rows))
     examples = artifact(standard_artifacts.Examples, tmp_path / "examples", split_names=names)
-    component = wired("scaling", tokenized=False, scale=2.0)
+    component = wired("scaling", tokenized=False, **settings)
     assert set(component.inputs) == {"examples", "schema"}
     schema = 'feature { name: "points" type: FLOAT presence { min_fraction: 1 min_count: 1 } }'
     run(tmp_path, component, examples, schema)
-    found = {split: sorted(row["points"] for row in rows_of(tmp_path, split)) for split in rows}
-    expected = {split: [[2 * x for x in row] for row in points] for split, points in rows.items()}
+    found = {split: [row["points"] for row in rows_of(tmp_path, split)] for split in rows}
+    expected = {
+        split: [[scale * x for x in row] for row in points] for split, points in rows.items()
+    }
     assert found == expected
     assert not (tmp_path / "graph" / "tokenizer").exists()

@@ -31,6 +31,11 @@ SETTINGS: dict[str, Any] = {
     "special_pieces": [],
     "byte_fallback": False,
 }
+BEAM = [
+    "--runner=FnApiRunner",
+    "--direct_running_mode=in_memory",
+    "--sdk_container_image=unused",
+]
 ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
 
 
@@ -56,7 +61,8 @@ def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Pat
     examples = examples_of(folder / "examples", {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]})
     tokenizer = Tokenizer()
     tokenizer.uri = str(folder / "tokenizer")
-    Executor().Do(
+    context = Executor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
+    Executor(context).Do(
         {"examples": [examples]},
         {"tokenizer": [tokenizer]},
         {
@@ -143,7 +149,7 @@ def test_three_lines_and_a_very_long_one(tmp_path: Path, monkeypatch: pytest.Mon
         texts[event["kind"]].append(event["text"])
     assert texts["note"][0].startswith(f"source: {described['pieces']} pieces from 2 sentences (8,")
     assert texts["warning"] == ["source: 1 line of more than 16,384 bytes was left out"]
-    assert "reading source" in texts["progress"]
+    assert "sampling sentences" in texts["progress"]
 
 
 def test_wiring() -> None:

@@ -58,14 +58,16 @@ class Bag(TrainedModel):
     def call(self, inputs, training=False):
         source, target = inputs["source"], inputs["target"]
         before = ops.pad(target[:, :-1], ((0, 0), (1, 0)))
-        mean = ops.mean(self.embedding(source), axis=1, keepdims=True)
+        real = ops.cast(ops.not_equal(source, 0), self.compute_dtype)[..., None]
+        mean = ops.sum(self.embedding(source) * real, axis=1, keepdims=True)
+        mean = mean / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
         hidden = self.dropout(self.embedding(before) + mean, training=training)
         return {"logits": self.dense(hidden)}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         real = ops.cast(ops.not_equal(x["target"], 0), "float32")
         losses, _ = token_losses(y_pred["logits"], x["target"])
-        loss = ops.sum(losses * real) / ops.sum(real)
+        loss = ops.sum(losses * real) / ops.maximum(ops.sum(real), 1.0)
         self.plain_loss.update_state(loss, ops.sum(real))
         return loss
 
@@ -92,6 +94,7 @@ def settings(**changes) -> dict:
         "learning_rate": 0.01,
         "early_stop": None,
         "seed": 5,
+        "precision": "float32",
     }
     every = {name: changes.pop(name) for name in ("checkpoint_seconds",) if name in changes}
     # A checkpoint after every batch, 0 seconds, is for tests only.

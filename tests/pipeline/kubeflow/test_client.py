@@ -154,13 +154,6 @@ def test_a_bad_cron_is_refused_before_anything_else(tmp_path):
     with pytest.raises(UserError, match="is no cron expression"):
         regard("schedule", config, "--to", "kubeflow", "--cron", "0 25 * * *")
 
-
-def test_this_machine_has_no_scheduler_yet(tmp_path):
-    with pytest.raises(UserError, match="no scheduler for this machine"):
-        regard("schedule", write_config(tmp_path), "--cron", "@daily")
-
-
-def test_a_configuration_that_says_nothing_about_a_cluster(tmp_path):
     with pytest.raises(UserError, match="says nothing about a cluster") as caught:
         regard("submit", write_config(tmp_path, ""), "--host", "http://127.0.0.1:9")
     assert caught.value.where.endswith("tiny.yaml")

@@ -21,12 +21,12 @@ kubeflow:
   home: /mnt/regard
   registry: /mnt/models
   volumes: {regard: /mnt/regard, models: /mnt/models}
-  beam: [--runner=FnApiRunner, --direct_running_mode=multi_processing]
   resources:
     default: {cpu: 2, memory: 4}
     Trainer: {memory: 16.5, gpu: 1}
     Predictor: {gpu: 2, accelerator: amd.com/gpu}
 training: {max_epochs: null, max_steps: 5, seed: 4}
+beam: {runner: processes, workers: 3}
 """
 
 
@@ -121,6 +121,22 @@ def test_nodes_ask_for_what_the_configuration_says(plain, rich):
     assert asked == {"type": "amd.com/gpu", "count": "2"}
 
 
+def test_nodes_with_accelerators_have_an_image_of_their_own(tmp_path, rich):
+    assert container(rich[0], "Trainer")["image"] == "registry.example.org/regard:1"
+    cuda = "registry.example.org/regard:1-cuda"
+    more = MORE.replace("  home:", f"  gpu_image: {cuda}\n  home:")
+    spec = documents(tmp_path, more)[0]
+    found = {node for node in NODES if container(spec, node)["image"] == cuda}
+    assert found == {"Trainer", "Predictor"}
+
+
+def test_several_workers_are_refused(tmp_path):
+    path = write_config(tmp_path, f"{KUBEFLOW}\ntraining: {{devices: workers}}\n", CONFIG)
+    with pytest.raises(UserError, match="one container") as error:
+        load_for_cluster(path)
+    assert "devices: all" in error.value.remedy
+
+
 def test_home_registry_and_volumes(rich):
     spec, platform = rich
     assert constant(spec, "Pusher", "registry") == "/mnt/models"
@@ -133,13 +149,19 @@ def test_home_registry_and_volumes(rich):
         assert mounts == {"/mnt/regard": "regard", "/mnt/models": "models"}
 
 
-def test_beam_is_told_what_the_configuration_says_and_the_image(rich):
+def test_beam_is_told_what_the_configuration_says(rich):
     args = container(rich[0], "StatisticsGen")["args"]
-    assert args[-3:] == [
-        "--runner=FnApiRunner",
-        "--direct_running_mode=multi_processing",
-        "--sdk_container_image=registry.example.org/regard:1",
-    ]
+    assert args[-2:] == ["--direct_running_mode=multi_processing", "--direct_num_workers=3"]
+
+
+def test_beams_workers_must_be_in_the_node(tmp_path):
+    flink = MORE.replace(
+        "beam: {runner: processes, workers: 3}",
+        "beam: {runner: flink, options: {sdk_container_image: regard}}",
+    )
+    with pytest.raises(UserError, match="would not see the local folders") as caught:
+        documents(tmp_path, flink)
+    assert caught.value.where == "beam.runner"
 
 
 def test_the_file_is_read_by_the_sdk_and_is_always_the_same(plain, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import UserError
 from pipeline.runners import failures
-from pipeline.runners.failures import explain
+from pipeline.runners.failures import explain, may_pass
 
 
 def _raised_from(outer: Exception, inner: Exception) -> Exception:
@@ -31,6 +31,13 @@ def test_user_error_is_found_below_what_wrapped_it():
         "remedy": "Add some.",
         "user": True,
     }
+
+
+def test_what_may_be_otherwise_next_time():
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/disk")
+    assert may_pass(explain(full).fields())
+    assert may_pass(explain(RuntimeError("a bug")).fields())
+    assert not may_pass(explain(UserError("too few", remedy="Add some.")).fields())
 
 
 def test_user_error_that_beam_gives_only_as_text():

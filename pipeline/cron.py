@@ -1,8 +1,8 @@
-"""Cron expressions as people write them, and as Kubeflow Pipelines reads them.
+"""Cron expressions as people write them, and as the schedulers read them that we hand them to.
 
 Everybody's cron has five fields, from the minute on, and Sunday is 0 or 7. Kubeflow's has six, from
 the second on, and knows no 7; a five-field one would be read with its minutes as seconds. So five
-fields get a second in front, and six stay as they are.
+fields get a second in front, and six stay as they are. ``pipeline.scheduling`` reads the same.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 )
 _MACROS = {
     "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
     "@weekly": "0 0 * * 0",
     "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
 _PART = re.compile(r"(?P<all>[*?])|(?P<first>\w+)(-(?P<last>\w+))?")
@@ -39,7 +41,7 @@ _REMEDY = (
 
 
 def six_fields(expression: str, where: str = "--cron") -> str:
-    """An expression as Kubeflow reads it, with the second first.
+    """An expression with the second first, as Kubeflow reads it.
 
     Args:
         expression: five or six fields, or a word such as ``@daily``.

@@ -3,7 +3,7 @@
 import pytest
 
 from components.errors import UserError
-from pipeline.kubeflow.cron import six_fields
+from pipeline.cron import six_fields
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,211 @@
+"""A model of the registry for CTranslate2, checked against what it answered in TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from components.errors import UserError
+from components.files import atomic_write
+from components.registry import Registry, read_record
+from serving import ctranslate2
+from serving.saved_model import IN_MEMORY, read_contract
+
+ABOUT = "regard.json"
+# Of the logarithm of a probability, a piece; float32 in another order of operations.
+TOLERANCE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        model: which version it is of.
+        folder: where it lies.
+        size: of all files, in bytes.
+        rows: with how many answers it was checked.
+        difference: the largest between the logarithms of the probability of an answer there and
+            here, divided by its pieces; None where there was no answer to check with.
+        arguments: of CTranslate2's ``translate_batch``, nearest to the model's own search.
+    """
+
+    model: str
+    folder: Path
+    size: int
+    rows: int
+    difference: float | None
+    arguments: dict[str, Any]
+
+
+def to_ctranslate2(
+    model: str, registry: Path, folder: Path, quantization: str, *, force: bool = False
+) -> Exported:
+    """Writes a model for CTranslate2 with its tokenizers; the folder is whole or not there.
+
+    Args:
+        model: ``NAME``, ``NAME@VERSION``, or a folder with a SavedModel.
+        registry: the registry's folder.
+        folder: where to.
+        quantization: one of ``serving.ctranslate2.QUANTIZATIONS``.
+        force: replace what lies there.
+
+    Raises:
+        UserError: there is no such model, CTranslate2 cannot express it or is not installed,
+            or something lies there already.
+        RuntimeError: in float32 it gives other probabilities: a mistake of ours.
+    """
+    version = Registry(registry).resolve(model)
+    if folder.exists() and not force:
+        raise UserError(
+            "there is something already",
+            where=str(folder),
+            remedy="--force to replace it, or --out for another folder.",
+        )
+    _installed()
+    kept = _kept(version)
+    found = ctranslate2.obstacles(kept.model)
+    if found:
+        raise UserError(
+            "CTranslate2 cannot run this model: " + "; ".join(f"{key} {why}" for key, why in found),
+            where=str(version),
+            remedy="Serve it with `regard serve` or TensorFlow Serving, which run any model.",
+        )
+    pieces = {side: _pieces(kept.tokenizers[side]) for side in ("source", "target")}
+    spec = ctranslate2.specification(
+        dict(zip(kept.names, kept.weights, strict=True)), kept.model, pieces
+    )
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        temporary.chmod(0o755)
+        spec.save(str(temporary))
+        for side, serialized in kept.tokenizers.items():
+            atomic_write(temporary / f"{side}.model", serialized)
+        rows, difference = _compared(temporary, version, exact=quantization == "float32")
+        record = read_record(version)
+        arguments = _arguments(record.get("config", {}).get("search") or {})
+        name = f"{version.parent.name}@{version.name}" if record else str(version)
+        about = {
+            "model": name,
+            "quantization": quantization,
+            "checked": {"rows": rows, "largest_difference_per_piece": difference},
+            "translate_batch": arguments,
+        }
+        atomic_write(temporary / ABOUT, json.dumps(about, indent=2) + "\n")
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Exported(name, folder, size, rows, difference, arguments)
+
+
+def _installed() -> None:
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError:
+        raise UserError(
+            "CTranslate2 is not installed", remedy='Install it: pip install "regard[ctranslate2]".'
+        ) from None
+
+
+def _kept(version: Path) -> Any:
+    """The weights and tokenizers of a SavedModel of text to text."""
+    contract = read_contract(version)
+    if contract["answer_kind"] != "text" or contract["inputs"][0]["kind"] != "text":
+        raise UserError(
+            f"CTranslate2 runs models from texts to texts, and this is a model of the task "
+            f"{contract['task']}",
+            where=str(version),
+        )
+    from components.trainer import kept
+
+    if (found := kept.read(version)) is None:
+        raise UserError(
+            "the version tells no names of its weights: it is from before they were kept",
+            where=str(version),
+            remedy="Run its pipeline once more; a finished training is only exported again.",
+        )
+    return found
+
+
+def _pieces(serialized: bytes) -> list[str]:
+    import sentencepiece
+
+    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=serialized)
+    return [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
+
+
+def _compared(folder: Path, version: Path, exact: bool) -> tuple[int, float | None]:
+    """How far the probabilities of the answers that lie beside the SavedModel are from theirs."""
+    answers = [
+        row["answer"]
+        for row in json.loads((version / IN_MEMORY).read_text(encoding="utf-8"))
+        if row["answer"]["source_length"] > 1
+    ]
+    if not answers:
+        return 0, None
+    import ctranslate2 as engine
+
+    translator = engine.Translator(str(folder), device="cpu", intra_threads=1)
+    found = translator.score_batch(
+        [_written(answer, "source") for answer in answers],
+        [_written(answer, "target") for answer in answers],
+    )
+    worst = max(
+        abs(sum(score.log_probs[: answer["target_length"]]) - answer["score"])
+        / answer["target_length"]
+        for answer, score in zip(answers, found, strict=True)
+    )
+    if exact and not worst <= TOLERANCE:
+        raise RuntimeError(
+            f"in CTranslate2 an answer's log-probability differs by {worst:.2g} a piece"
+        )
+    return len(answers), worst
+
+
+def _written(answer: Mapping[str, Any], side: str) -> Sequence[str]:
+    """The pieces of a side without the end of the sentence, which CTranslate2 puts there itself."""
+    pieces = answer[f"{side}_pieces"][: answer[f"{side}_length"]]
+    return pieces[:-1] if pieces and pieces[-1] == "</s>" else pieces
+
+
+def _arguments(search: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of ``translate_batch`` that are nearest to a section ``search``.
+
+    Its length penalty divides by the length, and not as GNMT's does; so 1 where there is any.
+    """
+    if not search:
+        return {}
+    longest = (
+        search["max_length_offset"] + search["max_source_length"] * search["max_length_factor"]
+    )
+    found: dict[str, Any] = {
+        "max_input_length": search["max_source_length"] + 1,
+        "max_decoding_length": int(longest),
+    }
+    if search["type"] == "sampling":
+        found |= {"sampling_temperature": search["temperature"], "sampling_topp": search["top_p"]}
+        return {**found, "beam_size": 1, "sampling_topk": search["top_k"]}
+    found["beam_size"] = search.get("beam_size", 1)
+    if search.get("length_penalty"):
+        found["length_penalty"] = 1.0
+    for ours, theirs in (
+        ("coverage_penalty", "coverage_penalty"),
+        ("no_repeat_ngram", "no_repeat_ngram_size"),
+    ):
+        if search.get(ours):
+            found[theirs] = search[ours]
+    if search.get("repetition_penalty", 1.0) != 1.0:
+        found["repetition_penalty"] = search["repetition_penalty"]
+    return found

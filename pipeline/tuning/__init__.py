@@ -1,0 +1,1 @@
+"""``regard tune``: a search for better values of a configuration's keys."""

@@ -1,0 +1,49 @@
+"""Why ``components.trainer.together`` is there: what Keras's own ``fit`` does on two devices.
+
+Once this fails, Keras can do what it could not, and our own step may go.
+"""
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import contextlib, json, keras, numpy as np, tensorflow as tf
+(cpu,) = tf.config.list_physical_devices("CPU")
+one = tf.config.LogicalDeviceConfiguration()
+tf.config.set_logical_device_configuration(cpu, [one, one])
+random = np.random.default_rng(0)
+x = random.normal(size=(32, 4)).astype("float32")
+y = x[:, :1] * np.linspace(0, 3, 32, dtype="float32")[:, None]
+
+def losses(strategy, **options):
+    keras.utils.set_random_seed(1)
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        model = keras.Sequential([keras.layers.Dense(1)])
+        model.compile(keras.optimizers.SGD(0.1, **options), "mse")
+        model.build((None, 4))
+    rows = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+    return model.fit(rows, epochs=3, shuffle=False, verbose=0).history["loss"]
+
+two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+told = {name: [losses(s, **o) for s in (None, two)] for name, o in
+        {"plain": {}, "clipped": {"global_clipnorm": 0.1}}.items()}
+try:
+    losses(two, gradient_accumulation_steps=2)
+except RuntimeError as error:
+    told["accumulated"] = str(error)
+print(json.dumps(told))
+"""
+
+
+def test_keras_clips_before_it_sums_and_cannot_accumulate():
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+
+    def apart(pair):
+        return max(abs(a - b) for a, b in zip(*pair, strict=True))
+
+    assert apart(told["plain"]) < 1e-5
+    assert apart(told["clipped"]) > 1e-3
+    assert "merge_call" in told["accumulated"]

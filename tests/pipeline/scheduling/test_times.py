@@ -1,0 +1,114 @@
+"""The times of cron expressions, over the days when clocks are set, too."""
+
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from components.errors import UserError
+from pipeline.scheduling.times import CronTimes, EveryTimes, seconds_in, zone_of
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def local(expression, start, count, zone=BERLIN):
+    """The next times as the clock on the wall shows them, with its distance from UTC."""
+    times, at = CronTimes(expression, zone), datetime.fromisoformat(start).replace(tzinfo=zone)
+    found = []
+    for _ in range(count):
+        at = times.after(at)
+        assert at.tzinfo is timezone.utc
+        found.append(at.astimezone(zone).strftime("%d %H:%M%z"))
+    return found
+
+
+def test_a_time_of_day_is_that_of_the_zone():
+    assert local("0 3 * * *", "2026-11-22T03:00", 2) == ["23 03:00+0100", "24 03:00+0100"]
+    assert local("0 3 * * *", "2026-11-22T02:59:59", 1) == ["22 03:00+0100"]
+
+
+def test_what_falls_into_the_lost_hour_comes_at_its_end():
+    assert local("30 2 * * *", "2026-03-28T03:00", 2) == ["29 03:30+0200", "30 02:30+0200"]
+    assert local("0 * * * *", "2026-03-29T00:30", 3) == [
+        "29 01:00+0100",
+        "29 03:00+0200",
+        "29 04:00+0200",
+    ]
+
+
+def test_a_time_of_day_comes_once_where_an_hour_comes_twice():
+    assert local("30 2 * * *", "2026-10-24T03:00", 2) == ["25 02:30+0200", "26 02:30+0100"]
+
+
+def test_every_hour_is_every_hour_where_one_comes_twice():
+    assert local("0 * * * *", "2026-10-25T01:30", 4) == [
+        "25 02:00+0200",
+        "25 02:00+0100",
+        "25 03:00+0100",
+        "25 04:00+0100",
+    ]
+    times = CronTimes("*/20 * * * *", BERLIN)
+    at = datetime(2026, 10, 24, 22, tzinfo=timezone.utc)
+    for _ in range(12):
+        following = times.after(at)
+        assert following - at == timedelta(minutes=20)
+        at = following
+
+
+def test_sunday_is_0_and_7_and_monday_1():
+    # 22 November 2026 is a Sunday.
+    for expression in ("0 3 * * 0", "0 3 * * 7", "0 3 * * sun"):
+        assert local(expression, "2026-11-22T04:00", 1) == ["29 03:00+0100"]
+    assert local("0 3 * * 1-5", "2026-11-20T04:00", 2) == ["23 03:00+0100", "24 03:00+0100"]
+    assert local("0 3 * * */3", "2026-11-22T04:00", 3) == [
+        "25 03:00+0100",
+        "28 03:00+0100",
+        "29 03:00+0100",
+    ]
+    assert local("0 3 * * 5/1", "2026-11-22T04:00", 2) == ["27 03:00+0100", "28 03:00+0100"]
+
+
+def test_a_day_of_the_month_or_one_of_the_week():
+    assert local("0 3 25 * mon", "2026-11-22T04:00", 3) == [
+        "23 03:00+0100",
+        "25 03:00+0100",
+        "30 03:00+0100",
+    ]
+    november_and_december = ["25 03:00+0100", "25 03:00+0100"]
+    assert local("0 3 25 * ?", "2026-11-22T04:00", 2) == november_and_december
+
+
+def test_six_fields_begin_with_the_second():
+    found = CronTimes("*/30 * * * * *", BERLIN).after(datetime(2026, 1, 1, tzinfo=timezone.utc))
+    assert found == datetime(2026, 1, 1, 0, 0, 30, tzinfo=timezone.utc)
+
+
+def test_words_stand_for_expressions():
+    assert local("@daily", "2026-11-22T04:00", 1) == ["23 00:00+0100"]
+
+
+def test_a_day_that_there_never_is():
+    assert CronTimes("0 3 31 2 *", BERLIN).after(datetime.now(timezone.utc)) is None
+
+
+def test_no_expression():
+    with pytest.raises(UserError, match="no hour"):
+        CronTimes("0 25 * * *", BERLIN)
+
+
+def test_an_interval_is_one_of_real_time():
+    at = datetime(2026, 10, 25, 0, 30, tzinfo=timezone.utc)
+    assert EveryTimes(timedelta(hours=2)).after(at.astimezone(BERLIN)) == at + timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("15m", 900), ("1h30m", 5400), ("2d", 172_800)]
+)
+def test_durations(text, seconds):
+    assert seconds_in(text) == seconds
+
+
+def test_a_zone_that_there_is_not():
+    with pytest.raises(ValueError, match="'Mars/Olympus' is no time zone"):
+        zone_of("Mars/Olympus")
+    assert zone_of("UTC").key == "UTC"

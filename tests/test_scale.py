@@ -1,0 +1,49 @@
+"""docs/scale.md and docs/flink.yaml, held against what they speak of."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.config import load
+
+ROOT = Path(__file__).resolve().parent.parent
+SECTIONS = re.findall(
+    r"^```yaml\n(beam:.*?)^```", (ROOT / "docs/scale.md").read_text(encoding="utf-8"), re.M | re.S
+)
+POOL = 50000  # where the image listens with --worker_pool
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_every_section_is_one(number, tmp_path):
+    (tmp_path / "x.yaml").write_text("name: x\ndata: {train: a.tsv}\n" + SECTIONS[number])
+    beam = load(tmp_path / "x.yaml").beam
+    if beam.options.get("environment_type") == "EXTERNAL":
+        assert beam.options["environment_config"] == f"localhost:{POOL}"
+
+
+def test_no_section_is_left_out():
+    assert len(SECTIONS) == 5
+    runners = {yaml.safe_load(section)["beam"]["runner"] for section in SECTIONS}
+    assert runners == {"processes", "portable", "flink", "spark", "dataflow"}
+
+
+def test_a_pool_stands_beside_each_task_manager_and_sees_the_files():
+    flink, jobs, service = yaml.safe_load_all((ROOT / "docs/flink.yaml").read_text("utf-8"))
+    pod = flink["spec"]["taskManager"]["podTemplate"]["spec"]
+    main, pool = pod["containers"]
+    assert main["name"] == "flink-main-container"  # as Flink's operator knows it
+    assert pool["args"] == ["--worker_pool"]
+    assert pool["ports"][0]["containerPort"] == POOL
+    job_pod = jobs["spec"]["template"]["spec"]
+    (container,) = job_pod["containers"]
+    for one in (main, pool, container):
+        assert one["volumeMounts"] == [{"name": "regard", "mountPath": "/regard"}]
+    assert pod["volumes"] == job_pod["volumes"]
+    beam = re.search(r"^ARG BEAM=(.*)$", (ROOT / "Dockerfile").read_text("utf-8"), re.M)[1]
+    version = flink["spec"]["image"].partition(":")[2]
+    assert container["image"] == f"apache/beam_flink{version}_job_server:{beam}"
+    assert flink["spec"]["flinkVersion"] == f"v{version.replace('.', '_')}"
+    job_port = service["spec"]["ports"][0]["port"]
+    assert f"job_endpoint: {service['metadata']['name']}:{job_port}" in SECTIONS[1]

@@ -33,10 +33,32 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict
         if old.get("total") and new.get("total"):
             measured["drift_words"][name] = _words(old, new)
             measured["drift_oov"][name] = _unknown(old, new)
+        elif "total" in old and "total" in new and (old["total"] or new["total"]):
+            measured["drift_words"][name] = _all_or_none(old, new)
+            if new["total"]:
+                frequent = [{"word": w, "count": c} for w, c in _frequent(new["words"])]
+                measured["drift_oov"][name] = {"value": 1.0, "rate": 1.0, "expected": 0.0}
+                measured["drift_oov"][name] |= {"among": None, "examples": frequent}
         if old["lengths"]["bounds"] == new["lengths"]["bounds"]:
             value = divergence(*_merged(old["lengths"]["counts"], new["lengths"]["counts"]))
             measured["drift_lengths"][name] = {"value": value}
     return measured
+
+
+def uncompared(
+    measured: Mapping[str, Mapping[str, Any]], after: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """The features of a profile that a measure of ``drift`` is of, and that it has left out.
+
+    The profile before does not know them, or tells of them in another way.
+    """
+    features = after["features"]
+    of_words = {name for name, feature in features.items() if feature.get("total")}
+    found = {}
+    for measure, done in measured.items():
+        known = features.keys() if measure == "drift_lengths" else of_words
+        found[measure] = sorted(known - done.keys())
+    return found
 
 
 def divergence(one: Sequence[float], other: Sequence[float]) -> float:
@@ -79,6 +101,21 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _all_or_none(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Where one of the two has no word at all, nothing is the same."""
+    side = new if new["total"] else old
+    examples = []
+    for word, count in _frequent(side["words"]):
+        share = count / side["total"]
+        was, now = (0.0, share) if side is new else (share, 0.0)
+        examples.append({"word": word, "before": was, "after": now})
+    return {"value": 1.0, "examples": examples}
+
+
+def _frequent(words: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(words.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+
+
 def _part(was: float, now: float) -> float:
     """What a word adds to the divergence, but for a factor."""
     return (was - now) ** 2 / (was + now)
@@ -105,7 +142,6 @@ def _merged(old: Sequence[int], new: Sequence[int]) -> tuple[list[int], list[int
 def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     counted, beyond = _counted(old, new)
     unknown = {word: count for word, count in counted.items() if word not in old["words"]}
-    frequent = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     running = sum(counted.values()) + beyond
     rate = (sum(unknown.values()) + beyond) / max(running, 1)
     expected = _expected(old, new)
@@ -115,7 +151,7 @@ def _unknown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
         "rate": rate,
         "expected": expected,
         "among": None if old["complete"] else len(old["words"]),
-        "examples": [{"word": word, "count": count} for word, count in frequent],
+        "examples": [{"word": word, "count": count} for word, count in _frequent(unknown)],
     }
 
 

@@ -19,6 +19,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = final.parent / f".{final.name}.{uuid.uuid4().hex[:8]}.tmp"
     try:
         yield temporary
+        if temporary.is_file():
+            # Or a loss of power might leave the name with nothing, where the old file was.
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
         os.replace(temporary, final)
     finally:
         if temporary.is_dir():

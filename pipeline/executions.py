@@ -42,8 +42,9 @@ def behind(metadata: Path, identifier: str) -> dict[str, Any] | None:
     ]
     if not pushed:
         return None
-    makers = _makers(store, [pushed[0].id])
-    run = _context(store, makers[pushed[0].id].id, _RUN)
+    first = min(artifact.id for artifact in pushed)  # later ones found the model pushed already
+    makers = _makers(store, [first])
+    run = _context(store, makers[first].id, _RUN)
     ids = [execution.id for execution in store.get_executions_by_context(run.id)]
     outputs = [event.artifact_id for event in store.get_events_by_execution_ids(ids) if _out(event)]
     executions = {made.id: made for made in _makers(store, outputs).values()}.values()

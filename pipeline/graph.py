@@ -209,6 +209,7 @@ _VALIDATED_BY = (
     "components/example_validator",
     "components/profiles.py",
     "components/registry/rival.py",
+    "components/registry/records.py",
     "components/registry/versions.py",
     "components/scripts.py",
     "components/words.py",

@@ -44,9 +44,9 @@ def trace(version: Path, workspace: Workspace) -> dict[str, Any]:
         UserError: the folder is no pushed version.
     """
     record = read_record(version)
-    if not record:
+    if not {"name", "version"} <= record.keys():
         raise UserError(
-            f"there is no {RECORD}, so nothing is known about this model",
+            f"there is no {RECORD} that names it, so nothing is known about this model",
             where=str(version),
             remedy="Give NAME or NAME@VERSION of the registry; the Pusher writes the file.",
         )

@@ -87,7 +87,7 @@ def here(config: Config, workspace: Workspace) -> Place:
     registry = Path(config.serving.registry or workspace.registry)
     own = keys.training_key(config, content, word_vectors)
     start = warm_start.find(config, Registry(registry), own)
-    training = keys.digest(own, json.dumps(start, sort_keys=True))
+    training = keys.digest(own, start.get("digest", ""))  # whatever it is called
     recipe = keys.digest(training, config.section_json("search"))
     production, version = _production(Registry(registry), config, recipe)
     os.makedirs(paths.root, exist_ok=True)
@@ -126,12 +126,16 @@ def _production(registry: Registry, config: Config, recipe: str) -> tuple[str, s
     name = config.name
     if config.evaluation.production is None:
         return "", ""
-    versions = {str(number) for number in registry.versions(name)}
-    version = str(registry.latest(name) or "")
-    while version and registry.record(name, int(version)).get("recipe") == recipe:
-        version = str(registry.record(name, int(version)).get("compared_with", ""))
-        version = version if version in versions else ""
-    return (str(registry.path(name, int(version))), version) if version else ("", "")
+    versions = {str(number): number for number in registry.versions(name)}
+    version = registry.latest(name)
+    while version is not None:
+        record = registry.record(name, version)
+        if record.get("recipe") != recipe:
+            return str(registry.path(name, version)), str(version)
+        before = versions.get(record.get("compared_with") or "")
+        # A version was compared with an older one; anything else is no lineage, and has no end.
+        version = before if before is not None and before < version else None
+    return "", ""
 
 
 def _profile(production: str, version: str) -> str:

@@ -123,7 +123,8 @@ class Progress:
             self.notes.append(str(event.get("text", "")))
 
     def _take_origin(self, event: dict[str, Any]) -> None:
-        self.origin = {key: event[key] for key in ("data_fingerprint", "parent") if key in event}
+        told = ("data_fingerprint", "parent", "start")
+        self.origin = {key: event[key] for key in told if key in event}
 
     def _take_run(self, event: dict[str, Any]) -> None:
         if event.get("state") == FAILED:

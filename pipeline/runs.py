@@ -167,15 +167,23 @@ def status(run: Run) -> str:
     return KILLED if told == RUNNING else told
 
 
-def compared_with(workspace: Workspace, name: str) -> dict[int, str]:
-    """The version that a run of this pipeline which goes on compares with, and why it is needed."""
-    paths = workspace.pipeline(name)
+def needed_versions(workspace: Workspace, model: Path) -> dict[int, str]:
+    """The versions of a model that runs which go on compare with or start from, and why.
+
+    Args:
+        workspace: whose runs.
+        model: the folder of the model's versions.
+    """
     found = {}
-    for run in runs_of(paths)[-1:]:  # there is one at a time
-        if status(run) == RUNNING:
-            parent = str(progress.read(run.events).origin.get("parent") or "")
-            if parent.isdecimal():
-                found[int(parent)] = f"run {run.id} compares with it"
+    for name in workspace.pipeline_names():
+        for run in runs_of(workspace.pipeline(name))[-1:]:  # there is one at a time
+            origin = progress.read(run.events).origin if status(run) == RUNNING else {}
+            parent = str(origin.get("parent") or "")
+            start = Path((origin.get("start") or {}).get("path", ""))
+            if start.name.isdecimal() and start.parent.resolve() == model.resolve():
+                found[int(start.name)] = f"run {run.full_id} starts from it"
+            if name == model.name and parent.isdecimal():
+                found[int(parent)] = f"run {run.full_id} compares with it"
     return found
 
 

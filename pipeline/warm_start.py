@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.errors import UserError
 from components.registry import Registry, read_record
 from components.registry.publishing import digest_of
+from components.registry.records import known_of
 from pipeline.config.training import PRODUCTION
 
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ def find(config: Config, registry: Registry, own: str) -> dict[str, str]:
     """The model of ``training.warm_start.from``; nothing where there is none to start from.
 
     A version that this very training has made is not its own start: that is what it started from
-    itself, so that a second run finds everything in the cache.
+    itself, so that a second run finds everything in the cache. So does one that a version of this
+    training was made from before: a model that was withdrawn is known again, and not made anew.
 
     Args:
         config: the pipeline's.
@@ -47,9 +50,17 @@ def find(config: Config, registry: Registry, own: str) -> dict[str, str]:
         ) from None
     told = read_record(path).get("warm_start") or {}
     if told.get("training") == own:
-        return told["start"]
+        return told.get("start", {})
+    digest = digest_of(path)
+    for version in reversed(registry.versions(config.name)):
+        # After a rollback, production is the same model under another number.
+        made = known_of(registry.path(config.name, version)).get("warm_start") or {}
+        before = made.get("start") or {}
+        same = made.get("training") == own and before.get("digest") == digest
+        if same and (folder := before.get("path")) and Path(folder).is_dir():
+            return before
     name = f"{path.parent.name}@{path.name}" if path.parent.parent == registry.root else str(path)
-    return {"model": name, "path": str(path), "digest": digest_of(path)}
+    return {"model": name, "path": str(path), "digest": digest}
 
 
 def record(config: Config, start: Mapping[str, str], own: str) -> dict[str, Any]:

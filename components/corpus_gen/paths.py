@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from components.corpus_gen.patterns import meant
 from components.errors import UserError
 
 
@@ -40,7 +41,7 @@ def expand(root: str, item: str, key: str) -> list[str]:
         for match in matches:
             check(match, key)
         return matches
-    raise UserError(f"no such file: {path}", where=key, remedy=listing(path))
+    raise UserError(f"no such file: {path}", where=key, remedy=meant(item) or listing(path))
 
 
 def check(path: str, key: str) -> None:

@@ -106,6 +106,16 @@ def wrong(path: str) -> str | None:
     return None
 
 
+def meant(path: str) -> str | None:
+    """The placeholder that braces in a path may have been meant as; None for none."""
+    for braces in re.findall(r"\{[^{}/]*\}", path):
+        known = [*(f"{{{name}}}" for name in (*_NUMBERS, *_DATE)), "{YYYY-MM-DD}"]
+        if near := difflib.get_close_matches(braces.upper(), known, 1, 0.7):
+            right = "{YYYY}-{MM}-{DD}" if "-" in near[0] else near[0]
+            return f"{braces} is no placeholder; did you mean {right}?"
+    return None
+
+
 def find(root: str, path: str, key: str) -> list[Found]:
     """The files that fit a pattern, sorted by path.
 
@@ -125,7 +135,7 @@ def find(root: str, path: str, key: str) -> list[Found]:
     looked = os.path.join(glob.escape(root), _PLACEHOLDER.sub("*", path))
     found = []
     for file in sorted(name for name in glob.glob(looked, recursive=True) if os.path.isfile(name)):
-        shown = file if os.path.isabs(path) else os.path.relpath(file, root)
+        shown = os.path.normpath(file) if os.path.isabs(path) else os.path.relpath(file, root)
         if match := fits.fullmatch(shown):
             _check_widths(path, match, file, key)
             found.append(_found(match, file, key))
@@ -145,16 +155,30 @@ def _known(name: str) -> bool:
 def _expression(path: str) -> str:
     """The regular expression of a pattern; numbers may have any width in it."""
     parts: list[str] = []
-    end = 0
     seen: set[str] = set()
-    path = os.path.normpath(path)
-    for match in _PLACEHOLDER.finditer(path):
-        parts += _literal(path[end : match.start()])
-        name, end = match["name"], match.end()
+    # The placeholders, and what stands before each and after the last one.
+    texts = _PLACEHOLDER.split(path := os.path.normpath(path))[:: _PLACEHOLDER.groups + 1]
+    for place, match in enumerate(_PLACEHOLDER.finditer(path)):
+        parts += _literal(texts[place])
+        name = match["name"]
         digits = {"YYYY": "[0-9]{4}", "MM": "[0-9]{2}", "DD": "[0-9]{2}"}.get(name, "[0-9]+")
-        parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>{digits})")
+        number = f"(?P={name})" if name in seen else f"(?P<{name}>{digits})"
+        if name in _NUMBERS:  # a sign beside a number takes none of its digits
+            before, after = _GLOB.findall(texts[place]), _GLOB.findall(texts[place + 1])
+            number = "(?<![0-9])" * _is_sign(before[-1:]) + number
+            number += "(?![0-9])" * _is_sign(after[:1])
+        parts.append(number)
         seen.add(name)
-    return "".join([*parts, *_literal(path[end:])])
+    return "".join([*parts, *_literal(texts[-1])])
+
+
+def _is_sign(found: list[str]) -> bool:
+    """Whether this piece of a path, if there is one, stands for signs of any kind."""
+    return bool(found) and (set(found[0]) in ({"*"}, {"?"}) or _is_set(found[0]))
+
+
+def _is_set(sign: str) -> bool:
+    return sign.startswith("[") and len(sign) > 1
 
 
 def _literal(text: str) -> Iterator[str]:
@@ -166,9 +190,10 @@ def _literal(text: str) -> Iterator[str]:
             yield "[^/]*"
         elif sign == "?":
             yield "[^/]"
-        elif sign.startswith("[") and len(sign) > 1:
-            inner = sign[1:-1].replace("\\", r"\\")
-            yield f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+        elif _is_set(sign):
+            negated = sign.startswith("[!")
+            inner = re.sub(r"([\\\[^&|~])", r"\\\1", sign[2 if negated else 1 : -1])
+            yield f"[^{inner}]" if negated else f"[{inner}]"
         else:
             yield re.escape(sign)
 

@@ -100,16 +100,17 @@ def _of_spans(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:
 
 
 def _refuse_twice(groups: Sequence[Group]) -> None:
-    """A pattern and a glob, or two patterns, may take the same files."""
+    """A pattern and a glob, or two patterns, may take the same files, by whatever path."""
     seen: set[tuple[str, ...]] = set()
     for group in groups:
-        if group.files in seen:
+        files = tuple(map(os.path.realpath, group.files))
+        if files in seen:
             raise UserError(
                 f"{group.files[0]} is named twice",
                 where=f"data.{group.split}",
                 remedy="Let only one of the paths name it.",
             )
-        seen.add(group.files)
+        seen.add(files)
 
 
 def _groups(data: Mapping[str, Any], split: str, value: Any) -> list[Group]:

@@ -15,12 +15,16 @@ Mistake = tuple[tuple[str, ...], str]  # the key, and what is wrong
 
 @dataclass(frozen=True)
 class Place:
-    """A pattern, and where it stands in the ``data`` section; tables have no sides."""
+    """A pattern, and where it stands in the ``data`` section; tables have no sides.
+
+    The same pattern may stand twice in a list, such as that of a source with two references.
+    """
 
     root: str
     split: str
     side: str | None
     pattern: str
+    position: int = 0
 
     @property
     def key(self) -> str:
@@ -35,9 +39,9 @@ def places(data: Mapping[str, Any]) -> list[Place]:
         value = data.get(split)
         sides = value.items() if isinstance(value, Mapping) else [(None, value)]
         found += [
-            Place(root_of(data), split, side, item)
+            Place(root_of(data), split, side, item, position)
             for side, paths in sides
-            for item in items_of(paths or ())
+            for position, item in enumerate(items_of(paths or ()))
             if patterns.is_pattern(item)
         ]
     return found
@@ -114,6 +118,9 @@ def _wrong_marker(marker: str, given: Sequence[Place]) -> Iterator[Mistake]:
         return
     for place in given:
         folder = os.path.dirname(place.pattern)
+        if more := sorted(patterns.names(marker) - patterns.names(place.pattern)):
+            yield path, f"{place.key} has no {{{more[0]}}}, which {marker} would be named by"
+            return
         told = patterns.names(folder) | patterns.names(marker)
         if missing := sorted(patterns.names(place.pattern) - told):
             name = f"{marker}-{{{missing[0]}}}"

@@ -17,8 +17,9 @@ work are of the same files, even if others arrive in between.
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from components.corpus_gen import patterns
@@ -64,7 +65,7 @@ def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str
         return {key: value for key, value in data.items() if key != "spans"}
     if "taken" in rule:
         return dict(data)
-    found = {place: _files(place) for place in given}
+    found = {place: _files(place, rule.get("marker")) for place in given}
     told: list[str] = [] if notes is None else notes
     chosen = _choose(found, rule, told)
     older = len(chosen) - rule["window"] if rule.get("replay") else 0
@@ -76,17 +77,21 @@ def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str
             taken.append({**one, "files": {"train": files["train"]}, "replayed": True})
         else:
             taken.append({**one, "files": files})
-    _note_gaps(taken, rule, given[0], told)
+    dated = patterns.has_date(given[0].pattern)
+    there = {number for files in found.values() for number in files}
+    _note_gaps(taken, there | _without(rule, dated), dated, told)
     kept = {"test_share": rule.get("test_share") or 0.0, "taken": taken}
     if older > 0:
         kept["replay"] = rule["replay"]
     return {**data, "spans": kept}
 
 
-def _files(place: Place) -> Files:
-    """The files that fit a pattern."""
+def _files(place: Place, marker: str | None) -> Files:
+    """The files that fit a pattern; markers are none of them."""
     found: Files = {}
     for file in patterns.find(place.root, place.pattern, place.key):
+        if marker and os.path.normpath(file.path) == os.path.normpath(_marker(marker, file)):
+            continue
         alike = found.setdefault(file.span, {}).setdefault(file.version, [])
         if alike and alike[0].written != file.written:
             raise UserError(
@@ -97,7 +102,7 @@ def _files(place: Place) -> Files:
             )
         alike.append(file)
     if not found:
-        path = os.path.join(place.root, place.pattern)
+        path = _path(place, place.pattern)
         folders = path.split(os.sep)
         first = next(i for i, part in enumerate(folders) if patterns.is_pattern(part))
         remedy = listing(os.sep.join(folders[: first + 1]))
@@ -119,21 +124,24 @@ def _choose(
             lacks.append((number, version, lack))
     window = None if rule.get("replay") else rule.get("window")
     chosen = sorted(whole)[-(window or len(whole)) :]
+    # What is older than a full window is not wanted, and need not be whole.
+    start = chosen[0] if window and len(chosen) == window else None
     for number, version, lack in lacks:
+        if start is not None and number < start:
+            continue
         told = _called(found, number, version)
         may_come = lack.unfinished
         if not rule.get("marker") and chosen:
             may_come = number in whole or number > chosen[-1]
-        if not chosen or (not may_come and number > chosen[0]):
+        if not chosen or not may_come:
             raise UserError(
                 f"{told} is not whole: {lack.text}",
                 where=lack.key,
                 remedy="Add what is missing, take the span's other files away, or leave it out "
                 "with data.spans.without, data.spans.first or data.spans.last.",
             )
-        if number >= chosen[0]:
-            instead = f"; version {whole[number]} is taken" if number in whole else ""
-            notes.append(f"{told} is left out: {lack.text}{instead}")
+        instead = f"; version {whole[number]} is taken" if number in whole else ""
+        notes.append(f"{told} is left out: {lack.text}{instead}")
     return [(number, whole[number]) for number in chosen]
 
 
@@ -173,17 +181,41 @@ def _lack(
 ) -> Lack | None:
     """What a version of a span has not; None where it is whole."""
     there = {place: _fitting(files, number, version) for place, files in found.items()}
+    # Where some pattern tells no version, the file of another one tells more.
+    examples = (files[0] for files in there.values() if files)
+    example = max(examples, key=lambda file: len(file.written))
     for place, files in there.items() if marker else ():
-        for file in files:
-            path = os.path.join(os.path.dirname(file.path), patterns.filled(marker or "", file))
-            if not os.path.isfile(path):
-                return Lack(place.key, f"{path} is not there", unfinished=True)
-    example = next(files[0] for files in there.values() if files)
+        for path in _missing_markers(place, files, marker or "", example):
+            return Lack(place.key, f"{path} is not there", unfinished=True)
     for place, files in there.items():
         if not files:
-            path = os.path.join(place.root, patterns.filled(place.pattern, example))
+            path = _path(place, patterns.filled(place.pattern, example))
             return Lack(place.key, f"{path} is not there")
     return None
+
+
+def _missing_markers(
+    place: Place, files: Sequence[Found], marker: str, example: Found
+) -> Iterator[str]:
+    """The markers that are not there; of a place without a file, where its files would be."""
+    for file in files:
+        if not os.path.isfile(path := _marker(marker, file)):
+            yield path
+    if not files:
+        folder = os.path.dirname(patterns.filled(place.pattern, example))
+        name = patterns.filled(marker, example)
+        if not glob.glob(_path(place, os.path.join(folder, glob.escape(name)), glob.escape)):
+            yield _path(place, os.path.join(folder, name))
+
+
+def _marker(marker: str, file: Found) -> str:
+    """The path of the marker beside a file."""
+    return os.path.join(os.path.dirname(file.path), patterns.filled(marker, file))
+
+
+def _path(place: Place, pattern: str, escape: Callable[[str], str] = str) -> str:
+    """A pattern of a place with its root, which has no signs of patterns."""
+    return os.path.join(escape(place.root), os.path.expanduser(pattern))
 
 
 def _fitting(files: Files, number: int, version: int | None) -> list[Found]:
@@ -216,20 +248,25 @@ def _called(found: Mapping[Place, Files], number: int, version: int | None) -> s
 
 
 def _note_gaps(
-    taken: Sequence[Mapping[str, Any]], rule: Mapping[str, Any], place: Place, notes: list[str]
+    taken: Sequence[Mapping[str, Any]], known: set[int], dated: bool, notes: list[str]
 ) -> None:
     """Says which numbers have no span between the first and the last one that is taken.
 
-    What is left out on purpose is not missing. Where more are missing than there are, such as
-    between weeks or whole dates as numbers, they do not count by ones, and nothing is missing.
+    What is left out is not missing. Where more are missing than there are, such as between weeks
+    or whole dates as numbers, they do not count by ones, and nothing is missing.
+
+    Args:
+        taken: the spans that are taken.
+        known: the numbers of all spans that there are, and of those that nobody wants.
+        dated: whether they are dates.
+        notes: gets the sentence.
     """
-    dated = patterns.has_date(place.pattern)
-    numbers = [one["span"] for one in taken]
-    left_out = {n for n in _without(rule, dated) if numbers[0] < n < numbers[-1]}
-    count = numbers[-1] - numbers[0] + 1 - len(numbers) - len(left_out)
-    if not 0 < count <= len(numbers):
+    first, last = taken[0]["span"], taken[-1]["span"]
+    known = {number for number in known if first <= number <= last}
+    count = last - first + 1 - len(known)
+    if not 0 < count <= len(taken):
         return
-    missing = sorted({*range(numbers[0], numbers[-1])} - {*numbers, *left_out})
+    missing = sorted({*range(first, last)} - known)
     names = [patterns.name_of(number, dated) for number in missing[:_SHOWN]]
     more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
     noun = "span is" if count == 1 else "spans are"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from components import profiles
-from components.drift import drift
+from components.drift import drift, uncompared
 from components.errors import UserError
 from components.registry import PROFILE
 from components.registry.rival import LATEST, rival
@@ -43,7 +43,9 @@ def held_against(
     version, path = reference
     measured = drift(profiles.read(path, _REMEDY), profile)
     found = {name: _finding(measured[name], check) for name, check in on.items() if measured[name]}
-    return {"version": version, "checks": found}
+    left_out = uncompared(measured, profile)
+    left_out = {name: left_out[name] for name in on if left_out[name]}
+    return {"version": version, "checks": found, "uncompared": left_out}
 
 
 def _reference(production: str) -> tuple[str, str] | None:
@@ -75,7 +77,11 @@ def sentences(found: Mapping[str, Any] | None) -> list[str]:
     """What is to be warned of."""
     if not found:
         return []
-    return [
+    untold = f"not held against version {found['version']} in production, which tells nothing of it"
+    left_out = [
+        f"{name}: {', '.join(left)}: {untold}" for name, left in found["uncompared"].items()
+    ]
+    return left_out + [
         _sentence(name, finding, found["version"])
         for name, finding in found["checks"].items()
         if finding["exceeded"] and finding["action"] == "warn"

@@ -16,6 +16,7 @@ SOURCES = (
     "components/predictor",
     "components/predictions.py",
     "components/registry/rival.py",
+    "components/registry/records.py",
     "components/registry/versions.py",
     "models/metrics/aligning.py",
     "models/metrics/likelihood.py",

@@ -18,7 +18,7 @@ from components import events, parameters, profiles, provenance
 from components.errors import UserError
 from components.files import atomic_write
 from components.pusher.push import push
-from components.registry import PROFILE, Registry
+from components.registry import PROFILE, Registry, read_record
 from components.registry.publishing import Withdrawn
 from serving import warmup
 from serving.saved_model import IDENTIFIER
@@ -94,11 +94,13 @@ class PusherExecutor(BaseExecutor):
             ) from error
         destination = registry / name / str(number)
         text = f"Pushed as {name}@{number}: {destination}"
-        if new:
+        if not new:
+            # Who pushed it may have been killed before ML Metadata heard of it.
+            identifier = read_record(destination).get("mlmd_uuid", "")
+            text = f"{name}@{number} is this same model already: {destination}"
+        if identifier:
             # By this, the server's own name for it, the artifact is found in ML Metadata.
             pushed.set_string_custom_property("mlmd_uuid", identifier)
-        else:
-            text = f"{name}@{number} is this same model already: {destination}"
         _finish(pushed, destination, text)
 
 

@@ -19,6 +19,14 @@ from components.registry.publishing import (
 )
 
 
+class _IsThere(Exception):
+    """The newest version is this same model."""
+
+    def __init__(self, version: int):
+        super().__init__(version)
+        self.version = version
+
+
 def push(
     model: Path,
     registry: Path,
@@ -44,6 +52,7 @@ def push(
 
     Raises:
         Withdrawn: production was rolled back from this model. Only people bring it back.
+        UserError: the newest version's record cannot be read.
     """
     folder = registry / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,9 +63,12 @@ def push(
         return newest, False
 
     def full(newest: int | None) -> dict[str, Any]:
-        for one in withdrawn(folder / str(newest)) if newest is not None else ():
-            if one["digest"] == digest:
-                raise Withdrawn(one["version"])
+        if newest is not None:
+            if digest_of(folder / str(newest)) == digest:  # pushed by another one meanwhile
+                raise _IsThere(newest)
+            for one in withdrawn(folder / str(newest)):
+                if one["digest"] == digest:
+                    raise Withdrawn(one["version"])
         return {"code": code, **record, "digest": digest}
 
     with workplace(folder) as temporary:
@@ -64,4 +76,7 @@ def push(
         for path, content in (extra or {}).items():
             (temporary / path).parent.mkdir(parents=True, exist_ok=True)
             (temporary / path).write_bytes(content)
-        return publish(folder, temporary, full), True
+        try:
+            return publish(folder, temporary, full), True
+        except _IsThere as found:
+            return found.version, False

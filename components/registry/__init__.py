@@ -9,13 +9,7 @@ to an old one, and a version that is there never changes. So each change is one 
 server that looks at any moment finds whole versions only.
 """
 
-from components.registry.versions import (
-    MODEL_FILE,
-    PROFILE,
-    RECORD,
-    Registry,
-    numbered,
-    read_record,
-)
+from components.registry.records import RECORD, read_record
+from components.registry.versions import MODEL_FILE, PROFILE, Registry, numbered
 
 __all__ = ["MODEL_FILE", "PROFILE", "RECORD", "Registry", "numbered", "read_record"]

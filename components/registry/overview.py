@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from components.errors import UserError
 from components.registry.pins import is_pinned
-from components.registry.publishing import digest_of, withdrawn
-from components.registry.versions import Registry, read_record
+from components.registry.publishing import content_digest
+from components.registry.records import known_of, read_record
+from components.registry.versions import MODEL_FILE, Registry
 from models.metrics import METRICS
 
 # What of a version's record is told as it stands there.
@@ -23,48 +26,79 @@ def entries(registry: Registry, name: str | None = None) -> list[dict[str, Any]]
     """Every version, by name, the newest first.
 
     Of each its ``name``, ``version`` and ``path``; whether it is ``live``, ``pinned`` or
-    ``withdrawn``; its ``scores``; and what its record says.
+    ``withdrawn``; its ``scores``; and what its record says, or as ``unreadable`` why it cannot be
+    read. What is pushed or pruned meanwhile is there as a whole or not at all.
 
     Args:
         registry: where.
         name: only this model.
 
     Raises:
-        UserError: there is no model of that name, or a record is not JSON.
+        UserError: there is no model of that name.
     """
     if name is not None:
         registry.number(name)  # refuses a name that is not there
-    return [
-        entry(registry, one, version)
-        for one in ([name] if name is not None else registry.names())
-        for version in reversed(registry.versions(one))
-    ]
+    names = [name] if name is not None else registry.names()
+    return [told for one in names for told in _of(registry, one)]
 
 
 def entry(registry: Registry, name: str, version: int) -> dict[str, Any]:
-    """One version, which is there."""
-    path, live = registry.path(name, version), registry.number(name)
-    record = read_record(path)
-    bad = {one["digest"] for one in withdrawn(registry.path(name, live))}
+    """One version.
+
+    Raises:
+        UserError: it is not there.
+    """
+    for told in _of(registry, name):
+        if told["version"] == version:
+            return told
+    registry.number(name, version)  # says what there is
+    raise UserError(f"{name}@{version} has only just come", remedy="Ask again.")
+
+
+def _of(registry: Registry, name: str) -> list[dict[str, Any]]:
+    """The versions of a model, at one moment."""
+    while versions := registry.versions(name):
+        live = versions[-1]
+        bad = {one["digest"] for one in known_of(registry.path(name, live)).get("withdrawn", ())}
+        found = []
+        for version in reversed(versions):
+            path = registry.path(name, version)
+            with contextlib.suppress(FileNotFoundError):
+                told = _entry(path, live=version == live, bad=bad)
+                # It goes as a whole, at once: what is there now was there all the time.
+                found += [told] if (path / MODEL_FILE).is_file() else []
+        if found and found[0]["live"]:
+            return found
+        # The live version was superseded and pruned meanwhile: another one is live.
+    return []
+
+
+def _entry(path: Path, live: bool, bad: Set[str]) -> dict[str, Any]:
+    unreadable = {}
+    try:
+        record = read_record(path)
+    except UserError as error:
+        record, unreadable = {}, {"unreadable": error.message}
     return {
-        "name": name,
-        "version": version,
-        "live": version == live,
+        "name": path.parent.name,
+        "version": int(path.name),
+        "live": live,
         "pinned": is_pinned(path),
-        "withdrawn": bool(bad) and digest_of(path) in bad,
+        "withdrawn": bool(bad) and (record.get("digest") or content_digest(path)) in bad,
         "scores": _scores(record),
         **{key: record[key] for key in _OWN if key in record},
+        **unreadable,
         "path": str(path),
         "bytes": size_of(path),
     }
 
 
 def size_of(version: Path) -> int:
-    """The bytes of a version's files, as far as it is still there."""
+    """The bytes of a version's files, as far as it is still there; none of what is a link."""
     total = 0
-    for file in version.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # it may be pruned just now
-            total += file.stat().st_size if file.is_file() else 0
+    with contextlib.suppress(FileNotFoundError):  # it may be pruned just now
+        for file in () if version.is_symlink() else version.rglob("*"):
+            total += file.lstat().st_size if file.is_file() else 0
     return total
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,17 +10,31 @@ from pathlib import Path
 
 from components.registry.overview import size_of
 from components.registry.pins import is_pinned
-from components.registry.publishing import REMOVED, locked, remove_leftovers, sync_folder
+from components.registry.publishing import (
+    REMOVED,
+    discard,
+    locked,
+    remove_leftovers,
+    sync_folder,
+)
 from components.registry.versions import Registry
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a version, and why it is kept; None for one that goes."""
+    """What becomes of a version.
+
+    Attributes:
+        version: its number.
+        bytes: of its files; of one that goes, of those that could be removed.
+        kept: why it stays; None for one that goes.
+        left: what could not be removed of one that goes, under another name.
+    """
 
     version: int
     bytes: int
     kept: str | None
+    left: str | None = None
 
 
 def prune(
@@ -67,22 +79,27 @@ def prune(
             reason = reason or ("pinned" if is_pinned(path) else None)
             reason = reason or (held or {}).get(version)
             reason = reason or (f"among the newest {keep}" if place < keep else None)
-            reason = reason or _removed(path, dry_run)
-            found.append(Verdict(version, size, reason))
+            found.append(
+                Verdict(version, size, reason) if reason else _removed(path, size, dry_run)
+            )
         return found
 
 
-def _removed(version: Path, dry_run: bool) -> str | None:
-    """Removes a version; returns why it had to be kept, or None."""
+def _removed(version: Path, size: int, dry_run: bool) -> Verdict:
+    """Removes a version, unless it is in use."""
+    number = int(version.name)
     try:
         with locked(version):  # a server that has loaded it holds the lock, too
             if dry_run:
-                return None
+                return Verdict(number, size, None)
             aside = version.with_name(f"{REMOVED}{version.name}-{uuid.uuid4().hex[:8]}")
-            os.rename(version, aside)
+            # Not while a new version is given its number: see ``publish``.
+            with locked(version.parents[1], wait=True):
+                os.rename(version, aside)
             sync_folder(version.parent)
     except BlockingIOError:
-        return "in use"
-    with contextlib.suppress(OSError):  # what is left is hidden, and removed another time
-        shutil.rmtree(aside)
-    return None
+        return Verdict(number, size, "in use")
+    discard(aside)
+    if not aside.exists():
+        return Verdict(number, size, None)
+    return Verdict(number, size - size_of(aside), None, left=str(aside))

@@ -21,4 +21,6 @@ def rival(production: str, version: str) -> tuple[str, str]:
     folder = Path(production)
     registry = Registry(folder.parent)
     newest = registry.latest(folder.name)
-    return (str(registry.path(folder.name, newest)), str(newest)) if newest else ("", "")
+    return (
+        (str(registry.path(folder.name, newest)), str(newest)) if newest is not None else ("", "")
+    )

@@ -20,6 +20,7 @@ from typing import Any
 
 from components.errors import UserError
 from components.registry.publishing import (
+    content_digest,
     copy,
     digest_of,
     locked,
@@ -28,7 +29,8 @@ from components.registry.publishing import (
     withdrawn,
     workplace,
 )
-from components.registry.versions import Registry, read_record
+from components.registry.records import read_record
+from components.registry.versions import Registry
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def rollback(
         reason: is kept in the record.
 
     Raises:
-        UserError: there is no such version, it is live already, or another one was pushed in the
-            meantime.
+        UserError: there is no such version, it is live already or no longer whole, or another one
+            was pushed in the meantime.
         OSError: the registry cannot be written.
     """
     live, folder = registry.number(name), registry.root / name
@@ -99,6 +101,13 @@ def rollback(
 
         with workplace(folder) as temporary:
             copy(folder / str(source), temporary)
+            if content_digest(temporary) != digest:
+                raise UserError(
+                    f"{name}@{source} is no longer what was pushed: its files have changed",
+                    where=str(folder / str(source)),
+                    remedy="Production stays as it is. Bring the files back, or name another "
+                    f"version: `regard registry list {name}` tells which there are.",
+                )
             return RolledBack(publish(folder, temporary, full), of, live)
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from components.errors import UserError
+from components.registry.records import read_record
 
-RECORD = "regard.json"
 PROFILE = "assets.extra/profile.json"  # of the data that the version has learned from
 # An empty file beside a pinned model: it is there or not, whoever is killed, and goes with it.
 PIN = "regard.pinned"
 MODEL_FILE = "saved_model.pb"
 MODEL_FOLDER_OF_TRAINER = "Format-Serving"
+_MOST = 2**63 - 1  # what a model server can count to
 
 
 class Registry:
@@ -32,13 +32,22 @@ class Registry:
         """The names that have at least one version, sorted."""
         if not self.root.is_dir():
             return []
-        found = (entry.name for entry in self.root.iterdir() if not entry.name.startswith("."))
-        return sorted(name for name in found if self.versions(name))
+        return sorted(entry.name for entry in self.root.iterdir() if self.versions(entry.name))
 
     def versions(self, name: str) -> list[int]:
-        """The versions of ``name`` that hold a SavedModel, oldest first; empty if none."""
+        """The versions of ``name`` that hold a SavedModel, oldest first; empty if none.
+
+        A name is that of a folder of the registry, and no path.
+        """
+        if not _is_name(name):
+            return []
         folder = self.root / name
-        return [n for n in numbered(folder) if (folder / str(n) / MODEL_FILE).is_file()]
+        while True:
+            there = numbered(folder)
+            found = [n for n in there if (folder / str(n) / MODEL_FILE).is_file()]
+            # What was pruned since the look may have been superseded by what it has not seen.
+            if all(os.path.lexists(folder / str(n)) for n in there):
+                return found
 
     def latest(self, name: str) -> int | None:
         """The newest version of ``name``, or None where there is none."""
@@ -59,8 +68,7 @@ class Registry:
         """
         given = os.fspath(text)
         name, _, version = given.partition("@")
-        is_name = bool(name.strip(".")) and os.sep not in given
-        if is_name and self.versions(name):
+        if os.sep not in given and self.versions(name):
             return self.path(name, self.number(name, version))
         path = Path(given).expanduser()
         if given and path.is_dir():
@@ -84,7 +92,7 @@ class Registry:
         text = "" if version is None else str(version)
         if not text:
             return there[-1]
-        if text.isdecimal() and int(text) in there:
+        if text in map(str, there):
             return int(text)
         raise UserError(
             f"model {name!r} has no version {text!r}",
@@ -96,10 +104,9 @@ class Registry:
         """What ``regard.json`` says about a version; empty where there is no such file.
 
         Raises:
-            UserError: if the version does not exist or its record is not JSON.
+            UserError: if the version does not exist or its record cannot be read.
         """
-        path = self.path(name, self.number(name, version)) / RECORD
-        return read_record(path.parent)
+        return read_record(self.path(name, self.number(name, version)))
 
     def _unknown(self, name: str) -> UserError:
         names = self.names()
@@ -114,24 +121,21 @@ class Registry:
 
 def numbered(folder: Path) -> list[int]:
     """The whole numbers that entries of ``folder`` are named by, sorted; leading zeros not."""
-    if not folder.is_dir():
-        return []
-    names = (entry.name for entry in folder.iterdir())
-    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
+    names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+    return sorted(n for name in names if (n := number_of(name)) is not None and name == str(n))
 
 
-def read_record(version: Path) -> dict[str, Any]:
-    """The ``regard.json`` of a version's folder; empty where there is none."""
-    path = version / RECORD
-    if not path.is_file():
-        return {}
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"not valid JSON: {error}", where=str(path)) from error
-    if not isinstance(record, dict):
-        raise UserError("not a JSON object", where=str(path))
-    return record
+def number_of(name: str) -> int | None:
+    """The number that a model server takes the name of a folder for; ``0012`` is 12."""
+    digits = name.lstrip("0") or name[-1:]
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(_MOST)):
+        return None
+    number = int(digits)
+    return number if number <= _MOST else None
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and not name.startswith(".") and os.sep not in name
 
 
 def _saved_model(path: Path) -> Path:

@@ -45,6 +45,21 @@ def moments_of(optimizer: Any) -> list[Any]:
     return [*inner._momentums, *inner._velocities]
 
 
+def learning(optimizer: Any) -> list[Any]:
+    """The weights that the moments are of: the first ones in this order, the second ones too."""
+    return list(_inner(optimizer)._trainable_variables)
+
+
+def rate_after(optimizer: Any, updates: int) -> float:
+    """The learning rate of the next update, when so many have been made."""
+    return float(_inner(optimizer)._learning_rate(updates * _batches(optimizer)))
+
+
+def still_rises(optimizer: Any, updates: int) -> bool:
+    """Whether the warm-up of the schedule goes on after so many updates."""
+    return bool(updates < _inner(optimizer)._learning_rate.warmup_steps)
+
+
 def go_on(optimizer: Any, updates: int, moments: Sequence[Any]) -> None:
     """Gives the optimizer the moments of another training, and its place in the schedule.
 
@@ -55,9 +70,12 @@ def go_on(optimizer: Any, updates: int, moments: Sequence[Any]) -> None:
     """
     for variable, value in zip(moments_of(optimizer), moments, strict=True):
         variable.assign(value)
-    inner = _inner(optimizer)
-    # Keras counts batches, of which an update may have several.
-    inner._iterations.assign(updates * (inner.gradient_accumulation_steps or 1))
+    _inner(optimizer)._iterations.assign(updates * _batches(optimizer))
+
+
+def _batches(optimizer: Any) -> int:
+    """The batches of an update, which Keras counts in."""
+    return int(_inner(optimizer).gradient_accumulation_steps or 1)
 
 
 def _inner(optimizer: Any) -> Any:

@@ -42,6 +42,11 @@ class Passage:
         made[len(self.parts) :] = old[self.before :]
         return made
 
+    def along(self, axis: int, old: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+        """The same for arrays whose rows lie along another axis."""
+        rows = self.rows(np.moveaxis(old, axis, 0), np.moveaxis(fresh, axis, 0))
+        return np.moveaxis(rows, 0, axis)
+
     def report(self) -> dict[str, Any]:
         """How many pieces there are, and how many are ``copied``, ``composed`` and ``new``."""
         new = sum(not ids for ids in self.parts)

@@ -17,9 +17,11 @@ import tensorflow as tf
 from components import events
 from components.errors import UserError
 from components.files import atomic_write
+from components.registry.publishing import content_digest
 from components.trainer.checkpoint import Checkpoints
 from components.trainer.kept import Kept, read
-from components.trainer.optimizer import go_on, moments_of
+from components.trainer.moments import Ways, moments_for
+from components.trainer.optimizer import go_on, rate_after
 from components.trainer.pieces import Passage, passage
 from components.trainer.pulse import NODE
 from models.tasks.base import Task
@@ -29,7 +31,10 @@ KEY = "training.warm_start"
 _FREE = re.compile(r"dropout|^pretrained\b|^max_length$|^least$")
 _MOST_TOLD = 5
 # What reading files raises that are not what they should be.
-_BROKEN = (OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError)
+_BROKEN = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError),
+    *(zipfile.BadZipFile, tf.errors.OpError),
+)
 
 
 def begin(
@@ -56,20 +61,22 @@ def begin(
         ``model`` and ``digest`` of the start and what ``apply`` gives; nothing without a start.
 
     Raises:
-        UserError: the model cannot be read, or is of another architecture.
+        UserError: the model cannot be read, has changed, or is of another architecture.
     """
     start = config["start"]
     if not config["training"]["warm_start"]:
         return {}
     told = checkpoints.folder / "warm_start.json"
     if checkpoints.begun():
-        return json.loads(told.read_text(encoding="utf-8"))
+        return _told_before(told)
     report, text = {}, "there is no model to start from yet: the first weights are random"
     if start:
-        old = _read(Path(start["path"]), start["model"])
+        old = _read(Path(start["path"]), start["model"], start["digest"])
         done = apply(model, task, config, tokenizers, old, start["model"])
         report = {"model": start["model"], "digest": start["digest"], **done}
-        text = _told(report, asked=config["training"]["warm_start"]["optimizer"])
+        text = _told(report)
+        if config["training"]["warm_start"]["optimizer"]:
+            text += f"; the optimizer {_told_of_optimizer(report, model, old)}"
     atomic_write(told, json.dumps(report))
     events.emit("note", node=NODE, text=text)
     return report
@@ -99,39 +106,45 @@ def apply(
         is another one, how many of its pieces are copied, composed and new.
 
     Raises:
-        UserError: it is of another architecture; or the state of its optimizer is wanted, and it
-            has another vocabulary or other weights that learn.
+        UserError: it is of another architecture, or its tokenizers cannot be read; or the state of
+            its optimizer is wanted, and other weights learn, or the schedule has ended.
     """
     _check_task(config["task"], old, name)
-    passages = {
-        side: passage(old.tokenizers[side], new)
-        for side, new in tokenizers.items()
-        if new != old.tokenizers[side]
-    }
+    passages = _passages(tokenizers, old, name)
     ways = {
         id(weight): (axis, passages[side])
         for weight, axis, side in task.by_piece(model)
         if side in passages
     }
     _check_architecture(model, config["model"], old, name, ways)
-    with_optimizer = config["training"]["warm_start"]["optimizer"]
-    if with_optimizer:
-        _check_optimizer(model, old, name, passages)
+    wanted = config["training"]["warm_start"]["optimizer"]
+    moments = moments_for(model, old, name, ways) if wanted else []
     for weight, value in zip(model.weights, old.weights, strict=True):
         if id(weight) in ways:
             axis, way = ways[id(weight)]
-            first = (np.moveaxis(one, axis, 0) for one in (value, np.asarray(weight)))
-            value = np.moveaxis(way.rows(*first), 0, axis)
+            value = way.along(axis, value, np.asarray(weight))
         weight.assign(value)
-    if with_optimizer and old.moments:
-        go_on(model.optimizer, old.updates, old.moments)
+    if moments:
+        go_on(model.optimizer, old.updates, moments)
     return {
-        "optimizer": with_optimizer and bool(old.moments),
+        "optimizer": bool(moments),
         "vocabularies": {side: way.report() for side, way in passages.items()},
     }
 
 
-def _read(path: Path, name: str) -> Kept:
+def _told_before(path: Path) -> dict[str, Any]:
+    """What was told of a training when it began; it goes on also where that is lost."""
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(report, dict):
+            return report
+    except (OSError, ValueError):
+        pass
+    events.emit("note", node=NODE, text=f"what it has started from is no longer told in {path}")
+    return {}
+
+
+def _read(path: Path, name: str, digest: str) -> Kept:
     if not path.is_dir():
         raise UserError(
             f"{name} is gone: there is no folder {str(path)!r} any more",
@@ -154,7 +167,37 @@ def _read(path: Path, name: str) -> Kept:
             remedy="Train and push once with training.warm_start: null; what follows can start "
             "from that.",
         )
+    if content_digest(path) != digest:  # also if it changed while it was read
+        raise UserError(
+            f"the files of {name} are no longer those that its digest was taken of",
+            where=KEY,
+            remedy="If the model was exported anew meanwhile, start the run again. A version of "
+            "the registry never changes: name another one to start from.",
+        )
+    for weight, value in zip(old.names, old.weights, strict=True):
+        if not np.isfinite(value).all():
+            raise UserError(
+                f"{weight} of {name} is not finite: its training has gone wrong",
+                where=KEY,
+                remedy="Name another model to start from.",
+            )
     return old
+
+
+def _passages(tokenizers: Mapping[str, bytes], old: Kept, name: str) -> dict[str, Passage]:
+    """What the new vocabularies have of the old ones, of those that are others."""
+    found = {}
+    for side, new in tokenizers.items():
+        try:
+            if new != old.tokenizers[side]:
+                found[side] = passage(old.tokenizers[side], new)
+        except (KeyError, RuntimeError) as error:  # SentencePiece's own
+            raise UserError(
+                f"the tokenizer of {side} that {name} keeps is not there or cannot be read",
+                where=KEY,
+                remedy="Name another model to start from.",
+            ) from error
+    return found
 
 
 def _check_task(task: str, old: Kept, name: str) -> None:
@@ -171,7 +214,7 @@ def _check_architecture(
     settings: Mapping[str, Any],
     old: Kept,
     name: str,
-    ways: Mapping[int, tuple[int, Passage]],
+    ways: Ways,
 ) -> None:
     found = [*_differing(settings, old.model)]
     if len(found) > _MOST_TOLD:
@@ -204,9 +247,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _misfits(
-    model: keras.Model, old: Kept, ways: Mapping[int, tuple[int, Passage]]
-) -> Iterator[str]:
+def _misfits(model: keras.Model, old: Kept, ways: Ways) -> Iterator[str]:
     """The weights that one of the two has not, or in another shape."""
     pairs = itertools.zip_longest(model.weights, old.names, old.weights)
     for weight, path, value in pairs:
@@ -230,25 +271,7 @@ def _without_counters(path: str) -> str:
     return re.sub(r"_\d+(?=/|$)", "", path)
 
 
-def _check_optimizer(
-    model: keras.Model, old: Kept, name: str, passages: Mapping[str, Passage]
-) -> None:
-    reason = ""
-    if passages:
-        sides = " and ".join(passages)
-        reason = f"{name} has another vocabulary ({sides}), with which its optimizer's state is"
-    shapes = [tuple(moment.shape) for moment in moments_of(model.optimizer)]
-    if not reason and old.moments and shapes != [moment.shape for moment in old.moments]:
-        reason = f"other weights learn than in the training of {name}, whose optimizer's state is"
-    if reason:
-        raise UserError(
-            f"{reason} of no use",
-            where=f"{KEY}.optimizer",
-            remedy="Set it to false: the weights alone are taken over.",
-        )
-
-
-def _told(report: Mapping[str, Any], asked: bool) -> str:
+def _told(report: Mapping[str, Any]) -> str:
     parts = [f"starts from the weights of {report['model']}"]
     for side, found in report["vocabularies"].items():
         parts.append(
@@ -256,7 +279,13 @@ def _told(report: Mapping[str, Any], asked: bool) -> str:
             f"({found['share']:.1%}) copied, {found['composed']:,} composed of old ones, "
             f"{found['new']:,} new"
         )
-    if asked:
-        went = "goes on" if report["optimizer"] else "begins anew: no state of it was kept"
-        parts.append(f"the optimizer {went}")
     return "; ".join(parts)
+
+
+def _told_of_optimizer(report: Mapping[str, Any], model: keras.Model, old: Kept) -> str:
+    if report["optimizer"]:
+        rate = rate_after(model.optimizer, old.updates)
+        return f"goes on after {old.updates:,} steps, with a learning rate of {rate:.2g}"
+    if old.moments:
+        return "begins anew: the vocabulary has other pieces"
+    return "begins anew: no state of it was kept"

@@ -148,7 +148,7 @@ def prune(
     """Remove old versions of a model.
 
     Never the live one, a pinned one, one that `regard serve` on this machine has
-    loaded, or the one that a run which goes on compares with. What TensorFlow
+    loaded, or one that a run which goes on compares with or starts from. What TensorFlow
     Serving holds besides the newest is known only from --model-config-file.
 
     [bold]Examples[/bold]
@@ -160,11 +160,12 @@ def prune(
     from components.registry import pruning
     from components.registry.holding import wanted_by
     from pipeline.commands import registry_tables
-    from pipeline.runs import compared_with
+    from pipeline.runs import needed_versions
     from pipeline.workspace import Workspace
 
     found = _registry(registry)
-    held = compared_with(Workspace.from_environment(), name)
+    found.number(name)  # refuses a name that is not there
+    held = needed_versions(Workspace.from_environment(), found.root / name)
     if model_config is not None:
         held |= wanted_by(model_config, found, name)
     verdicts = pruning.prune(found, name, keep, held, dry_run)

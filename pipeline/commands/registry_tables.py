@@ -49,6 +49,8 @@ def _states(entry: dict[str, Any]) -> Iterator[str]:
     for state in ("live", "withdrawn", "pinned"):
         if entry[state]:
             yield state
+    if "unreadable" in entry:
+        yield "record unreadable"
     if "rollback_of" in entry:
         yield f"rolled back to {entry['rollback_of']}"
 
@@ -73,6 +75,8 @@ def print_version(entry: dict[str, Any], console: Console) -> None:
 def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "model", f"{entry['name']}@{entry['version']}"
     yield "state", ", ".join(_states(entry)) or "not served by default: there is a newer version"
+    if "unreadable" in entry:
+        yield "record", entry["unreadable"]
     yield "folder", f"{entry['path']}  {size(entry['bytes'])}"
     by = f"by run {entry['run']}" if "run" in entry else ""
     if "rollback_of" in entry:
@@ -104,8 +108,8 @@ def _data(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if told:
         yield "data", ", ".join(told)
     for span in entry.get("spans", ()):
-        version = "" if span["version"] is None else f", version {span['version']}"
-        facts = f"{rows_of(span)}, fingerprint {span['fingerprint'][:12]}"
+        version = "" if span.get("version") is None else f", version {span['version']}"
+        facts = f"{rows_of(span)}, fingerprint {span.get('fingerprint', '')[:12]}"
         yield "", f"span {span['name']}{version}: {facts}"
 
 
@@ -119,6 +123,10 @@ def print_pruned(name: str, verdicts: Sequence[Verdict], dry_run: bool, console:
             Text(f"{name}@{verdict.version}  {state}", "red" if verdict in gone else ""),
             soft_wrap=True,
         )
+    for verdict in gone:
+        if verdict.left:
+            left = f"could not be removed as a whole: {verdict.left} is tried again another time"
+            console.print(f"{name}@{verdict.version} {left}.", soft_wrap=True)
     total = size(sum(verdict.bytes for verdict in gone))
     console.print(
         f"{counted(len(gone), 'version')}, {total}, {'would be' if dry_run else 'are'} removed."

@@ -191,7 +191,7 @@ _START: dict[str, Any] = {
             default=False,
             description="Whether the optimizer goes on with its moments and its place in the "
             "schedule, and keeps them beside the model for the next training: twice the weights' "
-            "size. Not where the vocabulary is another one.",
+            "size. It begins anew where the vocabulary has other pieces.",
         ),
     ),
 }

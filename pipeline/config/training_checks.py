@@ -57,6 +57,19 @@ def _limits(training: Training) -> Iterator[Problem]:
         yield Problem(("training", "max_epochs"), message)
 
 
+def _ended(training: Training, schedule: CosineSchedule) -> Iterator[Problem]:
+    """A cosine that ends within one training leaves the next one nothing to go on with."""
+    start, most = training.warm_start, training.max_steps
+    if not (start and start.optimizer) or schedule.minimum:
+        return
+    if schedule.steps is None or (most is not None and schedule.steps <= most):
+        message = (
+            "the next training would go on where this cosine has ended, with a learning rate of 0; "
+            "use false, another schedule, or schedule.steps for all trainings together"
+        )
+        yield Problem(("training", "warm_start", "optimizer"), message)
+
+
 def _schedule(training: Training) -> Iterator[Problem]:
     schedule, path = training.schedule, ("training", "schedule")
     if isinstance(schedule, CosineSchedule):
@@ -67,6 +80,7 @@ def _schedule(training: Training) -> Iterator[Problem]:
         elif end <= schedule.warmup_steps:
             message = f"the warm-up would still rise at the end of the schedule, step {end}; use "
             yield Problem((*path, "warmup_steps"), f"{message}less than {end}, or more steps")
+        yield from _ended(training, schedule)
     if isinstance(schedule, ExponentialSchedule) and schedule.start_step < schedule.warmup_steps:
         message = (
             f"the rate would fall from step {schedule.start_step} on, while it still rises until "

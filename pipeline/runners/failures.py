@@ -27,7 +27,8 @@ _TEXTS = {
 _SYSTEM_REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, then start the run again: it goes on.",
     errno.EDQUOT: "Free some of your quota, then start the run again: it goes on.",
-    errno.EROFS: "Give REGARD_HOME a folder that can be written.",
+    errno.EROFS: "Choose a folder that can be written: with REGARD_HOME, or with the option or key "
+    "that names this one.",
     errno.EACCES: "Mend the permissions, or choose another folder.",
     errno.EPERM: "Mend the permissions, or choose another folder.",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -132,12 +133,16 @@ def compile_part(
 
 
 def _tell_origin(pipeline: Pipeline) -> None:
-    """The digest of the data, and the version in production: only the made graph knows them."""
+    """The digest of the data, the version in production, and the model that it starts from.
+
+    Only the made graph knows them.
+    """
     properties = {node.id: node.exec_properties for node in pipeline.components}
     _tell(
         "origin",
         data_fingerprint=properties["CorpusGen"]["fingerprint"],
         parent=properties["Predictor"]["production_version"] or None,
+        start=json.loads(properties["Trainer"]["custom_config"])["start"] or None,
     )
 
 

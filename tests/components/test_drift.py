@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import pytest
 
-from components.drift import divergence, drift
+from components.drift import divergence, drift, uncompared
 from components.profiles import BOUNDS, histogram
 
 
@@ -128,6 +128,32 @@ def test_two_cut_lists_are_compared_by_their_frequent_words(rows):
 def test_two_cut_lists_of_rare_words_tell_nothing():
     one, other = (profile([f"{name}{i}" for i in range(30)], listed=20) for name in "ab")
     assert values(one, other)["drift_oov"] == 0
+
+
+def test_a_text_whose_words_are_all_gone_is_wholly_different():
+    words, none = profile(["a b a"]), profile(["!!! ???"])
+    none["features"]["source"] |= {"total": 0, "distinct": 0, "once": 0, "words": {}}
+    found = drift(words, none)
+    assert found["drift_words"]["source"]["value"] == 1
+    first = found["drift_words"]["source"]["examples"][0]
+    assert first == {"word": "a", "before": pytest.approx(2 / 3), "after": 0}
+    assert found["drift_oov"] == {}  # there is no word that could be new
+    back = drift(none, words)
+    assert back["drift_words"]["source"]["value"] == back["drift_oov"]["source"]["value"] == 1
+    assert back["drift_oov"]["source"]["examples"][0] == {"word": "a", "count": 2}
+    assert drift(none, none)["drift_words"] == {}
+
+
+def test_what_could_not_be_compared_is_named():
+    one, other = profile(["a"]), profile(["a"])
+    other["features"]["target"] = other["features"]["source"]
+    other["features"]["points"] = {"lengths": other["features"]["source"]["lengths"]}
+    assert uncompared(drift(one, other), other) == {
+        "drift_words": ["target"],
+        "drift_oov": ["target"],
+        "drift_lengths": ["points", "target"],
+    }
+    assert set(map(tuple, uncompared(drift(one, one), one).values())) == {()}
 
 
 def test_other_lengths_are_seen():

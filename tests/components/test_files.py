@@ -21,3 +21,14 @@ def test_the_digest_of_our_sources_knows_templates_scripts_and_styles(monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(files, "_SOURCES", files._SOURCES - {suffix})
             assert files.source_digest("components/reporter", "serving/web/page") != whole
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    calls, (sync, replace) = [], (os.fsync, os.replace)
+    monkeypatch.setattr(os, "fsync", lambda number: (calls.append("sync"), sync(number)))
+    monkeypatch.setattr(os, "replace", lambda *paths: (calls.append("name"), replace(*paths)))
+    files.atomic_write(tmp_path / "file", "content")
+    assert calls == ["sync", "name"]
+    with files.atomic_path(tmp_path / "folder") as temporary:
+        temporary.mkdir()
+    assert (tmp_path / "folder").is_dir()

@@ -38,5 +38,7 @@ def test_the_run_that_pushed_is_told_with_the_work_that_was_done(paths):
     assert pushed["properties"]["mlmd_uuid"] == "second"
 
     assert executions.behind(paths.metadata, "first")["run"] == "run-1"
+    pushing.push(paths, "run-5", "first", {"rows": 1})  # which found it pushed already
+    assert executions.behind(paths.metadata, "first")["run"] == "run-1"
     assert executions.behind(paths.metadata, "third") is None
     assert executions.behind(paths.metadata, "") is None

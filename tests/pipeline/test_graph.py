@@ -112,7 +112,12 @@ def test_the_newest_version_is_the_rival(make, tmp_path):
     assert found["production_version"] == "2"
 
 
-@pytest.mark.parametrize(("rival", "expected"), [("", ""), ("1", "1"), ("9", "")])
+def test_a_version_with_the_number_nought_is_a_rival_too(make, tmp_path):
+    push(tmp_path, 0, recipe="another")
+    assert properties(make(), "Predictor")["production_version"] == "0"
+
+
+@pytest.mark.parametrize(("rival", "expected"), [("", ""), ("1", "1"), ("9", ""), ("2", "")])
 def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, rival, expected):
     record = json.loads(properties(make(), "Pusher")["record"])
     push(tmp_path, 1, recipe="another")

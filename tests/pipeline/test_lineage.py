@@ -289,3 +289,6 @@ def test_a_model_that_was_not_pushed_is_refused(place):
     (folder / "regard.json").unlink()
     with pytest.raises(UserError, match=r"no regard\.json"):
         place.trace(1)
+    (folder / "regard.json").write_text('{"run": "of other hands"}')
+    with pytest.raises(UserError, match=r"no regard\.json that names it"):
+        place.trace(1)

@@ -74,8 +74,8 @@ def test_events_of_a_file_are_added_up(tmp_path, monkeypatch):
     path = tmp_path / "events.jsonl"
     assert list(progress.read(path, ["A"]).nodes) == ["A"]
     monkeypatch.setenv(events.VARIABLE, str(path))
-    events.emit("origin", data_fingerprint="f00d", parent=None)
+    events.emit("origin", data_fingerprint="f00d", parent=None, start={"model": "m@1"})
     events.emit("node", node="A", state="done", seconds=2.5)
     state = progress.read(path)
     assert state.nodes["A"].seconds == 2.5
-    assert state.origin == {"data_fingerprint": "f00d", "parent": None}
+    assert state.origin == {"data_fingerprint": "f00d", "parent": None, "start": {"model": "m@1"}}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -52,17 +53,29 @@ def test_running_means_that_the_lock_is_held(workspace):
     assert runs.listing(workspace)[0]["status"] == runs.KILLED
 
 
-def test_what_a_run_that_goes_on_compares_with_is_needed(workspace):
+def test_what_a_run_that_goes_on_compares_with_and_starts_from_is_needed(workspace):
     paths = workspace.pipeline("quickstart")
+    models = workspace.registry / "quickstart", workspace.registry / "other"
+
+    def needed():
+        return [runs.needed_versions(workspace, model) for model in models]
+
     with lock.acquire(paths.lock) as held:
         run = runs.create(paths)
         held.describe(run.id)
-        assert runs.compared_with(workspace, "quickstart") == {}  # it has only begun
-        run.events.write_text('{"time": 1.0, "kind": "origin", "parent": "4"}\n')
-        found = runs.compared_with(workspace, "quickstart")
-        assert found == {4: f"run {run.id} compares with it"}
-    assert runs.compared_with(workspace, "quickstart") == {}
-    assert runs.compared_with(workspace, "nothing") == {}
+        assert needed() == [{}, {}]  # it has only begun
+        origin = {"time": 1.0, "kind": "origin", "parent": "4"}
+        run.events.write_text(json.dumps(origin) + "\n")
+        compared = f"run quickstart/{run.id} compares with it"
+        assert needed() == [{4: compared}, {}]
+        start = {"model": "other@2", "path": str(models[1] / "2"), "digest": "d"}
+        run.events.write_text(json.dumps({**origin, "start": start}) + "\n")
+        started = f"run quickstart/{run.id} starts from it"
+        assert needed() == [{4: compared}, {2: started}]
+        start["path"] = str(models[0] / "3")
+        run.events.write_text(json.dumps({**origin, "start": start}) + "\n")
+        assert needed() == [{3: started, 4: compared}, {}]
+    assert needed() == [{}, {}]
 
 
 def test_a_run_that_ends_while_it_is_looked_at_was_not_killed(workspace, monkeypatch):

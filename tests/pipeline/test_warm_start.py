@@ -1,13 +1,18 @@
 """Which model a training starts from, and what its cache keys make of that."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from components.errors import UserError
+from components.registry import Registry
+from components.registry.rollback import rollback
+from pipeline import progress
 from pipeline.config import load
 from pipeline.graph import create_pipeline
+from pipeline.runners import worker
 from pipeline.workspace import Workspace
 
 CONFIG = """
@@ -81,6 +86,25 @@ def test_the_first_training_does_not_start_from_its_own_result(make, tmp_path):
     assert make()[0] == trainer
 
 
+def test_after_a_rollback_a_withdrawn_training_is_known_again(make, tmp_path):
+    """Production is the model that it started from, under another number."""
+    data = tmp_path / "train.tsv"
+    _, record = make()
+    push(tmp_path, 1, content=b"one", **record)
+    data.write_text("a\tA\nb\tC\n")
+    trainer, record = make()
+    push(tmp_path, 2, content=b"two", **record)
+    assert make()[0] == trainer
+    rollback(Registry(tmp_path / "registry"), "tiny")
+    assert trainer["start"]["model"] == "tiny@1"
+    assert make() == (trainer, {**record, "compared_with": "3"})
+    # Where the first one is pruned, by what it is, so that its checkpoints are found.
+    shutil.rmtree(tmp_path / "registry/tiny/1")
+    again, _ = make()
+    assert again["start"]["model"] == "tiny@3"
+    assert again["checkpoints"] == trainer["checkpoints"]
+
+
 def test_new_data_start_from_the_result_of_the_old(make, tmp_path):
     _, record = make()
     push(tmp_path, 1, digest="d1", **record)
@@ -103,6 +127,21 @@ def test_a_version_that_is_named_and_a_path(make, tmp_path):
     (saved / "saved_model.pb").write_bytes(b"two")
     changed = make("{from: ./saved}")[0]
     assert changed["start"]["digest"] != start["digest"]
+
+
+def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
+    """By that it is known to be needed, and is not pruned meanwhile."""
+    push(tmp_path, 4, digest="d4")
+    make()
+    told = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    home = Workspace(tmp_path)
+    worker._tell_origin(create_pipeline(load(tmp_path / "tiny.yaml", home=tmp_path), home))
+    assert progress.read(told).origin["start"] == {
+        "model": "tiny@4",
+        "path": str(tmp_path / "registry/tiny/4"),
+        "digest": "d4",
+    }
 
 
 def test_a_model_that_is_not_there(make, tmp_path):

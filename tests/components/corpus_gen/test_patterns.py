@@ -68,6 +68,34 @@ def test_glob_signs_go_with_placeholders(tmp_path, pattern, fits):
     assert set(found(tmp_path, pattern, "1.tsv", "a/2.tsv", "a/b/3.tsv")) == fits
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name", "span", "version"),
+    [
+        ("*{SPAN}.tsv", "part-21.tsv", 21, None),
+        ("*{SPAN:2}.tsv", "part-21.tsv", 21, None),
+        ("{SPAN}*.tsv", "21-a.tsv", 21, None),
+        ("{SPAN}?.tsv", "21b.tsv", 21, None),
+        ("1-*{VERSION}-{SPAN}.tsv", "1-v12-3.tsv", 3, 12),
+        ("{SPAN}/*{SPAN}.tsv", "12/day12.tsv", 12, None),
+        ("v1{SPAN}.tsv", "v112.tsv", 12, None),
+        ("a[[]1]-{SPAN}.tsv", "a[1]-7.tsv", 7, None),
+        ("[^a]{SPAN}.tsv", "^7.tsv", 7, None),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_number_has_all_its_digits_beside_a_glob_sign(tmp_path, pattern, name, span, version):
+    assert found(tmp_path, pattern, name) == {name: (span, str(span), version)}
+
+
+@pytest.mark.parametrize("pattern", ["[0-9]{SPAN}.tsv", "{SPAN}?.tsv"])
+def test_a_glob_sign_takes_no_digit_of_a_number(tmp_path, pattern):
+    assert found(tmp_path, pattern, "112.tsv") == {}
+
+
+def test_folders_that_go_up_and_down_in_an_absolute_path(tmp_path):
+    assert set(found(tmp_path, f"{tmp_path}/a/../{{SPAN}}.tsv", "1.tsv", "a/x")) == {"1.tsv"}
+
+
 def test_signs_of_patterns_in_the_root_are_none(tmp_path):
     assert set(found(tmp_path / "[x]{SPAN}", "{SPAN}.tsv", "1.tsv")) == {"1.tsv"}
 
@@ -120,3 +148,18 @@ def test_other_braces_are_part_of_a_name(path):
 def test_right_patterns(path):
     assert patterns.is_pattern(path)
     assert patterns.wrong(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "right"),
+    [
+        ("{SPANS}.tsv", "{SPAN}"),
+        ("{YYYY-MM-DD}.tsv", "{YYYY}-{MM}-{DD}"),
+        ("{YYY}/x", "{YYYY}"),
+        ("a{b}.tsv", None),
+        ("{LANG}.tsv", None),
+    ],
+)
+def test_what_braces_may_have_been_meant_as(path, right):
+    told = patterns.meant(path)
+    assert told is None if right is None else told.endswith(f"did you mean {right}?")

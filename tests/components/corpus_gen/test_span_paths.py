@@ -103,6 +103,14 @@ def test_right_sections(section):
             "such as _SUCCESS-{VERSION}",
         ),
         (
+            {
+                "train": {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}.de"},
+                "spans": {"marker": "S-{SPAN}-{VERSION}"},
+            },
+            "data.spans.marker",
+            "data.train.target has no {VERSION}, which S-{SPAN}-{VERSION} would be named by",
+        ),
+        (
             {"train": "{SPAN}.tsv", "spans": {"marker": "{span}"}},
             "data.spans.marker",
             "did you mean {SPAN}?",

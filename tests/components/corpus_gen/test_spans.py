@@ -102,6 +102,32 @@ def test_a_side_that_lacks_a_span_in_the_middle_is_named(touch, refused, take, t
     assert take(PAIR, {"window": 1})[0] == {"3": None}  # what is not wanted need not be whole
 
 
+@pytest.mark.parametrize("spans", [{}, {"window": 3}, {"first": 1}, {"window": 2, "replay": 0.5}])
+def test_the_oldest_span_is_not_left_out_silently(touch, refused, spans):
+    touch("1.en", "2.en", "2.de", "3.en", "3.de")
+    error = refused(PAIR, spans)
+    assert error.where == "data.train.target"
+    assert "span 1 is not whole" in error.message
+
+
+def test_what_is_older_than_a_full_window_need_not_be_whole(touch, take):
+    touch("1.en", "2.en", "2.de", "3.en", "3.de")
+    assert take(PAIR, {"window": 2}) == ({"2": None, "3": None}, [])
+
+
+def test_the_oldest_span_that_lacks_its_eval_alone_is_named(touch, refused):
+    touch("1.tsv", "2.tsv", "eval-2.tsv", "test.tsv")
+    assert refused(eval="eval-{SPAN}.tsv", test="test.tsv").where == "data.eval"
+
+
+def test_a_newer_version_without_a_side_gives_way_in_the_middle(touch, take):
+    pair = {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}-{VERSION}.de"}
+    touch(*(f"{n}-1.{side}" for n in (1, 2, 3) for side in ("en", "de")), "2-2.en")
+    taken, (note,) = take(pair)
+    assert taken == {"1": 1, "2": 1, "3": 1}
+    assert note.startswith("version 2 of span 2 is left out: ")
+
+
 def test_a_span_without_eval_is_named(touch, refused):
     touch("1.tsv", "2.tsv", "3.tsv", "eval-1.tsv", "eval-3.tsv", "test.tsv")
     error = refused(eval="eval-{SPAN}.tsv", test="test.tsv")
@@ -120,8 +146,8 @@ def test_a_marker_says_when_a_span_is_whole(touch, take, refused):
     touch("1/a.tsv", "2/a.tsv", "2/b.tsv", "3/a.tsv", "1/_SUCCESS", "3/_SUCCESS")
     taken, notes = take("{SPAN}/*.tsv", spans)
     assert list(taken) == ["1", "3"]
-    assert "2/_SUCCESS is not there" in notes[0]
-    assert notes[1] == "1 span is missing between 1 and 3: 2"
+    (note,) = notes  # what is left out is not missing besides
+    assert "2/_SUCCESS is not there" in note
 
 
 def test_what_is_marked_must_be_whole_also_where_it_is_the_newest(touch, refused):
@@ -130,6 +156,23 @@ def test_what_is_marked_must_be_whole_also_where_it_is_the_newest(touch, refused
     error = refused(pair, {"marker": "_SUCCESS"})
     assert error.where == "data.train.target"
     assert "span 2 is not whole" in error.message
+
+
+def test_a_marker_is_no_data(touch, take, tmp_path):
+    touch("1/a.tsv", "1/_SUCCESS", "2/a.tsv", "2/_SUCCESS")
+    data = {"root": str(tmp_path), "features": TRANSLATION, "train": "{SPAN}/*"}
+    found = resolve({**data, "spans": {"marker": "_SUCCESS"}})["train"]
+    assert [os.path.relpath(g.files[0], tmp_path) for g in found] == ["1/a.tsv", "2/a.tsv"]
+
+
+def test_each_folder_of_a_span_has_a_marker_of_its_own(touch, take, refused):
+    pair = {"source": "en/{SPAN}/*", "target": "de/{SPAN}/*"}
+    touch("en/1/a", "en/1/_SUCCESS", "de/1/a", "de/1/_SUCCESS", "en/2/a", "en/2/_SUCCESS")
+    taken, (note,) = take(pair, {"marker": "_SUCCESS"})
+    assert list(taken) == ["1"]
+    assert note.endswith("de/2/_SUCCESS is not there")
+    touch("de/2/_SUCCESS")
+    assert "span 2 is not whole" in refused(pair, {"marker": "_SUCCESS"}).message
 
 
 def test_a_marker_may_have_placeholders(touch, take):
@@ -234,6 +277,30 @@ def test_a_file_that_two_paths_name_is_refused(touch, tmp_path):
     assert caught.value.where == "data.train"
 
 
+@pytest.mark.parametrize("paths", [["*.tsv", "./{SPAN}.tsv"], ["{SPAN}.tsv", "a/../{SPAN}.tsv"]])
+def test_a_file_is_the_same_however_its_path_is_written(touch, tmp_path, paths):
+    touch("1.tsv", "2.tsv", "a/x")
+    data = {"root": str(tmp_path), "features": TRANSLATION, "train": paths}
+    with pytest.raises(UserError, match=r"1\.tsv is named twice"):
+        resolve(data)
+
+
+def test_a_file_behind_a_link_is_the_same(touch, tmp_path):
+    touch("a/1.tsv", "a/2.tsv")
+    (tmp_path / "a/again").symlink_to(tmp_path / "a")
+    data = {"root": str(tmp_path), "features": TRANSLATION, "train": "**/{SPAN}.tsv"}
+    with pytest.raises(UserError, match=r"1\.tsv is named twice"):
+        resolve(data)
+
+
+def test_one_source_with_two_references_is_listed_twice(touch, tmp_path):
+    touch("1.en", "1.a.de", "1.b.de")
+    pair = {"source": ["{SPAN}.en", "{SPAN}.en"], "target": ["{SPAN}.a.de", "{SPAN}.b.de"]}
+    groups = resolve({"root": str(tmp_path), "features": TRANSLATION, "train": pair})["train"]
+    told = [tuple(map(os.path.basename, group.files)) for group in groups]
+    assert told == [("1.en", "1.a.de"), ("1.en", "1.b.de")]
+
+
 def test_what_is_settled_stays_though_more_arrives(touch, tmp_path):
     touch("1.tsv", "2.tsv")
     data = {"root": str(tmp_path), "features": TRANSLATION, "train": "{SPAN}.tsv"}
@@ -249,3 +316,8 @@ def test_a_section_without_patterns_has_no_spans(touch, tmp_path):
     data = {"root": str(tmp_path), "features": TRANSLATION, "train": "1.tsv"}
     assert settled({**data, "spans": {"window": None, "test_share": 0.0}}) == data
     assert resolve(data)["train"][0].span is None
+
+
+def test_a_path_below_the_home_is_shown_as_it_is(tmp_path, monkeypatch, refused):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert refused("~/none/{SPAN}.tsv").message == f"no file fits {tmp_path}/none/{{SPAN}}.tsv"

@@ -81,3 +81,15 @@ def test_where_the_list_of_words_was_cut_it_is_said(tmp_path, complete, says):
     checks = {"drift_oov": {"limit": 0.02, "action": "warn"}}
     (told,) = sentences(held_against(production, of_words({"x": 100, "y": 100}), checks))
     assert says in told
+
+
+def test_a_feature_that_production_tells_nothing_of_is_named(tmp_path):
+    push(tmp_path / "mine", 9, profile(40, 0, 0))
+    given = json.dumps({"version": "9", "profile": str(tmp_path / "mine" / "9" / PROFILE)})
+    more = profile(40, 0, 0)
+    more["features"]["target"] = more["features"]["source"]
+    found = held_against(given, more, CHECKS)
+    assert found["uncompared"] == {"drift_lengths": ["target"]}
+    (told,) = sentences(found)
+    assert told.startswith("drift_lengths: target: not held against version 9 in production")
+    assert sentences(held_against(given, profile(40, 0, 0), CHECKS)) == []

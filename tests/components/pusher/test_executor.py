@@ -148,6 +148,15 @@ def test_the_same_model_again_is_marked_with_its_version(case):
     assert Registry(case.registry).versions("m") == [1]
 
 
+def test_a_model_is_found_by_its_artifact_though_its_pusher_was_killed(case):
+    """After the push and before ML Metadata heard of it: the next run finds it pushed."""
+    case.push()
+    case.pushed = case.artifact(standard_artifacts.PushedModel, "again")
+    case.push()
+    identifier = Registry(case.registry).record("m", 1)["mlmd_uuid"]
+    assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
+
+
 @pytest.mark.parametrize(
     ("model", "infra", "words"), [(0, 1, SENTENCE), (1, 0, "serving check did not pass")]
 )

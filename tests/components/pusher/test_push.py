@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,6 +100,21 @@ def test_pushes_at_once_get_versions_of_their_own(tmp_path):
         assert registry.record("m", version)["version"] == version
         assert content_digest(registry.path("m", version)) == content_digest(path)
     assert len(list((tmp_path / "r" / "m").iterdir())) == 8
+
+
+def test_one_model_pushed_by_several_at_once_is_one_version(model, tmp_path, monkeypatch):
+    """All have seen that it is not there, and copied it, before the first one is published."""
+    both, real = threading.Barrier(4), publishing.publish
+
+    def together(*arguments):
+        both.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr("components.pusher.push.publish", together)
+    with ThreadPoolExecutor(4) as pool:
+        pushed = list(pool.map(lambda _: push(model, tmp_path / "r", "m", {}), range(4)))
+    assert sorted(pushed) == [(1, False)] * 3 + [(1, True)]
+    assert [path.name for path in (tmp_path / "r" / "m").iterdir()] == ["1"]
 
 
 def slow_push(model: Path, root: Path, copied) -> None:

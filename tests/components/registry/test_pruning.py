@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 
 import pytest
@@ -81,9 +83,59 @@ def test_numbers_rise_also_after_pruning_and_going_back(registry):
     assert push_model(registry.root, 7) == (7, True)
 
 
-def test_an_unknown_model_is_told(registry):
-    with pytest.raises(UserError, match="there is no model 'n'"):
-        prune(registry, "n", 1)
+@pytest.mark.parametrize("name", ["n", "m/", "../other/m", "m/.", "..", ".", ""])
+def test_an_unknown_model_is_told_and_a_path_is_none(registry, name):
+    push_models(registry.root.parent / "other", 2)
+    with pytest.raises(UserError, match=f"there is no model '{name}'"):
+        prune(registry, name, 1)
+    assert len(list((registry.root.parent / "other" / "m").iterdir())) == 2
+
+
+def test_a_version_that_is_a_link_goes_and_what_it_leads_to_stays(registry, tmp_path):
+    (registry.root / "m" / "1").rename(tmp_path / "elsewhere")
+    (registry.root / "m" / "1").symlink_to(tmp_path / "elsewhere")
+    gone = prune(registry, "m", 4)[-1]
+    assert (gone.version, gone.bytes, gone.kept, gone.left) == (1, 0, None, None)
+    assert names(registry) == ["2", "3", "4", "5"]
+    assert (tmp_path / "elsewhere" / "saved_model.pb").is_file()
+
+
+def test_what_cannot_be_removed_is_told(registry, monkeypatch):
+    """As on a file system that keeps an open file's name."""
+    remove = os.unlink
+
+    def stubborn(path, *arguments, **options):
+        if str(path).endswith("saved_model.pb"):
+            raise OSError(errno.EBUSY, "busy")
+        remove(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "unlink", stubborn)
+    whole = prune(registry, "m", 4, dry_run=True)[-1].bytes
+    gone = prune(registry, "m", 4)[-1]
+    (left,) = (registry.root / "m").glob(".removed-1-*")
+    assert gone.left == str(left)
+    assert 0 < gone.bytes < whole
+    monkeypatch.undo()
+    prune(registry, "m", 4)
+    assert names(registry) == ["2", "3", "4", "5"]
+
+
+def test_a_version_has_gone_on_the_disk_before_its_files_go(registry, monkeypatch):
+    """Or a loss of power might bring back the name of what is half removed."""
+    calls = []
+
+    def telling(name, real):
+        def call(*arguments, **options):
+            calls.append(name)
+            return real(*arguments, **options)
+
+        return call
+
+    for name in ("rename", "fsync", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, telling(name, getattr(os, name)))
+    prune(registry, "m", 4)
+    assert calls[:2] == ["rename", "fsync"]
+    assert set(calls[2:]) == {"unlink", "rmdir"}
 
 
 def test_pruning_and_pushes_side_by_side(registry):

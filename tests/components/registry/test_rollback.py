@@ -115,6 +115,27 @@ def test_a_version_of_other_hands_without_a_record(registry):
     assert (record["name"], record["rollback_of"]) == ("m", 2)
 
 
+def test_a_folder_that_is_a_link_is_followed(registry, tmp_path):
+    variables = registry.path("m", 2) / "variables"
+    variables.rename(tmp_path / "elsewhere")
+    variables.symlink_to(tmp_path / "elsewhere")
+    rollback(registry, "m")
+    assert weights_of(registry) == 2
+
+
+@pytest.mark.parametrize("broken", ["emptied", "gone", "without variables"])
+def test_a_model_that_is_no_longer_what_was_pushed_is_not_published(registry, broken):
+    (weights,) = (registry.path("m", 2) / "variables").iterdir()
+    if broken == "emptied":
+        weights.write_bytes(b"")
+    else:
+        shutil.rmtree(weights.parent) if broken == "gone" else weights.unlink()
+    with pytest.raises(UserError, match="m@2 is no longer what was pushed") as caught:
+        rollback(registry, "m")
+    assert caught.value.where == str(registry.path("m", 2))
+    assert sorted(path.name for path in (registry.root / "m").iterdir()) == ["1", "2", "3"]
+
+
 @pytest.mark.parametrize(
     ("name", "version", "told"),
     [

@@ -33,14 +33,18 @@ def test_names_and_versions_in_number_order(registry):
     assert registry.versions("quickstart") == [1, 2, 10]
     assert registry.latest("quickstart") == 10
     assert registry.latest("nothing") is None
+    assert registry.latest("../none/quickstart") is None
 
 
 def test_what_is_not_a_version_is_ignored(registry):
     put(registry.root, "quickstart", ".pushing-1")
     put(registry.root, "quickstart", "v11")
     put(registry.root, "quickstart", "012")
+    put(registry.root, "quickstart", str(2**63))
+    put(registry.root, "quickstart", "\u0663")
     put(registry.root, ".hidden", "1")
     (registry.root / "quickstart" / "13").mkdir()  # no SavedModel inside
+    (registry.root / "quickstart" / "14").symlink_to("nowhere")
     assert registry.versions("quickstart") == [1, 2, 10]
     assert registry.names() == ["multi30k", "quickstart"]
 
@@ -66,6 +70,9 @@ def test_resolve_by_name_version_and_path(registry, tmp_path):
         ("zzz", "Models there: multi30k, quickstart"),
         ("quickstart@3", "no version '3'[^$]*1, 2, 10"),
         ("quickstart@two", "no version 'two'"),
+        ("quickstart@02", "no version '02'"),
+        ("quickstart@\u0662", "no version"),
+        (f"quickstart@{'9' * 5000}", "no version '999"),
         ("some/where", "there is no folder 'some/where'"),
         ("", "there is no model ''"),
     ],

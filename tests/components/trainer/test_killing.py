@@ -70,11 +70,13 @@ def test_twenty_kills_change_nothing(processes, tmp_path):
     process, done = start(processes, whole, tmp_path)
     expected, weights, state = finish(process, whole)
     assert expected["step"] == done.value > 200
-    draw, seen = random.Random(5), []
+    draw, seen, torn = random.Random(5), [], 0
     for _ in range(KILLS):
         process, done = start(processes, cut, tmp_path)
         kill(process, done, cut, draw)
         seen.append(done.value)
+        torn += any((cut / "ck").glob(".*.tmp"))
+    assert torn > 0  # kills have hit writes
     process, done = start(processes, cut, tmp_path)
     position, ours, left = finish(process, cut)
     assert sum(seen) + done.value > expected["step"]  # something was really lost

@@ -1,10 +1,9 @@
 """The first weights from another model: the same, those of another vocabulary, or a refusal."""
 
 import json
+import shutil
 from dataclasses import replace
-from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import sentencepiece
@@ -16,79 +15,24 @@ from components.trainer import warm_start
 from components.trainer.checkpoint import Checkpoints, Position
 from components.trainer.data import Batches
 from components.trainer.fitting import fit
-from components.trainer.kept import keep, read
-from components.trainer.optimizer import compile_model, moments_of
+from components.trainer.kept import read
+from components.trainer.optimizer import moments_of
 from models import tasks
-from pipeline.config.sections import config_of
 from tests.components.trainer.records import SPEC, write
-from tests.models.tasks.tokenizers import trained
-
-WORDS = ["the cat sat", "a dog ran", "some bird flew", "the fish swam", "a cat ran", "one dog sat"]
-NEW_WORDS = [*WORDS, "the catfish swam", "birds ran", "dogs", "quick"]
-SIDES = ("source", "target")
-TASK = tasks.get("translation")
-LSTM = {
-    "embedding": 16,
-    "dropout": 0.0,
-    "encoder": {"type": "recurrent", "units": 8},
-    "decoder": {"type": "luong", "units": 16},
-}
-_TRANSFORMER = {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 16}
-TRANSFORMER = {
-    "embedding": 16,
-    "dropout": 0.0,
-    "tie_embeddings": "all",
-    "encoder": _TRANSFORMER,
-    "decoder": _TRANSFORMER,
-}
-KINDS = {"lstm": LSTM, "transformer": TRANSFORMER}
-
-
-def tokenizers(lines, size):
-    one = trained(lines, vocab_size=size, model_type="bpe")
-    return dict.fromkeys(SIDES, one)
-
-
-OLD, NEW = tokenizers(WORDS, 40), tokenizers(NEW_WORDS, 52)
-
-
-def settings(model, task="translation", **training):
-    """The sections as the Trainer gets them; ``start`` names a model."""
-    small = {"batch_tokens": 200, "max_length": 20, "learning_rate": 0.02, "early_stop": None}
-    sections = {"training": {"warm_start": {}, **small, **training}, "model": model}
-    if task == "translation":  # the two sides have one vocabulary here
-        sections["tokenizer"] = {"shared": True}
-    made = config_of(task).model_validate(
-        {"name": "tiny", "task": task, "data": {"train": "a.tsv"}, **sections}
-    )
-    dumped = made.model_dump(mode="json")
-    return {
-        "task": task,
-        **{name: dumped[name] for name in ("model", "training", "search")},
-        "start": {"model": "tiny@1", "path": "", "digest": "d1"},
-    }
-
-
-def build(config, serialized, seed=1):
-    """A new model, as the Trainer makes it."""
-    keras.utils.set_random_seed(seed)
-    task = tasks.get(config["task"])
-    sizes = {
-        side: sentencepiece.SentencePieceProcessor(model_proto=one).get_piece_size()
-        for side, one in serialized.items()
-    }
-    model = task.build(config["model"], config["training"], sizes)
-    compile_model(model, config["training"])
-    return model
-
-
-def put(folder, model, config, serialized):
-    """A SavedModel of the weights as every export holds them, and what is kept beside it."""
-    module = tf.Module()
-    module.weights = [weight.value for weight in model.weights]
-    tf.saved_model.save(module, str(folder))
-    keep(folder, model, config, serialized)
-    return folder
+from tests.components.trainer.starting import (
+    KINDS,
+    LSTM,
+    NEW,
+    OLD,
+    SIDES,
+    TASK,
+    TRANSFORMER,
+    WORDS,
+    build,
+    put,
+    settings,
+    start_of,
+)
 
 
 def data(folder, serialized):
@@ -114,7 +58,7 @@ def ended(request, tmp_path_factory):
     position = fit(
         model, batches, batches, config["training"], checkpoints, str(folder / "log"), None
     )
-    config["start"]["path"] = str(put(folder / "saved", model, config, OLD))
+    config["start"] = start_of(put(folder / "saved", model, config, OLD))
     return config, model, position, batches
 
 
@@ -132,7 +76,8 @@ def test_it_goes_on_where_the_other_one_ended(ended, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     best = min(entry["loss"] for entry in position.history)
     assert loss(model, batches) == pytest.approx(best, abs=1e-6)
-    assert report == {"model": "tiny@1", "digest": "d1", "optimizer": True, "vocabularies": {}}
+    digest = config["start"]["digest"]
+    assert report == {"model": "tiny@1", "digest": digest, "optimizer": True, "vocabularies": {}}
     for ours, theirs in zip(moments_of(model.optimizer), moments_of(old.optimizer), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert int(model.optimizer.iterations) == 60
@@ -179,6 +124,19 @@ def test_a_training_that_has_begun_is_left_alone(ended, tmp_path, monkeypatch):
     assert not told.exists()
 
 
+def test_what_a_training_has_started_from_may_be_lost(ended, tmp_path, monkeypatch):
+    config, _, _, _ = ended
+    model, _ = begin(config, OLD, tmp_path)
+    Checkpoints(tmp_path / "ck").save(model, Position(batch=1))
+    told, report = tmp_path / "events.jsonl", tmp_path / "ck/warm_start.json"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    for broken in ("{", "[]", None):
+        report.unlink() if broken is None else report.write_text(broken)
+        again = warm_start.begin(model, TASK, config, OLD, Checkpoints(tmp_path / "ck"))
+        assert again == {}
+    assert told.read_text().count("what it has started from is no longer told") == 3
+
+
 def refused(config, serialized, old=None, **start):
     config = {**config, "start": {**config["start"], **start}}
     model = build(config, serialized)
@@ -201,6 +159,7 @@ def simple(tmp_path_factory):
     config = settings(LSTM)
     model = build(config, OLD)
     folder = put(tmp_path_factory.mktemp("simple") / "saved", model, config, OLD)
+    config["start"] = start_of(folder)
     return config, read(folder), folder
 
 
@@ -239,19 +198,52 @@ def test_models_that_cannot_be_read_are_refused(simple, tmp_path):
     assert "an older Regard" in refused(config, OLD, path=str(tmp_path / "other"))
     (tmp_path / "other/assets.extra").mkdir()
     whole = (folder / "assets.extra/training.npz").read_bytes()
-    for content in (b"no zip", whole[:100], whole):  # the last one has no weights beside it
+    for content in (b"", b"no zip", whole[:100], whole):  # the last one has no weights beside it
         (tmp_path / "other/assets.extra/training.npz").write_bytes(content)
         assert "cannot be read" in refused(config, OLD, path=str(tmp_path / "other"))
     assert "is a model for pointer" in refused(config, OLD, replace(old, task="pointer"))
 
 
-def test_the_optimizer_goes_with_its_own_vocabulary_alone(ended, simple):
-    config, _, _, _ = ended
-    told = refused(config, NEW, read(Path(config["start"]["path"])))
-    assert "optimizer: tiny@1 has another vocabulary (source and target)" in told
+def test_a_model_that_has_changed_is_refused(simple, tmp_path):
+    config, _, folder = simple
+    assert "no longer those that its digest" in refused(config, OLD, digest="nonsense")
+    saved = shutil.copytree(folder, tmp_path / "saved")
+    (saved / "saved_model.pb").write_bytes(b"exported anew")
+    assert "no longer those that its digest" in refused(config, OLD, path=str(saved))
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    config = settings(LSTM)
+    model = build(config, OLD)
+    model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
+    config["start"] = start_of(put(tmp_path / "saved", model, config, OLD))
+    assert "of tiny@1 is not finite" in refused(config, OLD)
+
+
+def test_tokenizers_that_are_not_there_or_broken_are_refused(simple):
     config, old, _ = simple
-    config = settings(LSTM, warm_start={"optimizer": True})
-    assert "other weights learn" in refused(config, OLD, replace(old, moments=old.weights[:3]))
+    one = replace(old, tokenizers={"source": OLD["source"]})
+    assert "the tokenizer of target that tiny@1 keeps" in refused(config, OLD, one)
+    junk = replace(old, tokenizers=dict.fromkeys(SIDES, b"junk"))
+    assert "the tokenizer of source that tiny@1 keeps" in refused(config, OLD, junk)
+
+
+def test_the_optimizer_begins_anew_with_other_pieces_and_says_so(ended, tmp_path, monkeypatch):
+    config, _, _, _ = ended
+    told = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    model, report = begin(config, NEW, tmp_path)
+    assert report["optimizer"] is False
+    assert int(model.optimizer.iterations) == 0
+    assert "the optimizer begins anew: the vocabulary has other pieces" in told.read_text()
+
+
+def test_the_first_learning_rate_is_told(ended, tmp_path, monkeypatch):
+    config, _, _, _ = ended
+    told = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    begin(config, OLD, tmp_path)
+    assert "goes on after 60 steps, with a learning rate of 0.02" in told.read_text()
 
 
 def test_an_optimizer_that_was_not_kept_begins_anew(simple, tmp_path, monkeypatch):
@@ -260,7 +252,7 @@ def test_an_optimizer_that_was_not_kept_begins_anew(simple, tmp_path, monkeypatc
     told = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(told))
     config = settings(LSTM, warm_start={"optimizer": True}, accumulate=2)
-    config["start"]["path"] = str(folder)
+    config["start"] = start_of(folder)
     model, report = begin(config, OLD, tmp_path)
     assert report["optimizer"] is False
     assert "begins anew" in told.read_text()
@@ -311,8 +303,7 @@ def test_every_task_hands_its_weights_on(task, tmp_path):
     config, texts = settings(OTHERS[task], task), tasks.describe(task).text_features
     old_pieces, new_pieces = (dict.fromkeys(texts, one["source"]) for one in (OLD, NEW))
     old = build(config, old_pieces)
-    put(tmp_path / "saved", old, config, old_pieces)
-    config["start"]["path"] = str(tmp_path / "saved")
+    config["start"] = start_of(put(tmp_path / "saved", old, config, old_pieces))
     same, _ = begin(config, old_pieces, tmp_path / "same")
     for ours, theirs in zip(same.get_weights(), old.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)

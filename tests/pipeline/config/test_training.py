@@ -76,6 +76,22 @@ def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
             "training.schedule.minimum: 0.1 is more than learning_rate: 0.01; use less",
         ),
         (
+            {
+                "schedule": {"type": "cosine"},
+                "max_steps": 9,
+                "warm_start": {"optimizer": True},
+            },
+            "training.warm_start.optimizer: the next training would go on where this cosine has ",
+        ),
+        (
+            {
+                "schedule": {"type": "cosine", "steps": 9},
+                "max_steps": 9,
+                "warm_start": {"optimizer": True},
+            },
+            "training.warm_start.optimizer: the next training would go on where this cosine has ",
+        ),
+        (
             {"schedule": {"type": "plateau", "patience": 3}},
             "training.schedule.patience: early_stop.patience: 3 ends the training before the rate",
         ),
@@ -106,6 +122,17 @@ def test_one_recurrent_side_is_enough() -> None:
         {"batch_tokens": 200},
         {"max_epochs": None, "max_minutes": 5.0},
         {"schedule": {"type": "cosine"}, "max_steps": 10},
+        {"schedule": {"type": "cosine"}, "max_steps": 10, "warm_start": {}},
+        {
+            "schedule": {"type": "cosine", "steps": 99},
+            "max_steps": 10,
+            "warm_start": {"optimizer": True},
+        },
+        {
+            "schedule": {"type": "cosine", "minimum": 1e-5},
+            "max_steps": 10,
+            "warm_start": {"optimizer": True},
+        },
         {"schedule": {"type": "plateau", "patience": 3}, "early_stop": None},
         {"schedule": {"type": "plateau", "patience": 2}},
     ],

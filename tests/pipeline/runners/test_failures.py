@@ -57,7 +57,9 @@ def test_full_disk_and_read_only_folder_are_for_the_user():
     assert full.user
     assert full.where == "/d/f"
     assert "space" in (full.remedy or "")
-    assert explain(OSError(errno.EROFS, "Read-only file system", "/d")).user
+    read_only = explain(OSError(errno.EROFS, "Read-only file system", "/d"))
+    assert read_only.user
+    assert "the option or key that names this one" in (read_only.remedy or "")
     assert explain(RuntimeError("sqlite: No space left on device (28)")).user
 
 

@@ -6,13 +6,15 @@ import copy
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import keras_tuner
 
-# Of a number that is drawn; what is trained with is what stands in the file afterwards.
+# Of a number that is drawn, or more where its range is narrow; what is trained with is what stands
+# in the file afterwards.
 _DIGITS = 4
 
 
@@ -57,7 +59,14 @@ class Dimension:
             return drawn
         if self.whole:
             return int(drawn)
-        return min(self.high, max(self.low, float(f"{drawn:.{_DIGITS}g}")))
+        if self.log:
+            narrow = (self.high - self.low) / self.low if self.step is None else self.step - 1
+            digits = _DIGITS + max(0, -_magnitude(narrow))
+            value = float(f"{drawn:.{digits}g}")
+        else:
+            narrow = self.high - self.low if self.step is None else self.step
+            value = round(drawn, _DIGITS - 1 - _magnitude(narrow))
+        return min(self.high, max(self.low, value))
 
     def value(self, drawn: Any, read: bool = False) -> Any:
         """The configuration's value for what KerasTuner drew, as it is written or ``read``."""
@@ -123,6 +132,11 @@ class Space:
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The same as they are read, with defaults filled in."""
         return {d.key: d.value(drawn[d.key], read=True) for d in self.dimensions}
+
+
+def _magnitude(number: float) -> int:
+    """The power of ten that a number above 0 begins with: -3 of 0.005."""
+    return math.floor(math.log10(min(number, sys.float_info.max)))
 
 
 def with_values(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,9 +37,41 @@ def test_values_are_in_their_ranges():
 
 
 def test_rounding_stays_in_the_range():
-    narrow = Dimension("x", 0.12346, 0.12349)
-    assert narrow.low <= narrow.rounded(0.123461) <= narrow.high
-    assert narrow.rounded(0.123489) == narrow.high  # 0.1235 is outside
+    rate = Dimension("x", 0.00012346, 0.012344, log=True)
+    assert rate.rounded(0.000123461) == 0.0001235
+    assert rate.rounded(0.0123438) == 0.01234
+    rate = Dimension("x", 0.00012344, 0.012346, log=True)
+    assert rate.rounded(0.000123441) == rate.low  # 0.0001234 is outside
+    assert rate.rounded(0.0123459) == rate.high  # 0.01235 is outside
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log"),
+    [
+        (0.999, 0.9999, False),
+        (0.9999, 0.99999, False),
+        (0.9, 0.999, False),
+        (0.999, 0.9999, True),
+        (0.00010001, 0.00010002, True),
+        (1.0, 1.0 + 1e-15, True),
+        (-1e308, 1e308, False),
+        (1e-320, 1e308, True),
+    ],
+)
+def test_a_range_keeps_its_values_where_it_is_narrow_or_very_wide(low, high, log):
+    dimension = Dimension("training.beta_2", low, high, log=log)
+    drawn = [low * (1 - n / 1000) + high * (n / 1000) for n in range(1001)]
+    found = {dimension.rounded(number) for number in drawn}
+    assert len(found) >= min(990, len(set(drawn)))
+    assert low <= min(found) <= max(found) <= high
+
+
+@pytest.mark.parametrize(
+    ("step", "log", "drawn", "expected"),
+    [(0.05, False, 0.15000000000000002, 0.15), (0.00005, False, 0.40015, 0.40015)],
+)
+def test_steps_are_kept(step, log, drawn, expected):
+    assert Dimension("x", 0.0, 0.5, step, log=log).rounded(drawn) == expected
 
 
 @pytest.mark.parametrize(

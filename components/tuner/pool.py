@@ -8,7 +8,7 @@ from multiprocessing import connection
 from multiprocessing.context import ForkServerProcess
 
 from components.tuner.journal import FAILED, Result
-from components.tuner.trial import Task, main, result_of
+from components.tuner.trial import Task, forget_failure, main, result_of
 
 
 class Pool:
@@ -31,7 +31,8 @@ class Pool:
         return {number: task for number, (_, task) in self._running.items()}
 
     def start(self, number: int, task: Task) -> None:
-        """Starts a trial."""
+        """Starts a trial, or starts one again that had failed."""
+        forget_failure(task.folder)
         process = self._context.Process(target=main, args=(task,), name=f"trial-{number}")
         process.start()
         self._running[number] = (process, task)

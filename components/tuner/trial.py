@@ -57,6 +57,13 @@ def result_of(folder: str | Path) -> Result | None:
     return Result(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
+def forget_failure(folder: str | Path) -> None:
+    """Removes the result of a trial that failed, or it would stand for what happens next."""
+    found = result_of(folder)
+    if found is not None and found.state != DONE:
+        Path(folder, "result.json").unlink()
+
+
 def main(task: Task) -> None:
     """Trains, and leaves ``result.json``: the target of the process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()

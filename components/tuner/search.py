@@ -22,6 +22,7 @@ from components.tuner.trials import Trials
 from components.tuner.watching import NODE, Watch, tell_end
 
 _LOOK_SECONDS = 0.5
+_KEPT = 2  # other searches whose checkpoints stay
 
 
 def tuner_fn(fn_args: Any) -> TunerFnResult:
@@ -78,6 +79,7 @@ class Search(BaseTuner):
         """
         trials, waiting = self.trials, list(self.trials.waiting)
         self._tell_beginning()
+        self._prune_others()
         pool, watch = Pool(), Watch(self.oracle.max_trials)
         try:
             while True:
@@ -147,6 +149,17 @@ class Search(BaseTuner):
     def _forget(self, number: int) -> None:
         """Removes a trial's checkpoints, which no trial will go on with."""
         shutil.rmtree(checkpoints(self._folder(number)), ignore_errors=True)
+
+    def _prune_others(self) -> None:
+        """Removes the checkpoints of older searches beside this one, but for the newest few.
+
+        Their journals stay: only trials that were interrupted would have to begin anew.
+        """
+        journals = set(self.folder.parent.glob("*/journal.json")) - {self.folder / "journal.json"}
+        newest = sorted(journals, key=lambda path: path.stat().st_mtime, reverse=True)
+        for journal in newest[_KEPT:]:
+            for trial in journal.parent.glob("trial-*"):
+                shutil.rmtree(checkpoints(trial), ignore_errors=True)
 
     def _folder(self, number: int) -> Path:
         return self.folder / f"trial-{number + 1}"

@@ -155,6 +155,31 @@ def test_a_trial_that_fails_does_not_end_the_search(source, tmp_path):
     assert search.get_best_hyperparameters()[0]["model.encoder.heads"] == 2
 
 
+def test_a_killed_trial_does_not_tell_how_it_failed_before(source, tmp_path):
+    (tmp_path / "result.json").write_text('{"state": "failed", "error": "long ago"}')
+    pool = Pool()
+    pool.start(0, Task(str(tmp_path), tiny.config(), source, "loss"))
+    process, _ = pool._running[0]
+    process.kill()
+    while not (ended := list(pool.ended(1.0))):
+        pass
+    assert "signal 9" in ended[0][1].error
+
+
+def test_checkpoints_of_searches_given_up_do_not_pile_up(source, tmp_path):
+    stamp = time.time()
+    for age, name in enumerate(("newest", "second", "old")):
+        (tmp_path / name / "trial-1/checkpoints").mkdir(parents=True)
+        journal = tmp_path / name / "journal.json"
+        journal.write_text("[]")
+        os.utime(journal, (stamp - age, stamp - age))
+    (tmp_path / "other/trial-1/checkpoints").mkdir(parents=True)  # no search
+    tiny.search(tmp_path, source, tiny.settings(trials=1)).search()
+    left = {path.parts[-3] for path in tmp_path.glob("*/trial-1/checkpoints")}
+    assert left == {"newest", "second", "other"}
+    assert (tmp_path / "old/journal.json").exists()
+
+
 def test_too_many_failures_end_it(source, tmp_path):
     space = Space((Dimension("model.encoder.heads", choices=[3, 5, 7]),))
     search = tiny.search(tmp_path, source, tiny.settings(failures=2), space)

@@ -16,7 +16,8 @@ _WORD = re.compile(r"(?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w-]*", 
 def edited(text: str, values: Mapping[str, Any]) -> str:
     """The text with the values put in; comments and layout stay.
 
-    A key that the text has not is added at the beginning of its section, a section at the end.
+    A key that the text has not is added at the beginning of its section, above what is said about
+    the key that was the first; a section at the end.
 
     Args:
         text: a mapping in YAML.
@@ -66,8 +67,11 @@ def _with_key(text: str, section: yaml.MappingNode, line: str) -> str:
     if section.flow_style:
         start = section.start_mark.index + 1  # behind the brace
         return text[:start] + line + (", " if section.value else "") + text[start:]
-    start = section.value[0][0].start_mark
-    return text[: start.index] + f"{line}\n{' ' * start.column}" + text[start.index :]
+    first = section.value[0][0].start_mark
+    start = first.index - first.column
+    while (above := text[:start].splitlines(keepends=True)[-1:]) and above[0].lstrip()[:1] == "#":
+        start -= len(above[0])
+    return text[:start] + f"{' ' * first.column}{line}\n" + text[start:]
 
 
 def _end(node: yaml.Node) -> int:

@@ -36,7 +36,7 @@ search: {}
         (
             {"model.dropout": 0.3},
             "model:\n  # How deep.\n",
-            "model:\n  # How deep.\n  dropout: 0.3\n",
+            "model:\n  dropout: 0.3\n  # How deep.\n",
         ),
         ({"model.attention.score": "dot"}, "score: general", "score: dot"),
         (

@@ -53,15 +53,15 @@ def tune(
     [bold]Exit status[/bold]: 0 done; 1 a node failed; 2 the input is at fault, or too
     many trials failed; 130 interrupted.
     """
-    from pipeline.config import load
     from pipeline.config.tune_checks import dimensions
     from pipeline.nodes import TUNER
     from pipeline.tuning import output
 
-    loaded = load(config)
-    _check_section(loaded, config)
+    original = output.Original.read(config)
+    _check_section(original.config, config)
     path = output.target(config, out, force)
-    output.check(config, path, loaded, {one.key: one.probes()[0] for one in dimensions(loaded)})
+    searched = dimensions(original.config)
+    output.check(original, path, {one.key: one.probes()[0] for one in searched})
 
     def ended(outcome: Outcome, state: Progress, run: Run) -> int:
         if outcome.exit_status != 0:
@@ -69,9 +69,9 @@ def tune(
             _show_bad_end(outcome, run, console, config, out)
             return outcome.exit_status
         found = _found(state)
-        values = found["trials"][0]["values"]
-        output.write(config, path, loaded, values, output.header(config, loaded, found))
+        output.write(original, path, found)
         if as_json:
+            values = found["trials"][0]["values"]
             terminal.print_json({"file": str(path), "values": values, **found})
         else:
             _show(found, path)

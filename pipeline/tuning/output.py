@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import shlex
 from collections.abc import Mapping
@@ -12,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from components.errors import UserError
-from components.files import atomic_path
-from components.tuner.ranking import figure_of, plain
+from components.files import atomic_write
+from components.tuner.ranking import figure_of, plain, values_text
 from components.tuner.space import with_values
 from components.words import counted
 from pipeline.config import load
@@ -23,13 +25,34 @@ if TYPE_CHECKING:
     from pipeline.config import Config
 
 
+@dataclasses.dataclass(frozen=True)
+class Original:
+    """The user's file as it was when the search began; it may be edited while that goes on."""
+
+    path: Path
+    text: str
+    config: Config
+
+    @classmethod
+    def read(cls, path: Path) -> Original:
+        """Reads and checks a file.
+
+        Raises:
+            UserError: names every problem of the file.
+        """
+        config = load(path)
+        return cls(path, path.read_bytes().decode("utf-8-sig"), config)
+
+
 def target(source: Path, given: Path | None, force: bool) -> Path:
     """Where the file goes: what was given, or NAME.tuned.yaml beside the original.
 
     Raises:
-        UserError: it is there already, or is the original itself.
+        UserError: it is there already, or is a folder or the original itself.
     """
     path = given or source.with_name(f"{source.stem}.tuned{source.suffix}")
+    if path.is_dir():
+        raise UserError("this is a folder, not a file", str(path), "Give a file with -o FILE.")
     if path.exists() and os.path.samefile(path, source):
         raise UserError("this is the file itself", f"-o {path}", "Give the new file another name.")
     if path.exists() and not force:
@@ -39,7 +62,7 @@ def target(source: Path, given: Path | None, force: bool) -> Path:
     return path
 
 
-def check(source: Path, path: Path, config: Config, values: Mapping[str, Any]) -> None:
+def check(original: Original, path: Path, values: Mapping[str, Any]) -> None:
     """Writes the file with any values and takes it away again: a search should not be in vain.
 
     Raises:
@@ -47,33 +70,61 @@ def check(source: Path, path: Path, config: Config, values: Mapping[str, Any]) -
     """
     if not path.parent.is_dir():
         raise UserError(f"there is no folder {path.parent}", "-o", "Make it, or give another file.")
+    config = original.config
+    wanted = type(config).model_validate(with_values(config.model_dump(mode="json"), values))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _write(source, temporary, path, config, values, "")
+        temporary.write_bytes(_text(original, values, ""))
+        right = load(temporary).model_dump() == wanted.model_dump()
+    except OSError as error:
+        raise UserError(
+            f"cannot be written: {error.strerror}", str(path), "Give another file with -o FILE."
+        ) from None
+    except (UserError, yaml.YAMLError):
+        right = False
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    if not right:
+        raise _refusal(original.path, path, values)
 
 
-def write(source: Path, path: Path, config: Config, values: Mapping[str, Any], header: str) -> None:
-    """Writes the original with other values and a header of comments."""
-    with atomic_path(path) as temporary:
-        _write(source, temporary, path, config, values, header)
+def write(original: Original, path: Path, found: Mapping[str, Any]) -> None:
+    """Writes the original with the best values, and where they are from.
+
+    Args:
+        original: the user's file.
+        path: where to.
+        found: the Tuner's ``trials.json``, and the path of its ``table``.
+
+    Raises:
+        UserError: it cannot be written any more.
+    """
+    values = found["trials"][0]["values"]
+    try:
+        atomic_write(path, _text(original, values, header(original, found)))
+    except OSError as error:
+        raise UserError(
+            f"the search has ended, but its file cannot be written: {error.strerror}",
+            where=str(path),
+            remedy=f"The best values: {values_text(values)}. All trials: {found['table']}. "
+            "The same command with another -o writes them without a search.",
+        ) from None
 
 
-def header(source: Path, config: Config, found: Mapping[str, Any]) -> str:
+def header(original: Original, found: Mapping[str, Any]) -> str:
     """Where the values come from, as comments.
 
     Args:
-        source: the original.
-        config: what it holds.
+        original: the user's file.
         found: the Tuner's ``trials.json``.
     """
     best, count = found["trials"][0], len(found["trials"])
     score = figure_of(found["objective"], best["score"])
     day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     lines = [
-        f"`regard tune {shlex.quote(source.name)}` found these values on {day}:",
-        *_changes(config, best["values"]),
+        f"`regard tune {shlex.quote(original.path.name)}` found these values on {day}:",
+        *_changes(original.config, best["values"]),
         f"Trial {best['trial']} of {count} ({found['algorithm']}): {score} on the eval split, "
         f"{counted(best['epochs'], 'epoch')}.",
     ]
@@ -92,25 +143,25 @@ def _changes(config: Config, values: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _write(
-    source: Path, temporary: Path, path: Path, config: Config, values: Mapping[str, Any], head: str
-) -> None:
-    text = source.read_text(encoding="utf-8-sig")
-    wanted = type(config).model_validate(with_values(config.model_dump(mode="json"), values))
-    try:
-        temporary.write_text(head + edited(text, values), encoding="utf-8")
-        right = load(temporary).model_dump() == wanted.model_dump()
-    except (UserError, yaml.YAMLError):
-        right = False
-    if right:
-        return
+def _text(original: Original, values: Mapping[str, Any], head: str) -> bytes:
+    """The whole file, with the ends of lines that the original has."""
+    text = original.text
+    of_windows = text.count("\r\n") == text.count("\n") > 0
+    if of_windows:
+        text = text.replace("\r\n", "\n")
+    text = head + edited(text, values)
+    return (text.replace("\n", "\r\n") if of_windows else text).encode()
+
+
+def _refusal(source: Path, path: Path, values: Mapping[str, Any]) -> UserError:
+    """Why a file that was written does not say what it should."""
     if source.parent.resolve() != path.parent.resolve():
-        raise UserError(
+        return UserError(
             f"relative paths of {source} would mean something else in {path.parent.resolve()}",
             where=f"-o {path}",
             remedy=f"Choose a file in {source.parent.resolve()}.",
         )
-    raise UserError(
+    return UserError(
         f"the values of {', '.join(values)} cannot be put into this file",
         where=str(source),
         remedy="Do their sections have anchors (&) and aliases (*)? Write them out.",

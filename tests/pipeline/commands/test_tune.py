@@ -44,6 +44,12 @@ def test_a_file_that_is_there(refused, tmp_path):
     assert refused(CONFIG + TUNE, "-o", tmp_path / "b.yaml").where == str(tmp_path / "b.yaml")
 
 
+def test_a_folder_in_the_place_of_the_file(refused, tmp_path):
+    (tmp_path / "out").mkdir()
+    error = refused(CONFIG + TUNE, "-o", tmp_path / "out", "--force")
+    assert error.message == "this is a folder, not a file"
+
+
 def test_a_folder_where_paths_mean_something_else(refused, tmp_path):
     (tmp_path / "other").mkdir()
     error = refused(CONFIG + TUNE, "-o", tmp_path / "other/b.yaml")

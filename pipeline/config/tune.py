@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from models.settings.base import Count, Listed, Positive, Section
+from models.settings.base import Listed, Positive, Section
 from pipeline.config.training import Rate
 
 TRIALS = 20  # of random and bayesian search
+FACTOR = 3  # of hyperband
+LAST_SEED = 2**32 - 2  # the oracles take one more, and NumPy 32 bits
 
 
 class Range(Section):
@@ -62,7 +64,8 @@ class Tune(Section):
     )
     factor: Annotated[int, Field(ge=2)] | None = Field(
         default=None,
-        description="Hyperband: one in so many goes on, for so many times the epochs; null: 3.",
+        description="Hyperband: one in so many goes on, for so many times the epochs; "
+        f"null: {FACTOR}.",
     )
     iterations: Positive | None = Field(
         default=None, description="Hyperband: how often it is done over; null: once."
@@ -73,4 +76,6 @@ class Tune(Section):
     failures: Positive = Field(
         default=3, description="Trials that may fail one after the other before the search ends."
     )
-    seed: Count = Field(default=17, description="Seed of what is drawn, not of the trainings.")
+    seed: Annotated[int, Field(ge=0, le=LAST_SEED)] = Field(
+        default=17, description="Seed of what is drawn, not of the trainings."
+    )

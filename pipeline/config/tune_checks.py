@@ -10,12 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from components.tuner.space import Dimension, with_values
+from components.words import counted
 from models.settings.base import Path, Problem
 from pipeline.config.annotations import models_in
 from pipeline.config.errors import problems, show, suggest
 from pipeline.config.sections import Config
 from pipeline.config.training_checks import unmeasured
-from pipeline.config.tune import Range, Tune
+from pipeline.config.tune import FACTOR, Range, Tune
 
 Others = Callable[[Config], Iterator[Problem]]
 
@@ -84,6 +85,11 @@ def _algorithm(tune: Tune, config: Config) -> Iterator[Problem]:
         if tune.epochs is None and most is None:
             message = "hyperband divides epochs, and training.max_epochs is null; give them here"
             yield Problem(("tune", "epochs"), message)
+        epochs, factor = tune.epochs or most, tune.factor or FACTOR
+        if epochs is not None and epochs < factor:
+            message = f"trials of {counted(epochs, 'epoch')} cannot be divided by factor: {factor}"
+            name = "epochs" if tune.factor is None else "factor"
+            yield Problem(("tune", name), f"{message}; use more epochs, or algorithm: random")
     else:
         for name in ("factor", "iterations"):
             if getattr(tune, name) is not None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from components.files import source_digest
 from components.tuner.component import Tuner
+from components.tuner.sizes import hyperband_trials
 from components.tuner.space import Space
 from models.metrics import METRICS
 from pipeline import keys, machine
-from pipeline.config.tune import TRIALS
+from pipeline.config.tune import FACTOR, TRIALS
 from pipeline.config.tune_checks import dimensions
 from pipeline.graph import TRAINED, pipeline_at
 from pipeline.place import here
@@ -66,15 +67,16 @@ def settings(config: Config) -> dict[str, Any]:
     stop = config.training.early_stop
     objective = tune.objective or (stop.metric if stop else "loss")
     rising = objective in METRICS and METRICS[objective].higher_is_better
-    cores = machine.cores()
+    sizes = Sizes.of(config)
+    at_once = min(tune.parallel, sizes.count())
     return {
-        **dataclasses.asdict(Sizes.of(config)),
+        **dataclasses.asdict(sizes),
         "algorithm": tune.algorithm,
         "objective": objective,
         "direction": "max" if rising else "min",
         "minutes": tune.minutes,
         "parallel": tune.parallel,
-        "threads": max(1, cores // tune.parallel) if tune.parallel > 1 else None,
+        "threads": max(1, machine.cores() // at_once) if at_once > 1 else None,
         "failures": tune.failures,
         "seed": tune.seed,
     }
@@ -96,5 +98,14 @@ class Sizes:
         assert tune is not None
         if tune.algorithm == "hyperband":
             epochs = tune.epochs or config.training.max_epochs
-            return cls(None, epochs, tune.factor or 3, tune.iterations or 1)
+            return cls(None, epochs, tune.factor or FACTOR, tune.iterations or 1)
         return cls(tune.trials or TRIALS, tune.epochs, None, None)
+
+    def count(self) -> int:
+        """The trials in all."""
+        if self.trials is not None:
+            return self.trials
+        assert self.epochs is not None
+        assert self.factor is not None
+        assert self.iterations is not None
+        return hyperband_trials(self.epochs, self.factor, self.iterations)

@@ -9,6 +9,7 @@ from components.tuner.journal import DONE, FAILED, Journal, Result
 from components.tuner.sizes import hyperband_epochs, hyperband_trials
 from components.tuner.space import Dimension, Space
 from components.tuner.trials import Trials
+from pipeline.config.tune import LAST_SEED
 
 SPACE = Space(
     (
@@ -72,6 +73,12 @@ def test_another_seed_is_another_search(start):
     one, other = (run(start(settings("random", seed=seed), str(seed))) for seed in (0, 1))
     assert one != other
     assert run(start(settings("random", seed=0), "again")) == one
+
+
+@pytest.mark.parametrize("algorithm", ["random", "bayesian", "hyperband"])
+def test_the_last_seed_that_a_file_can_have(start, algorithm):
+    rows = run(start(settings(algorithm, seed=LAST_SEED)))
+    assert len(rows) >= 9
 
 
 def test_more_trials_go_on_with_those_that_are_there(start):

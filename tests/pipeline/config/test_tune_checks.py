@@ -214,6 +214,17 @@ def test_what_would_need_other_data_is_refused(tmp_path):
         ("objective: aer,", "", ["3: tune.objective: aer is known only of the test split; use "]),
         ("algorithm: grid,", "", ["3: tune.algorithm: 'grid' is not a choice; choices: hyperband"]),
         ("parallel: 0,", "", ["3: tune.parallel: must be at least 1; 0 was given"]),
+        (
+            "epochs: 2,",
+            "",
+            ["3: tune.epochs: trials of 2 epochs cannot be divided by factor: 3; use more epochs"],
+        ),
+        (
+            "factor: 9,",
+            "training: {max_epochs: 8}\n",
+            ["4: tune.factor: trials of 8 epochs cannot be divided by factor: 9; use more epochs"],
+        ),
+        ("seed: 4294967295,", "", ["3: tune.seed: must be at most 4294967294; 4294967295 was"]),
         ("factor: 1,", "", ["3: tune.factor: must be at least 2; 1 was given"]),
         ("epoch: 3,", "", ["3: tune.epoch: unknown key; did you mean epochs? choices: "]),
     ],

@@ -6,6 +6,7 @@ import pytest
 from tfx.dsl.compiler import compiler
 from tfx.proto.orchestration import pipeline_pb2
 
+from pipeline import machine
 from pipeline.config import load
 from pipeline.graph import create_pipeline
 from pipeline.nodes import NODES, nodes_of_search
@@ -90,4 +91,8 @@ def test_settings_with_their_defaults(read):
     assert (found["trials"], found["epochs"]) == (20, None)
     assert (found["objective"], found["direction"]) == ("bleu", "max")
     assert (found["parallel"], found["threads"]) == (64, 1)
+    found = settings(read(", algorithm: random, trials: 1, parallel: 64"))
+    assert found["threads"] is None  # one alone has all cores
+    found = settings(read(", factor: 9, parallel: 64"))
+    assert found["threads"] == max(1, machine.cores() // 11)
     assert settings(read(", objective: ter", metric="bleu"))["direction"] == "min"

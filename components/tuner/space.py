@@ -60,12 +60,12 @@ class Dimension:
         if self.whole:
             return int(drawn)
         if self.log:
-            narrow = (self.high - self.low) / self.low if self.step is None else self.step - 1
-            digits = _DIGITS + max(0, -_magnitude(narrow))
+            extent = (self.high - self.low) / self.low if self.step is None else self.step - 1
+            digits = _DIGITS + max(0, -_magnitude(extent))
             value = float(f"{drawn:.{digits}g}")
         else:
-            narrow = self.high - self.low if self.step is None else self.step
-            value = round(drawn, _DIGITS - 1 - _magnitude(narrow))
+            extent = self.high - self.low if self.step is None else self.step
+            value = round(drawn, _DIGITS - 1 - _magnitude(extent))
         return min(self.high, max(self.low, value))
 
     def value(self, drawn: Any, read: bool = False) -> Any:

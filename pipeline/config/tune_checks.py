@@ -89,7 +89,8 @@ def _algorithm(tune: Tune, config: Config) -> Iterator[Problem]:
         if epochs is not None and epochs < factor:
             message = f"trials of {counted(epochs, 'epoch')} cannot be divided by factor: {factor}"
             name = "epochs" if tune.factor is None else "factor"
-            yield Problem(("tune", name), f"{message}; use more epochs, or algorithm: random")
+            remedy = "use more epochs, a smaller factor, or algorithm: random"
+            yield Problem(("tune", name), f"{message}; {remedy}")
     else:
         for name in ("factor", "iterations"):
             if getattr(tune, name) is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from components.errors import UserError
-from components.files import atomic_write
+from components.files import atomic_path
 from components.tuner.ranking import figure_of, plain, values_text
 from components.tuner.space import with_values
 from components.words import counted
@@ -70,23 +70,16 @@ def check(original: Original, path: Path, values: Mapping[str, Any]) -> None:
     """
     if not path.parent.is_dir():
         raise UserError(f"there is no folder {path.parent}", "-o", "Make it, or give another file.")
-    config = original.config
-    wanted = type(config).model_validate(with_values(config.model_dump(mode="json"), values))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(_text(original, values, ""))
-        right = load(temporary).model_dump() == wanted.model_dump()
+        _write(original, temporary, path, values, "")
     except OSError as error:
         raise UserError(
             f"cannot be written: {error.strerror}", str(path), "Give another file with -o FILE."
         ) from None
-    except (UserError, yaml.YAMLError):
-        right = False
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    if not right:
-        raise _refusal(original.path, path, values)
 
 
 def write(original: Original, path: Path, found: Mapping[str, Any]) -> None:
@@ -102,10 +95,12 @@ def write(original: Original, path: Path, found: Mapping[str, Any]) -> None:
     """
     values = found["trials"][0]["values"]
     try:
-        atomic_write(path, _text(original, values, header(original, found)))
-    except OSError as error:
+        with atomic_path(path) as temporary:
+            _write(original, temporary, path, values, header(original, found))
+    except (OSError, UserError) as error:
+        reason = error.message if isinstance(error, UserError) else error.strerror
         raise UserError(
-            f"the search has ended, but its file cannot be written: {error.strerror}",
+            f"the search has ended, but its file cannot be written: {reason}",
             where=str(path),
             remedy=f"The best values: {values_text(values)}. All trials: {found['table']}. "
             "The same command with another -o writes them without a search.",
@@ -143,6 +138,32 @@ def _changes(config: Config, values: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _write(
+    original: Original, temporary: Path, path: Path, values: Mapping[str, Any], head: str
+) -> None:
+    config = original.config
+    wanted = type(config).model_validate(with_values(config.model_dump(mode="json"), values))
+    try:
+        temporary.write_bytes(_text(original, values, head))
+        right = load(temporary).model_dump() == wanted.model_dump()
+    except (UserError, yaml.YAMLError):
+        right = False
+    if right:
+        return
+    source = original.path
+    if source.parent.resolve() != path.parent.resolve():
+        raise UserError(
+            f"relative paths of {source} would mean something else in {path.parent.resolve()}",
+            where=f"-o {path}",
+            remedy=f"Choose a file in {source.parent.resolve()}.",
+        )
+    raise UserError(
+        f"the values of {', '.join(values)} cannot be put into this file",
+        where=str(source),
+        remedy="Do their sections have anchors (&) and aliases (*)? Write them out.",
+    )
+
+
 def _text(original: Original, values: Mapping[str, Any], head: str) -> bytes:
     """The whole file, with the ends of lines that the original has."""
     text = original.text
@@ -151,18 +172,3 @@ def _text(original: Original, values: Mapping[str, Any], head: str) -> bytes:
         text = text.replace("\r\n", "\n")
     text = head + edited(text, values)
     return (text.replace("\n", "\r\n") if of_windows else text).encode()
-
-
-def _refusal(source: Path, path: Path, values: Mapping[str, Any]) -> UserError:
-    """Why a file that was written does not say what it should."""
-    if source.parent.resolve() != path.parent.resolve():
-        return UserError(
-            f"relative paths of {source} would mean something else in {path.parent.resolve()}",
-            where=f"-o {path}",
-            remedy=f"Choose a file in {source.parent.resolve()}.",
-        )
-    return UserError(
-        f"the values of {', '.join(values)} cannot be put into this file",
-        where=str(source),
-        remedy="Do their sections have anchors (&) and aliases (*)? Write them out.",
-    )

@@ -67,11 +67,11 @@ def test_a_range_keeps_its_values_where_it_is_narrow_or_very_wide(low, high, log
 
 
 @pytest.mark.parametrize(
-    ("step", "log", "drawn", "expected"),
-    [(0.05, False, 0.15000000000000002, 0.15), (0.00005, False, 0.40015, 0.40015)],
+    ("step", "drawn", "expected"),
+    [(0.05, 0.15000000000000002, 0.15), (0.00005, 0.40015, 0.40015)],
 )
-def test_steps_are_kept(step, log, drawn, expected):
-    assert Dimension("x", 0.0, 0.5, step, log=log).rounded(drawn) == expected
+def test_steps_are_kept(step, drawn, expected):
+    assert Dimension("x", 0.0, 0.5, step).rounded(drawn) == expected
 
 
 @pytest.mark.parametrize(

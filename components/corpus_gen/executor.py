@@ -97,8 +97,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if old:
             new = [read_report(work, index) for index, group, _ in jobs if not group.replay]
             others = sum(report.rows.get("train", 0) for report in new)
-            bound = replay.bound(tallies.values(), others, old[0][1].replay)
-            drawn = [(index, group, Replayed(split, bound)) for index, group, split in old]
+            parts = replay.parts(tallies, others, old[0][1].replay)
+            drawn = [(index, group, Replayed(split, parts[index])) for index, group, split in old]
             self._run(convert_one, drawn, data, work)
         reports = [read_report(work, index) for index, _, _ in jobs]
         for report in reports:

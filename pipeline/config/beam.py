@@ -157,7 +157,7 @@ def _environment(beam: Beam) -> Iterator[Problem]:
         yield Problem(path[:2], message)
     elif kind is None or str(kind).startswith(_URN):
         return
-    elif kind not in _ENVIRONMENTS:
+    elif str(kind) not in _ENVIRONMENTS:
         choices = suggest(kind, (*_ENVIRONMENTS, f"{_URN}…"))
         yield Problem(path, f"{show(kind)} is not a choice{choices}")
     elif (needed := _ENVIRONMENTS[kind]) and not any(beam.options.get(name) for name in needed):

@@ -152,6 +152,10 @@ CASES = {
         OPTIONS.replace("EXTERNAL", "NONSENSE") + "}}",
         ["3: beam.options.environment_type: 'NONSENSE' is not a choice; choices: DOCKER"],
     ),
+    "an environment that is a list": (
+        OPTIONS.replace("EXTERNAL", "[EXTERNAL]") + "}}",
+        ["3: beam.options.environment_type: ['EXTERNAL'] is not a choice; choices: DOCKER"],
+    ),
     "a container without an image": (
         OPTIONS.replace("EXTERNAL", "DOCKER") + "}}",
         ["3: beam.options.environment_type: DOCKER needs sdk_container_image: an image with"],

@@ -10,6 +10,7 @@ import random
 import pytest
 
 from components.corpus_gen import replay
+from components.corpus_gen.convert import convert
 from components.corpus_gen.fingerprints import fingerprint
 from components.corpus_gen.problems import Problems
 from components.corpus_gen.sources import resolve
@@ -291,3 +292,14 @@ def test_every_old_row_is_as_likely_as_any_other(tmp_path):
     assert sum(found.values()) == 5000
     parts = [replay.Part((part + 1) * 2**14, {}).rows(found) for part in range(4)]
     assert parts == pytest.approx([1250, 2500, 3750, 5000], abs=120)
+
+
+def test_a_second_attempt_draws_the_same_rows(tmp_path):
+    write(tmp_path, "1.tsv", pairs(0, 1) * 9)
+    data = {"root": str(tmp_path), "features": TRANSLATION, "train": "1.tsv"}
+    (group,) = resolve(data)["train"]
+    (place,) = replay.tally(group, data, None, Problems())
+    drawn = replay.Replayed(None, replay.Part(0, {place: 4}))
+    (tmp_path / "Split-train").mkdir()
+    for _ in range(2):
+        assert convert(0, group, data, drawn, str(tmp_path)).rows == {"train": 4}

@@ -89,6 +89,8 @@ def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]
 def write_uri(uri: str, content: bytes | str) -> None:
     """``atomic_write`` for the artifacts of Beam components, which any file system of TFX may hold.
 
+    A runner may make two attempts at once: each has a temporary name of its own.
+
     Args:
         uri: the file, local or such as ``gs://bucket/path``.
         content: its whole content.
@@ -96,7 +98,12 @@ def write_uri(uri: str, content: bytes | str) -> None:
     from tfx.dsl.io import fileio
 
     fileio.makedirs(os.path.dirname(uri))
-    temporary = os.path.join(os.path.dirname(uri), f".{os.path.basename(uri)}.tmp")
-    with fileio.open(temporary, "w" if isinstance(content, str) else "wb") as file:
-        file.write(content)
-    fileio.rename(temporary, uri, overwrite=True)
+    name = f".{os.path.basename(uri)}.{uuid.uuid4().hex[:8]}.tmp"
+    temporary = os.path.join(os.path.dirname(uri), name)
+    try:
+        with fileio.open(temporary, "w" if isinstance(content, str) else "wb") as file:
+            file.write(content)
+        fileio.rename(temporary, uri, overwrite=True)
+    finally:
+        if fileio.exists(temporary):
+            fileio.remove(temporary)

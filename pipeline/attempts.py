@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from pipeline import runs
+from pipeline import progress, runs
 from pipeline.progress import CACHED, DONE
 from pipeline.runs import Run
 from pipeline.workspace import PipelinePaths
@@ -14,9 +15,14 @@ _PUSHED_NOTHING = (runs.NOT_BLESSED, runs.FAILED, runs.INTERRUPTED, runs.KILLED)
 
 
 def between(
-    paths: PipelinePaths, after: dict[str, Any] | None, before: dict[str, Any] | None
+    paths: PipelinePaths,
+    after: dict[str, Any] | None,
+    before: dict[str, Any] | None,
+    pushing: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """The runs of a pipeline that ended without a version, the oldest first.
+
+    Not those that failed or were killed after their push, and not those of ``regard tune``.
 
     Of each its ``id``, when it ``started``, its ``status``, the ``spans`` that it took as far as it
     came to know them, and the ``reason``.
@@ -25,6 +31,7 @@ def between(
         paths: of the pipeline.
         after: the record of the version that they came after; None: from the first run on.
         before: the record of the version that they came before; None: up to the newest run.
+        pushing: the ids of runs that versions name, so that they pushed.
     """
     first, last = _created(after), _created(before)
     found = []
@@ -32,6 +39,8 @@ def between(
         record, status = run.record(), runs.status(run)
         started = record.get("started", 0.0)
         if status not in _PUSHED_NOTHING or not _within(started, first, last):
+            continue
+        if run.id in pushing or _pushed(run, record) or _is_search(record):
             continue
         told = {"id": run.id, "started": started, "status": status, "reason": _reason(run, status)}
         found.append({**told, "spans": record.get("data", {}).get("spans", [])})
@@ -47,6 +56,17 @@ def _created(record: dict[str, Any] | None) -> float | None:
 
 def _within(moment: float, first: float | None, last: float | None) -> bool:
     return (first is None or moment > first) and (last is None or moment < last)
+
+
+def _pushed(run: Run, record: dict[str, Any]) -> bool:
+    if "pushed_version" in record:
+        return bool(record["pushed_version"])
+    pusher = progress.read(run.events).nodes.get("Pusher")  # of a run that was killed
+    return bool(pusher and pusher.properties.get("pushed_model", {}).get("pushed"))
+
+
+def _is_search(record: dict[str, Any]) -> bool:
+    return (record.get("command") or "").split()[:2] == ["regard", "tune"]
 
 
 def _reason(run: Run, status: str) -> str:

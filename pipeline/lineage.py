@@ -51,6 +51,7 @@ def trace(version: Path, workspace: Workspace) -> dict[str, Any]:
             remedy="Give NAME or NAME@VERSION of the registry; the Pusher writes the file.",
         )
     paths = workspace.pipeline(record["name"])
+    siblings = _siblings(version, record, workspace)
     missing: list[str] = []
     found = _executions(paths, record, missing)
     nodes = found.get("nodes", [])
@@ -62,8 +63,8 @@ def trace(version: Path, workspace: Workspace) -> dict[str, Any]:
         "run": _run(paths, record.get("run") or found.get("run"), missing),
         "nodes": nodes,
         "data": _data(paths, record, nodes, missing),
-        **_attempts(paths, version, record),
-        "parents": _parents(paths, version.parent, record, missing),
+        **_attempts(paths, siblings, record, missing),
+        "parents": _parents(paths, siblings, record, missing),
         "missing": missing,
     }
 
@@ -173,25 +174,69 @@ def _today(
         return UNCHANGED, files, json.loads(cache.read_text(encoding="utf-8"))
 
 
+def _siblings(version: Path, record: dict[str, Any], workspace: Workspace) -> tuple[Registry, str]:
+    """Where the versions before and after one are, and their name.
+
+    Beside it; those of a folder that was copied alone, where its pipeline ran.
+    """
+    beside, name = Registry(version.parent.parent), version.parent.name
+    if name == record["name"] and len(beside.versions(name)) > 1:
+        return beside, name
+    return Registry(workspace.registry), record["name"]
+
+
 def _attempts(
-    paths: PipelinePaths, version: Path, record: dict[str, Any]
+    paths: PipelinePaths,
+    siblings: tuple[Registry, str],
+    record: dict[str, Any],
+    missing: list[str],
 ) -> dict[str, list[dict[str, Any]]]:
-    registry, name = Registry(version.parent.parent), version.parent.name
-    later = [number for number in registry.versions(name) if number > record["version"]]
+    registry, name = siblings
+    numbers = registry.versions(name)
+    if not numbers:
+        missing.append(
+            f"The runs before it and since that pushed nothing: {registry.root} has no version of "
+            f"{name}, so there is nothing that they could lie between."
+        )
+        return {"attempts": [], "since": []}
+    later = [number for number in numbers if number > record["version"]]
     following = registry.record(name, later[0]) if later else None
     return {
-        "attempts": _before(paths, registry, name, record),
-        "since": attempts.between(paths, record, following),
+        "attempts": _before(paths, siblings, record, missing),
+        "since": attempts.between(paths, record, following, _pushing(siblings)),
     }
 
 
 def _before(
-    paths: PipelinePaths, registry: Registry, name: str, record: dict[str, Any]
+    paths: PipelinePaths,
+    siblings: tuple[Registry, str],
+    record: dict[str, Any],
+    missing: list[str],
 ) -> list[dict[str, Any]]:
-    """The runs between the push of a version's model and of its parent; not those of a rollback."""
+    """The runs between the push of a version's model and of its parent; not those of a rollback.
+
+    Where the parent is gone, since the newest version before it that is there.
+    """
+    registry, name = siblings
     first = record.get("rollback_of")
     made = registry.record(name, first) if first in registry.versions(name) else record
-    return attempts.between(paths, _parent(registry, name, record), made)
+    parent = _parent(registry, name, record)
+    if not parent and record.get("compared_with"):
+        older = [number for number in registry.versions(name) if number < made["version"]]
+        since = f"{name}@{older[-1]}" if older else "the first run"
+        missing.append(
+            f"Which runs pushed nothing between {name}@{record['compared_with']} and "
+            f"{name}@{made['version']}: the one is gone, so those since {since} are told."
+        )
+        parent = registry.record(name, older[-1]) if older else {}
+    return attempts.between(paths, parent, made, _pushing(siblings))
+
+
+def _pushing(siblings: tuple[Registry, str]) -> set[str]:
+    """The ids of the runs that pushed the versions which are there."""
+    registry, name = siblings
+    records = (registry.record(name, number) for number in registry.versions(name))
+    return {str(record["run"]) for record in records if record.get("run")}
 
 
 def _parent(registry: Registry, name: str, record: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +247,10 @@ def _parent(registry: Registry, name: str, record: dict[str, Any]) -> dict[str, 
 
 
 def _parents(
-    paths: PipelinePaths, folder: Path, record: dict[str, Any], missing: list[str]
+    paths: PipelinePaths,
+    siblings: tuple[Registry, str],
+    record: dict[str, Any],
+    missing: list[str],
 ) -> list[dict[str, Any]]:
     """The versions that were in production before, the newest first, and what changed after each.
 
@@ -210,7 +258,7 @@ def _parents(
     ``changes``, ``a`` is of the parent and ``b`` of the version that was compared with it; in
     ``spans`` is what became of those that either learned from.
     """
-    registry, name = Registry(folder.parent), folder.name
+    registry, name = siblings
     parents: list[dict[str, Any]] = []
     child = record
     seen: set[str] = set()  # numbers of deleted versions come again, so there might be a circle
@@ -227,7 +275,7 @@ def _parents(
         told["changes"] = differing(*configs)
         told["same_data"] = parent.get("data_fingerprint") == child.get("data_fingerprint")
         told["started"] = (parent.get("warm_start") or {}).get("start", {}).get("model")
-        told["attempts"] = _before(paths, registry, name, parent)
+        told["attempts"] = _before(paths, siblings, parent, missing)
         told["spans"] = _changed_spans(parent.get("spans", ()), child.get("spans", ()))
         child = parent
     return parents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import time
@@ -73,6 +74,7 @@ def convert(
     images = Images(data, decode=True)
     report = Report(index, list(group.files), group.span)
     encode = Encoder(options.features, group.files[0], images, group.span)
+    split = copy.deepcopy(split)  # which may count, and this may be a second attempt
     names = split.names if split else [group.split]
     writers = {
         name: ShardWriter(os.path.join(folder, f"Split-{name}", f"part-{index:05d}"))

@@ -97,8 +97,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if old:
             new = [read_report(work, index) for index, group, _ in jobs if not group.replay]
             others = sum(report.rows.get("train", 0) for report in new)
-            bound = replay.bound(tallies.values(), others, old[0][1].replay)
-            drawn = [(index, group, Replayed(split, bound)) for index, group, split in old]
+            parts = replay.parts(tallies, others, old[0][1].replay)
+            drawn = [(index, group, Replayed(split, parts[index])) for index, group, split in old]
             self._run(convert_one, drawn, data, work)
         reports = [read_report(work, index) for index, _, _ in jobs]
         for report in reports:
@@ -158,10 +158,16 @@ def _rows(reports: list[Report], draws: Draws) -> dict[str, int]:
 
 
 def _publish(work: str, uri: str, names: list[str]) -> None:
-    """Gives shards the names that TFX gives them, then moves each split into its place."""
+    """Gives shards the names that TFX gives them, then moves each split into its place.
+
+    What an attempt left that was killed goes: TFX takes every file of a split for one of examples.
+    """
     for name in names:
         folder = os.path.join(work, f"Split-{name}")
-        parts = sorted(part for part in fileio.listdir(folder) if part.endswith(".gz"))
+        for part in fileio.listdir(folder):
+            if not part.endswith(".gz"):
+                fileio.remove(os.path.join(folder, part))
+        parts = sorted(fileio.listdir(folder))
         for i, part in enumerate(parts):
             final = f"data_tfrecord-{i:05d}-of-{len(parts):05d}.gz"
             fileio.rename(os.path.join(folder, part), os.path.join(folder, final))

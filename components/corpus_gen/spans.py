@@ -53,7 +53,8 @@ def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str
 
     Args:
         data: the ``data`` section.
-        notes: gets a sentence on each span that is left out, and on gaps.
+        notes: gets a sentence on each span that is left out, or that is to be and is not there, and
+            on gaps.
 
     Raises:
         UserError: a pattern is wrong or no file fits it, or a span lacks files.
@@ -79,7 +80,11 @@ def settled(data: Mapping[str, Any], notes: list[str] | None = None) -> dict[str
             taken.append({**one, "files": files})
     dated = patterns.has_date(given[0].pattern)
     there = {number for files in found.values() for number in files}
-    _note_gaps(taken, there | _without(rule, dated), dated, told)
+    without = _without(rule, dated)
+    for number in sorted(without - there):
+        name = patterns.name_of(number, dated)
+        told.append(f"data.spans.without: there is no span {name}")
+    _note_gaps(taken, there | without, dated, told)
     kept = {"test_share": rule.get("test_share") or 0.0, "taken": taken}
     if older > 0:
         kept["replay"] = rule["replay"]

@@ -53,12 +53,13 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
     images = Images(data)
     problems = Problems()
     counts: dict[str | None, dict[str, int]] = {}  # of each span
-    tallies: dict[str | None, Counter[int]] = {}  # of each span that is replayed
+    # Of each group of a span that is replayed, with the span's name.
+    tallies: dict[tuple[str | None, int], Counter[int]] = {}
     for group in (group for groups in given.values() for group in groups):
         own = Problems()
         if group.replay:
             found = replay.tally(group, data, draws.of(group), own)
-            tallies.setdefault(group.span, Counter()).update(found)
+            tallies[group.span, len(tallies)] = found
             problems.merge(own)
             continue
         draw = draws.of(group)
@@ -76,14 +77,15 @@ def survey(data: Mapping[str, Any], tell: Callable[[str], None] | None = None) -
     rows = {name: sum(count[name] for count in counts.values()) for name in draws.names}
     taken = data["spans"]["taken"] if "spans" in data else []
     share = data["spans"].get("replay", 0.0) if taken else 0.0
-    bound = replay.bound(tallies.values(), rows["train"], share)
+    parts = replay.parts(tallies, rows["train"], share)
     spans = []
     for one in taken:
         if one.get("replayed"):
-            tally = tallies[one["name"]]
-            again = {"train": replay.replayed_rows(tally, bound)}
+            own_parts = [(tallies[key], parts[key]) for key in tallies if key[0] == one["name"]]
+            again = {"train": sum(part.rows(tally) for tally, part in own_parts)}
             rows["train"] += again["train"]
-            spans.append({**one, "rows": again, "available": sum(tally.values())})
+            available = sum(tally.total() for tally, _ in own_parts)
+            spans.append({**one, "rows": again, "available": available})
         else:
             spans.append({**one, "rows": ordered(counts[one["name"]])})
     checked = checked_rows(rows, problems, draws.usual)

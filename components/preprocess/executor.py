@@ -16,7 +16,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils, proto_utils
 
 from components.preprocess.module import TOKENIZER
-from components.preprocess.transforming import Job, Transformer, jobs
+from components.preprocess.transforming import TEMPORARY, Job, Transformer, jobs
 
 
 class Executor(transform_executor.Executor):
@@ -76,12 +76,21 @@ class Executor(transform_executor.Executor):
         finally:
             # What is shared lives on in this process until something else is.
             Shared().acquire(lambda: None)
+        for folder in {os.path.dirname(job.transformed) for job in work}:
+            _sweep(folder)
 
 
 def _splits(config: str) -> list[str]:
     parsed = transform_pb2.SplitsConfig()
     proto_utils.json_to_proto(config, parsed)
     return list(parsed.transform)
+
+
+def _sweep(folder: str) -> None:
+    """Removes what killed attempts left: TFX takes every file of a split for one of examples."""
+    for name in fileio.listdir(folder):
+        if name.endswith(TEMPORARY):
+            fileio.remove(os.path.join(folder, name))
 
 
 def _keep(tokenizer: str, graph: str) -> None:

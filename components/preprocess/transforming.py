@@ -7,6 +7,7 @@ the time, a file has the same bytes wherever it is made, and its rows keep their
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from apache_beam.utils.shared import Shared
 from tensorflow_transform import impl_helper
 from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 
+TEMPORARY = ".tmp"  # how the name of a file ends that is not whole
 # Rows that are in memory at once; few, for an image can have as many bytes as a thousand sentences.
 _ROWS = 256
 _BATCHES = 2  # that are transformed while another is written
@@ -42,19 +44,26 @@ class Transformer:
         self._shared = Shared()
 
     def __call__(self, job: Job) -> None:
-        """Writes the transformed file, whole or not at all."""
+        """Writes the transformed file, whole or not at all.
+
+        A runner may make two attempts at once: each has a temporary name of its own.
+        """
         # The graph may need the module that tokenizes, which nothing else here imports.
         import tensorflow_text  # noqa: F401
 
         loaded = self._shared.acquire(lambda: _Loaded(self._graph))
         folder, name = os.path.split(job.transformed)
-        temporary = os.path.join(folder, f".{name}.tmp")
+        temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
         # Level 1 packs ids at three times the speed for a few more bytes.
         options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
-        with tf.io.TFRecordWriter(temporary, options) as writer:
-            for record in loaded.records(job.raw):
-                writer.write(record)
-        tf.io.gfile.rename(temporary, job.transformed, overwrite=True)
+        try:
+            with tf.io.TFRecordWriter(temporary, options) as writer:
+                for record in loaded.records(job.raw):
+                    writer.write(record)
+            tf.io.gfile.rename(temporary, job.transformed, overwrite=True)
+        finally:
+            if tf.io.gfile.exists(temporary):
+                tf.io.gfile.remove(temporary)
 
 
 class _Loaded:

@@ -40,6 +40,35 @@ _OURS = {
     "direct_running_mode": "beam.runner",
     "direct_num_workers": "beam.workers",
 }
+# Options of clusters by how their names begin, which the local runners would pass over.
+_ELSEWHERE = {
+    "job_endpoint": "portable",
+    "environment_": "portable, flink, spark",
+    "flink_": "flink",
+    "spark_": "spark",
+    "project": "dataflow",
+}
+# Who runs the workers' Python, and what each of them needs one of: else it is Beam's own image, or
+# the job waits for ever.
+_ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "DOCKER": ("sdk_container_image", "environment_config", "environment_options"),
+    "PROCESS": ("environment_config", "environment_options"),
+    "EXTERNAL": ("environment_config", "environment_options"),
+    "LOOPBACK": (),
+}
+_MEANT = {
+    "DOCKER": "an image with Regard",
+    "PROCESS": "a mapping with the command that starts a worker",
+    "EXTERNAL": "HOST:PORT of a pool of workers",
+}
+_URN = "beam:env:"
+_LEAST = {
+    "parallelism": 1,
+    "max_parallelism": 1,
+    "num_workers": 1,
+    "max_num_workers": 1,
+    "sdk_worker_parallelism": 0,  # as the runner has it
+}
 
 
 class Beam(Section):
@@ -88,9 +117,9 @@ def option(name: str, value: Any) -> list[str]:
     """An option as Beam's parser takes it, without the dashes: as often as the value says."""
     if isinstance(value, bool):
         return [name] if value else []
-    if isinstance(value, dict):
-        return [f"{name}={json.dumps(value, sort_keys=True)}"]
-    return [f"{name}={item}" for item in (value if isinstance(value, list) else [value])]
+    items = value if isinstance(value, list) else [value]
+    texts = (json.dumps(one, sort_keys=True) if isinstance(one, dict) else one for one in items)
+    return [f"{name}={text}" for text in texts]
 
 
 def impossible_beam(beam: Beam) -> Iterator[Problem]:
@@ -106,6 +135,8 @@ def impossible_beam(beam: Beam) -> Iterator[Problem]:
             yield Problem(path, f"is set by {_OURS[name]}; leave it out")
         elif name == named and beam.workers is not None:
             yield Problem(path, "is what beam.workers sets; leave one of them out")
+        elif beam.local and (runners := _elsewhere(name)):
+            yield Problem(path, f"{beam.runner} has no use for it; it goes with runner: {runners}")
         elif (wrong := _wrong(name, value)) is not None:
             yield Problem(path, wrong)
     missing = [name for name in _NEEDED.get(beam.runner, ()) if not options.get(name)]
@@ -118,20 +149,41 @@ def impossible_beam(beam: Beam) -> Iterator[Problem]:
 
 def _environment(beam: Beam) -> Iterator[Problem]:
     """The workers must have Regard's code: Beam's own image, its default, has not."""
-    kind, path = beam.options.get("environment_type"), ("beam", "options")
+    kind, path = beam.options.get("environment_type"), ("beam", "options", "environment_type")
     if kind is None and not beam.options.get("sdk_container_image"):
         message = "the workers would run Beam's own image, which has no Regard: add "
         message += "environment_type: EXTERNAL and environment_config: HOST:PORT of a pool of "
-        yield Problem(path, f"{message}workers, or sdk_container_image: an image with Regard")
-    elif kind == "EXTERNAL" and not beam.options.get("environment_config"):
-        message = "EXTERNAL needs environment_config: HOST:PORT of a pool of workers"
-        yield Problem((*path, "environment_type"), message)
+        message += "workers, or sdk_container_image: an image with Regard"
+        yield Problem(path[:2], message)
+    elif kind is None or str(kind).startswith(_URN):
+        return
+    elif str(kind) not in _ENVIRONMENTS:
+        choices = suggest(kind, (*_ENVIRONMENTS, f"{_URN}…"))
+        yield Problem(path, f"{show(kind)} is not a choice{choices}")
+    elif (needed := _ENVIRONMENTS[kind]) and not any(beam.options.get(name) for name in needed):
+        yield Problem(path, f"{kind} needs {needed[0]}: {_MEANT[kind]}")
+
+
+def _elsewhere(name: str) -> str | None:
+    """The runners that an option of a cluster goes with; None for any other."""
+    found = (
+        runners
+        for start, runners in _ELSEWHERE.items()
+        if name == start or (start.endswith("_") and name.startswith(start))
+    )
+    return next(found, None)
 
 
 def _wrong(name: str, value: Any) -> str | None:
     """What is wrong with an option; None where Beam takes it."""
     if value is None:
         return "has no value; leave it out instead"
+    if isinstance(value, list) and None in value:
+        return f"item {value.index(None) + 1} has no value; leave it out instead"
+    if name == "streaming" and value:
+        return "the nodes' jobs are none of a stream, which would not end; leave it out"
+    if name in _LEAST and isinstance(value, int) and value < _LEAST[name]:
+        return f"must be at least {_LEAST[name]}; {show(value)} was given"
     # Beam is imported only where somebody gives options: it takes a second or two.
     from pipeline.config.beam_options import Refused, Unknown, check
 

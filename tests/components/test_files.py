@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from components import files
 
 
@@ -32,3 +34,28 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     with files.atomic_path(tmp_path / "folder") as temporary:
         temporary.mkdir()
     assert (tmp_path / "folder").is_dir()
+
+
+def test_two_attempts_at_one_file_of_an_artifact_are_in_nobodys_way(tmp_path, monkeypatch):
+    from tfx.dsl.io import fileio
+
+    rename, uri = fileio.rename, str(tmp_path / "report.json")
+
+    def overtaken(*args, **kwargs):
+        monkeypatch.setattr(fileio, "rename", rename)
+        files.write_uri(uri, "the same")
+        rename(*args, **kwargs)
+
+    monkeypatch.setattr(fileio, "rename", overtaken)
+    files.write_uri(uri, "the same")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [
+        ("report.json", "the same")
+    ]
+
+
+def test_a_file_of_an_artifact_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "report.json").mkdir()
+    (tmp_path / "report.json" / "in the way").touch()
+    with pytest.raises(Exception, match="directory"):
+        files.write_uri(str(tmp_path / "report.json"), "content")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]

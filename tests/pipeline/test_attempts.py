@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 
 import pytest
@@ -73,3 +74,27 @@ def test_a_run_of_an_older_release_has_no_reason(paths):
     ended(paths, 1, runs.NOT_BLESSED)
     (refused,) = attempts.between(paths, None, None)
     assert (refused["reason"], refused["spans"]) == ("", [])
+
+
+def test_a_run_that_pushed_before_it_failed_is_none(paths):
+    failure = {"node": "Reporter", "error": "the disk is full"}
+    ended(paths, 1, runs.FAILED, failure=failure, pushed_version="1")
+    named = ended(paths, 2, runs.FAILED, failure=failure, pushed_version=None)
+    assert [one["id"] for one in attempts.between(paths, None, None)] == [named]
+    assert attempts.between(paths, None, None, pushing={named}) == []
+
+
+@pytest.mark.parametrize("pushed", [0, 1])
+def test_a_run_that_was_killed_after_its_push_is_none(paths, pushed):
+    run = runs.create(paths)
+    event = {"kind": "node", "node": "Pusher", "state": "done", "time": 1}
+    event["properties"] = {"pushed_model": {"pushed": pushed, "pushed_version": "1"}}
+    run.events.write_text(f"{json.dumps(event)}\n")
+    assert len(attempts.between(paths, None, None)) == 1 - pushed
+
+
+def test_a_search_is_none(paths):
+    ended(paths, 1, runs.FAILED, command="regard tune '/a b/config.yaml'")
+    ended(paths, 2, runs.INTERRUPTED, command="regard tune /config.yaml")
+    run = ended(paths, 3, runs.FAILED, command="regard run /tune.yaml")
+    assert [one["id"] for one in attempts.between(paths, None, None)] == [run]

@@ -217,6 +217,61 @@ def test_runs_that_pushed_nothing_stand_where_they_were(place):
     assert [one["reason"] for one in found["attempts"]] == ["Trainer: the loss is no number"]
 
 
+@pytest.fixture
+def failures(place):
+    """Failed runs at three, five, seven and nine o'clock, and versions 1, 3 and 4 between them.
+
+    Version 2, of four o'clock, was pruned.
+    """
+    midnight = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
+    for hour in (3, 5, 7, 9):
+        run = runs.create(place.paths)
+        failure = {"error": f"at {hour}"}
+        run.update(started=midnight + hour * 3600, status=runs.FAILED, failure=failure)
+    place.push(1, None, created="2026-11-22T02:00:00+00:00")
+    place.push(3, "2", created="2026-11-22T06:00:00+00:00")
+    place.push(4, "3", created="2026-11-22T08:00:00+00:00")
+    return place
+
+
+def reasons(found):
+    return [[one["reason"] for one in found[key]] for key in ("attempts", "since")]
+
+
+def test_where_the_parent_was_pruned_only_what_came_since_the_one_before(failures):
+    runs.create(failures.paths).update(started=0.0, status=runs.FAILED, failure={"error": "old"})
+    found = failures.trace(3)
+    assert reasons(found) == [["at 3", "at 5"], ["at 7"]]
+    assert (
+        "Which runs pushed nothing between tiny@2 and tiny@3: the one is gone, so those since "
+        "tiny@1 are told."
+    ) in found["missing"]
+    assert [one["reason"] for one in failures.trace(4)["parents"][0]["attempts"]] == [
+        "at 3",
+        "at 5",
+    ]
+
+
+def test_a_version_that_was_copied_alone_has_the_siblings_of_its_registry(failures):
+    for place in (failures.root / "backup", failures.root / "tiny"):
+        copied = shutil.copytree(failures.workspace.registry / "tiny" / "4", place / "4")
+        found = lineage.trace(copied, failures.workspace)
+        assert reasons(found) == [["at 7"], ["at 9"]]
+        assert [parent["model"] for parent in found["parents"]] == ["tiny@3", "tiny@2"]
+    shutil.rmtree(failures.workspace.registry)
+    found = lineage.trace(copied, failures.workspace)
+    assert reasons(found) == [[], []]
+    assert any("has no version of tiny" in text for text in found["missing"])
+
+
+def test_the_run_that_a_version_names_pushed_it(failures):
+    run = runs.create(failures.paths)
+    run.update(started=1_795_305_600.0 + 8.5 * 3600, status=runs.FAILED, failure={"error": "late"})
+    failures.push(5, "4", created="2026-11-22T08:45:00+00:00", run=run.id)
+    assert reasons(failures.trace(5)) == [[], ["at 9"]]
+    assert reasons(failures.trace(4)) == [["at 7"], []]
+
+
 def test_a_rollback_has_the_lineage_of_its_model(place):
     place.push(1, run="20260101-101010")
     place.push(2, compared_with="1", digest="another", run="20260102-101010")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from components.corpus_gen.executor import _publish
 from components.corpus_gen.records import ShardWriter
 from components.errors import UserError
 from tests.components.corpus_gen.corpora import TRANSLATION
@@ -226,6 +227,16 @@ def test_a_kill_leaves_nothing_that_looks_whole(tmp_path, generate):
         "Split-test",
         "Split-train",
     ]
+
+
+def test_what_an_attempt_left_that_was_killed_is_no_shard(tmp_path):
+    work = tmp_path / ".writing-1" / "Split-train"
+    work.mkdir(parents=True)
+    for name in ("part-00000-00000.gz", "part-00000-00000.gz.0123abcd.tmp"):
+        (work / name).touch()
+    _publish(str(work.parent), str(tmp_path), ["train"])
+    (shard,) = (tmp_path / "Split-train").iterdir()
+    assert shard.name == "data_tfrecord-00000-of-00001.gz"
 
 
 CHILD = """

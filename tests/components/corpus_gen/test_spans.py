@@ -196,7 +196,9 @@ def test_a_span_is_left_out_by_its_number_or_date_and_is_no_gap(touch, take, ref
     touch("1.tsv", "2.tsv", "3.tsv", "4.tsv")
     assert take(spans={"without": [3]}) == (dict.fromkeys(["1", "2", "4"]), [])
     assert list(take(spans={"without": [3], "window": 2})[0]) == ["2", "4"]
-    assert list(take(spans={"without": [4, 9]})[0]) == ["1", "2", "3"]
+    taken, notes = take(spans={"without": [4, 9]})
+    assert list(taken) == ["1", "2", "3"]
+    assert notes == ["data.spans.without: there is no span 9"]
     error = refused(spans={"without": [1, 2, 3, 4]})
     assert error.where == "data.spans.without"
     assert error.message == "leaves none of the 4 spans, 1 to 4"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from components.corpus_gen.images import Images
 from components.corpus_gen.records import Encoder
 from components.preprocess import Preprocess
 from components.preprocess.executor import Executor
-from components.preprocess.transforming import Transformer, jobs
+from components.preprocess.transforming import Transformer, _Loaded, jobs
 from components.tokenizer_trainer.sentencepiece_model import train
 from models.tasks.features import Feature
 
@@ -91,6 +92,10 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("preprocess")
     examples = write_examples(root / "examples")
     write_tokenizer(root / "tokenizer")
+    for split in SPLITS:  # as an attempt leaves it that is killed
+        left = root / "transformed" / f"Split-{split}" / ".transformed_examples.gz.0123abcd.tmp"
+        left.parent.mkdir(parents=True)
+        left.write_bytes(b"half")
     run(root, wired(), examples, SCHEMA, {"tokenizer": [artifact(Tokenizer, root / "tokenizer")]})
     return root
 
@@ -252,3 +257,30 @@ def test_a_task_without_text_has_no_tokenizer(
     }
     assert found == expected
     assert not (tmp_path / "graph" / "tokenizer").exists()
+
+
+def test_nothing_but_whole_files_is_in_a_split(transformed: Path) -> None:
+    for split in SPLITS:
+        (file,) = (transformed / "transformed" / f"Split-{split}").iterdir()
+        assert file.name == "transformed_examples-00000-of-00001.gz"
+
+
+def test_two_attempts_at_one_file_are_in_nobodys_way(
+    transformed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = jobs([str(transformed / "examples" / "Split-train" / "part-00000.gz")], str(tmp_path))
+    transform, records, begun = Transformer(str(transformed / "graph")), _Loaded.records, []
+
+    def overtaken(self: _Loaded, path: str) -> Iterator[bytes]:
+        begun.append(path)
+        for number, record in enumerate(records(self, path)):
+            if number == 20 and len(begun) == 1:
+                transform(job)
+            yield record
+
+    monkeypatch.setattr(_Loaded, "records", overtaken)
+    transform(job)
+    assert len(begun) == 2
+    assert [file.name for file in tmp_path.iterdir()] == [Path(job.transformed).name]
+    first = transformed / "transformed" / "Split-train" / "transformed_examples-00000-of-00001.gz"
+    assert Path(job.transformed).read_bytes() == first.read_bytes()

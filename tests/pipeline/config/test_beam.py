@@ -74,8 +74,25 @@ beam:
     assert arguments(tmp_path, section)[-1] == (
         '--environment_config={"command": "/opt/apache/beam/boot"}'
     )
+    section = "beam: {options: {experiments: [{x: 1}, y]}}"
+    assert arguments(tmp_path, section)[-2:] == ['--experiments={"x": 1}', "--experiments=y"]
     section = "beam: {runner: spark, options: {sdk_container_image: r/i:1}}"
     assert arguments(tmp_path, section) == ["--runner=SparkRunner", "--sdk_container_image=r/i:1"]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        "environment_type: LOOPBACK",
+        "environment_type: DOCKER, sdk_container_image: r/i:1",
+        "environment_type: DOCKER, environment_config: r/i:1",
+        "environment_type: EXTERNAL, environment_options: [external_service_address=b:2]",
+        "environment_type: 'beam:env:external:v1', environment_config: b:2",
+    ],
+)
+def test_what_beam_takes_for_an_environment_is_taken(environment, tmp_path):
+    section = f"beam: {{runner: portable, options: {{job_endpoint: a:1, {environment}}}}}"
+    assert "--job_endpoint=a:1" in arguments(tmp_path, section)
 
 
 OPTIONS = "beam: {runner: portable, options: {job_endpoint: a:1, environment_type: EXTERNAL, "
@@ -123,6 +140,55 @@ CASES = {
     "a pool without an address": (
         OPTIONS + "}}",
         ["3: beam.options.environment_type: EXTERNAL needs environment_config: HOST:PORT"],
+    ),
+    "an environment that is misspelt": (
+        OPTIONS.replace("EXTERNAL", "external") + "environment_config: b:2}}",
+        [
+            "3: beam.options.environment_type: 'external' is not a choice; choices: DOCKER, "
+            "PROCESS, EXTERNAL, LOOPBACK, beam:env:…"
+        ],
+    ),
+    "an environment that is none": (
+        OPTIONS.replace("EXTERNAL", "NONSENSE") + "}}",
+        ["3: beam.options.environment_type: 'NONSENSE' is not a choice; choices: DOCKER"],
+    ),
+    "an environment that is a list": (
+        OPTIONS.replace("EXTERNAL", "[EXTERNAL]") + "}}",
+        ["3: beam.options.environment_type: ['EXTERNAL'] is not a choice; choices: DOCKER"],
+    ),
+    "a container without an image": (
+        OPTIONS.replace("EXTERNAL", "DOCKER") + "}}",
+        ["3: beam.options.environment_type: DOCKER needs sdk_container_image: an image with"],
+    ),
+    "a process without a command": (
+        OPTIONS.replace("EXTERNAL", "PROCESS") + "}}",
+        ["3: beam.options.environment_type: PROCESS needs environment_config: a mapping with"],
+    ),
+    "an item without a value": (
+        "beam: {options: {experiments: [a, null]}}",
+        ["3: beam.options.experiments: item 2 has no value; leave it out instead"],
+    ),
+    "a job that does not end": (
+        "beam: {options: {streaming: true}}",
+        ["3: beam.options.streaming: the nodes' jobs are none of a stream"],
+    ),
+    "no workers": (
+        OPTIONS + "environment_config: b:2, parallelism: 0, sdk_worker_parallelism: -3}}",
+        [
+            "3: beam.options.parallelism: must be at least 1; 0 was given",
+            "3: beam.options.sdk_worker_parallelism: must be at least 0; -3 was given",
+        ],
+    ),
+    "a cluster's options without a cluster": (
+        "beam: {options: {job_endpoint: a:1, environment_type: EXTERNAL, flink_master: a:2, "
+        "spark_version: '3', project: p}}",
+        [
+            "3: beam.options.job_endpoint: in_process has no use for it; it goes with runner: por",
+            "3: beam.options.environment_type: in_process has no use for it; it goes with runner: ",
+            "3: beam.options.flink_master: in_process has no use for it; it goes with runner: fli",
+            "3: beam.options.spark_version: in_process has no use for it; it goes with runner: spa",
+            "3: beam.options.project: in_process has no use for it; it goes with runner: dataflow",
+        ],
     ),
     "no such runner": (
         "beam: {runner: direct}",

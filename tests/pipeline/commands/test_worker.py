@@ -35,8 +35,21 @@ def test_a_run_is_the_chief_s(monkeypatch, tmp_path):
     with pytest.raises(UserError, match="no other worker"):
         run_pipeline(Request(config))
     monkeypatch.setenv("TF_CONFIG", task(1))
-    with pytest.raises(UserError, match="this is worker 1"):
-        run_pipeline(Request(config))
+    for last in (None, "Trainer", "Reporter"):
+        with pytest.raises(UserError, match="this is worker 1"):
+            run_pipeline(Request(config, last=last))
+
+
+@pytest.mark.parametrize(
+    "request_of", [{"tuned": lambda *_: 0, "last": "Tuner"}, {"last": "preprocess"}]
+)
+def test_what_does_not_train_on_workers_needs_no_place(monkeypatch, tmp_path, request_of):
+    """A search has one device for each trial, and what comes before the Trainer has none."""
+    config = tmp_path / "tiny.yaml"
+    config.write_text(CONFIG)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(UserError, match="/nowhere"):  # the data, which are looked for next
+        run_pipeline(Request(config, **request_of))
 
 
 def test_a_worker_is_not_the_chief(monkeypatch, capsys):

@@ -70,7 +70,7 @@ def fit(
             "note", node=NODE, text=f"resumed at step {position.step}, epoch {position.epoch + 1}"
         )
     writer = tf.summary.create_file_writer(log_dir) if chief else tf.summary.create_noop_writer()
-    pulse = Pulse(position, training, train.size(), writer, average, agreed)
+    pulse = Pulse(position, training, train.size(), writer, average, agreed, chief)
     held_out = evaluation.epoch().cache()
     evaluations = Evaluations(
         held_out, pulse, training, checkpoints, writer, average, decode, **more

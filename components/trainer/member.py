@@ -1,9 +1,9 @@
 """One worker of a training on several: ``python -m components.trainer.member``.
 
 A process of its own, for TensorFlow joins workers only before it has done anything, and the
-process that runs a pipeline has transformed data by then; and for it hears no signal while it waits
-for the others, so that another process has to. The chief, which has the job, tells the
-others what it is when they have met; they need nothing but ``TF_CONFIG`` and the same files.
+process that runs a pipeline has transformed data by then; and for TensorFlow hears no signal while
+it waits for others, so that another process has to. The chief, which has the job, tells the others
+what it is when they have met; they need nothing but ``TF_CONFIG`` and the same files.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _NEEDED = (
     "serving_model_dir",
 )
 _PROCESS = "the process that trains with the other workers"
+_SAME = "Give all workers the same version of Regard, and start them again."
 _AGAIN = "Start all workers again: the training goes on from its last checkpoint."
 
 
@@ -48,7 +49,7 @@ def lead(fn_args: Any) -> None:
     Raises:
         UserError: ``TF_CONFIG`` does not make this process the chief, a worker was lost, or what
             the training itself raises.
-        RuntimeError: the training ended without telling why.
+        RuntimeError: the training's process ended without telling why.
         Exception: what the training raised, of its own type.
     """
     check_chief(os.environ)
@@ -130,7 +131,7 @@ def _take_part(job: dict[str, Any] | None) -> None:
     try:
         told = team.told(tell)
         if told.pop("code") != code:
-            raise UserError("the chief's code is another than this worker's", None, _AGAIN)
+            raise UserError("the chief's code is another than this worker's", None, _SAME)
         train_with(SimpleNamespace(**told), team)
     except _lost() as error:
         raise UserError(

@@ -28,6 +28,8 @@ class Pulse(keras.callbacks.Callback):
         writer: of TensorBoard's summaries.
         average: takes in the weights after every update.
         agreed: gives all workers the chief's numbers where several train; None where one does.
+        chief: whether this worker ends a training whose loss is no number. The others do not, or
+            the chief might hear that they are gone before it hears why.
     """
 
     def __init__(
@@ -38,8 +40,10 @@ class Pulse(keras.callbacks.Callback):
         writer: tf.summary.SummaryWriter,
         average: MovingAverage | None = None,
         agreed: Callable[[Sequence[float]], Sequence[float]] | None = None,
+        chief: bool = True,
     ):
         super().__init__()
+        self._chief = chief
         self.position, self.training, self.writer, self._agreed = position, training, writer, agreed
         self.epoch_batches, self.average = epoch_batches, average
         self._seconds, self._due = position.seconds, position.batches
@@ -111,10 +115,10 @@ class Pulse(keras.callbacks.Callback):
         """The mean loss of a unit since the last restart.
 
         Raises:
-            FloatingPointError: it is no number.
+            FloatingPointError: it is no number, and this worker is the chief.
         """
         loss = float(self.model.plain_loss.result())
-        if not math.isfinite(loss):
+        if self._chief and not math.isfinite(loss):
             raise FloatingPointError(
                 f"the loss is {loss} at step {self.position.step}; a lower learning rate, a "
                 "longer warm-up, a smaller clip_norm or float32 usually mend this"

@@ -1,22 +1,24 @@
 """When the clock ends a training; `test_resuming.py` and `test_together.py` have whole ones."""
 
+import math
+
 import keras
 import pytest
 import tensorflow as tf
 
 from components.trainer.checkpoint import Position
 from components.trainer.pulse import Pulse
-from tests.components.trainer.tiny import settings
+from tests.components.trainer.tiny import Bag, settings
 
 
 @pytest.fixture
 def pulse():
     """A training that has done 100 batches in 20 seconds, and may take a minute."""
 
-    def make(agreed=None):
+    def make(agreed=None, chief=True):
         training = settings(max_minutes=1)
         position = Position(batches=100, seconds=20.0)
-        made = Pulse(position, training, 999, tf.summary.create_noop_writer(), None, agreed)
+        made = Pulse(position, training, 999, tf.summary.create_noop_writer(), None, agreed, chief)
         made.set_model(keras.Model())
         made._told += 1000  # when it last told of itself, which it does not do here
         return made
@@ -64,3 +66,16 @@ def test_a_pace_below_one_is_asked_for_after_every_batch(pulse):
     for batch in range(3):
         one.on_train_batch_end(batch)
     assert len(asked) == 3
+
+
+def test_the_chief_alone_ends_a_training_whose_loss_is_no_number(pulse):
+    """The others go on until it has told why."""
+    for chief in (True, False):
+        one = pulse(chief=chief)
+        one.set_model(Bag())
+        one.model.plain_loss.update_state(float("nan"), 3.0)
+        if chief:
+            with pytest.raises(FloatingPointError, match="the loss is nan at step 0"):
+                one.loss()
+        else:
+            assert math.isnan(one.loss())

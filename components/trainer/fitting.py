@@ -55,10 +55,12 @@ def fit(
     average = MovingAverage(model, training["ema"]["decay"]) if training["ema"] and chief else None
     checkpoints.also = average.variables if average else ()
     position = checkpoints.restore(model) or Position()
+    agreed = None
     more: dict[str, Any] = {}
     if together is not None:
         position = Position(**together.team.told(lambda: vars(position)))
         together.begin()
+        agreed = together.team.agreed
         more = {"told": together.team.told}
     _same_batches(position, train)
     restore_rate(model, position.rate_scale)
@@ -68,7 +70,7 @@ def fit(
             "note", node=NODE, text=f"resumed at step {position.step}, epoch {position.epoch + 1}"
         )
     writer = tf.summary.create_file_writer(log_dir) if chief else tf.summary.create_noop_writer()
-    pulse = Pulse(position, training, train.size(), writer, average, **more)
+    pulse = Pulse(position, training, train.size(), writer, average, agreed, chief)
     held_out = evaluation.epoch().cache()
     evaluations = Evaluations(
         held_out, pulse, training, checkpoints, writer, average, decode, **more

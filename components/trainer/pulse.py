@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -27,7 +27,9 @@ class Pulse(keras.callbacks.Callback):
         epoch_batches: the batches of an epoch.
         writer: of TensorBoard's summaries.
         average: takes in the weights after every update.
-        told: hands on what one worker's clock says where several train.
+        agreed: gives all workers the chief's numbers where several train; None where one does.
+        chief: whether this worker ends a training whose loss is no number. The others do not, or
+            the chief might hear that they are gone before it hears why.
     """
 
     def __init__(
@@ -37,11 +39,14 @@ class Pulse(keras.callbacks.Callback):
         epoch_batches: int,
         writer: tf.summary.SummaryWriter,
         average: MovingAverage | None = None,
-        told: Callable[[Callable[[], Any]], Any] = lambda find: find(),
+        agreed: Callable[[Sequence[float]], Sequence[float]] | None = None,
+        chief: bool = True,
     ):
         super().__init__()
-        self.position, self.training, self.writer, self._told_by = position, training, writer, told
+        self._chief = chief
+        self.position, self.training, self.writer, self._agreed = position, training, writer, agreed
         self.epoch_batches, self.average = epoch_batches, average
+        self._seconds, self._due = position.seconds, position.batches
         self._told = self._last = time.monotonic()
         self._tokens_told = self._tokens_counted = 0.0
 
@@ -60,8 +65,8 @@ class Pulse(keras.callbacks.Callback):
         self.position.batches += 1
         self.position.seconds += now - self._last
         self._last = now
-        if self.training["max_minutes"]:  # one clock ends the training of all workers
-            self.position.seconds = self._told_by(lambda: self.position.seconds)
+        if self.training["max_minutes"]:
+            self._look_at_the_clock()
         if self.position.batches % self.training["accumulate"] == 0:
             self.position.step += 1
             if self.average is not None:
@@ -79,11 +84,25 @@ class Pulse(keras.callbacks.Callback):
         limits, position = self.training, self.position
         if limits["max_steps"] and position.step >= limits["max_steps"]:
             return f"max_steps: {position.step}"
-        if limits["max_minutes"] and position.seconds >= 60 * limits["max_minutes"]:
-            return f"max_minutes: {position.seconds / 60:.1f}"
+        if limits["max_minutes"] and self._seconds >= 60 * limits["max_minutes"]:
+            return f"max_minutes: {self._seconds / 60:.1f}"
         if limits["max_epochs"] and position.epoch >= limits["max_epochs"]:
             return f"max_epochs: {position.epoch}"
         return ""
+
+    def _look_at_the_clock(self) -> None:
+        """Brings the time that ``max_minutes`` limits up to date.
+
+        Of several workers one clock ends the training of all. They ask for it about once a second,
+        and all before the same batch, for so many batches as the chief says make a second.
+        """
+        position = self.position
+        if self._agreed is None:
+            self._seconds = position.seconds
+        elif position.batches >= self._due:
+            pace = position.batches / max(position.seconds, 1e-9)
+            position.seconds, pace = self._agreed((position.seconds, pace))
+            self._seconds, self._due = position.seconds, position.batches + max(1, int(pace))
 
     def count(self) -> None:
         """Brings ``position.tokens`` up to date."""
@@ -96,10 +115,10 @@ class Pulse(keras.callbacks.Callback):
         """The mean loss of a unit since the last restart.
 
         Raises:
-            FloatingPointError: it is no number.
+            FloatingPointError: it is no number, and this worker is the chief.
         """
         loss = float(self.model.plain_loss.result())
-        if not math.isfinite(loss):
+        if self._chief and not math.isfinite(loss):
             raise FloatingPointError(
                 f"the loss is {loss} at step {self.position.step}; a lower learning rate, a "
                 "longer warm-up, a smaller clip_norm or float32 usually mend this"

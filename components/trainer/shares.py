@@ -24,6 +24,10 @@ class ByRow:
     def __init__(self, batches: Batches, team: Team):
         self._batches, self._team = batches, team
 
+    def count(self) -> dict[str, int]:
+        """How many rows there are, as ``Batches`` counts them."""
+        return self._batches.count()
+
     def size(self) -> int:
         """How many batches an epoch has."""
         return self._batches.size()
@@ -60,6 +64,11 @@ class ByFile:
             dataclasses.replace(batches, files=paths[i :: team.workers], batch_tokens=budget)
             for i in range(team.workers)
         ]
+
+    def count(self) -> dict[str, int]:
+        """How many rows all workers have, as ``Batches`` counts them; no file is read again."""
+        counts = [batches.count() for batches in self._all]
+        return {name: sum(count[name] for count in counts) for name in counts[0]}
 
     def size(self) -> int:
         """How many batches an epoch has: those of the worker that has most."""
@@ -105,7 +114,7 @@ def _ready(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
     return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(4)
 
 
-def note(shares: ByRow | ByFile, team: Team, files: int) -> str:
+def note(shares: Batches | ByRow | ByFile, team: Team, files: int) -> str:
     """What is to be told of how the rows of so many files are shared."""
     if team.workers == 1:
         return f"{team.size} devices train together; each has its rows of every batch"

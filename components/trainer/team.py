@@ -74,14 +74,24 @@ class Team:
 
     def from_chief(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """What the chief's call was given, in every worker; all call with the same shapes."""
+        found = [np.asarray(value) for value in values]
         if self.workers == 1:
-            return [np.asarray(value) for value in values]
-        # A sum with zeros, in a type that holds every float32 and every counter exactly.
-        flat = np.concatenate([np.ravel(value).astype(np.float64) for value in values])
-        flat = self._sum(tf.constant(flat if self.chief else np.zeros_like(flat))).numpy()
-        ends = np.cumsum([np.size(value) for value in values])[:-1]
-        parts = zip(np.split(flat, ends), values, strict=True)
-        return [part.reshape(np.shape(v)).astype(np.asarray(v).dtype) for part, v in parts]
+            return found
+        for carrier in (np.float32, np.float64):
+            carried = [i for i, value in enumerate(found) if _carrier(value) is carrier]
+            if not carried:
+                continue
+            # A sum with zeros.
+            flat = np.concatenate([np.ravel(found[i]).astype(carrier) for i in carried])
+            flat = self._sum(tf.constant(flat if self.chief else np.zeros_like(flat))).numpy()
+            ends = np.cumsum([found[i].size for i in carried])[:-1]
+            for i, part in zip(carried, np.split(flat, ends), strict=True):
+                found[i] = part.reshape(found[i].shape).astype(found[i].dtype)
+        return found
+
+    def agreed(self, numbers: Sequence[float]) -> Sequence[float]:
+        """The chief's numbers, in every worker."""
+        return self.from_chief([np.array(numbers, np.float64)])[0].tolist()
 
     def told(self, find: Callable[[], Any]) -> Any:
         """What ``find`` gives, in every worker; only the chief calls it. JSON goes through."""
@@ -99,6 +109,13 @@ class Team:
             return self.summed(value if device == 0 else tf.zeros_like(value))
 
         return self.each(work)[0]
+
+
+def _carrier(value: np.ndarray) -> type[np.floating[Any]]:
+    """The type in which values of that one's type are handed on exactly: a short one for weights,
+    a long one for counters, seeds and times."""
+    short = value.dtype.kind not in "biu" and value.dtype.itemsize <= 4
+    return np.float32 if short else np.float64
 
 
 def gather(training: Mapping[str, Any]) -> Team | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from components.trainer.team import Team
 from models.trained import TrainedModel
+
+# How many numbers are handed on at once: 64 MiB of weights.
+PIECE = 1 << 24
 
 
 class Together:
@@ -35,9 +39,10 @@ class Together:
     def begin(self) -> None:
         """Gives all devices the chief's state, and every one its own random numbers."""
         state = [*self.model.variables, *self.model.optimizer.variables]
-        values = self.team.from_chief([variable.numpy() for variable in state])
-        for variable, value in zip(state, values, strict=True):
-            variable.assign(value)
+        for some in _pieces(state):
+            values = self.team.from_chief([variable.numpy() for variable in some])
+            for variable, value in zip(some, values, strict=True):
+                variable.assign(value)
         for device in self.team.names[1:]:
             with tf.device(device):
                 self.models.append(self._build())
@@ -108,6 +113,20 @@ class Together:
 
         compiled = tf.function(compute, jit_compile=True) if self.model.jit_compile else compute
         return compiled(inputs)
+
+
+def _pieces(variables: Sequence[Any]) -> Iterator[list[Any]]:
+    """The variables in lists of at most ``PIECE`` numbers, or of one variable."""
+    some: list[Any] = []
+    left = PIECE
+    for variable in variables:
+        size = math.prod(variable.shape)
+        if some and size > left:
+            yield some
+            some, left = [], PIECE
+        some.append(variable)
+        left -= size
+    yield some
 
 
 def _moved(model: TrainedModel) -> list[Any]:

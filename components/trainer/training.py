@@ -117,7 +117,8 @@ def train(
         )
         for files in (source.train_files, source.eval_files)
     )
-    rows = {"train": learned.count(), "eval": held_out.count()}
+    shares = shared(learned, team) if team is not None else learned
+    rows = {"train": shares.count(), "eval": held_out.count()}
     for split, counts in rows.items():
         _check_rows(split, counts, training["max_length"])
 
@@ -132,7 +133,7 @@ def train(
         model = build()
         compile_model(model, training)
         nowhere, along = NoCheckpoints(config["checkpoints"]), Together(team, model, build)
-        fit(model, shared(learned, team), held_out, training, nowhere, "", together=along)
+        fit(model, shares, held_out, training, nowhere, "", together=along)
         return None
     model = task.build(config["model"], training, pieces)
     pretrained = vectors.apply(model, task, files, tokenizers) if files else {}
@@ -140,13 +141,11 @@ def train(
     checkpoints = Checkpoints(config["checkpoints"])
     started = warm_start.begin(model, task, config, serialized, checkpoints)
     decode = decoder(held_out, task, config, tokenizers, pieces, objective)
-    together, shares = None, None
+    together = None
     if team is not None:
-        together, shares = Together(team, model, build), shared(learned, team)
+        together = Together(team, model, build)
         events.emit("note", node=NODE, text=note(shares, team, len(learned.paths())))
-    position = fit(
-        model, shares or learned, held_out, training, checkpoints, log_dir, decode, together
-    )
+    position = fit(model, shares, held_out, training, checkpoints, log_dir, decode, together)
     return Trained(
         config=config,
         task=task,

@@ -97,7 +97,7 @@ def run_pipeline(request: Request) -> int:
 
     request = request if request.tuned else _checked(request)
     config = load(request.config_path)
-    if config.training.devices == "workers":
+    if config.training.devices == "workers" and _trains(request):
         check_chief(os.environ)
     notes: list[str] = []
     # The worker would find a missing file, too, but only after TensorFlow.
@@ -165,6 +165,14 @@ def _checked(request: Request) -> Request:
             remedy=f"The nodes run in this order: {', '.join(NODES)}.",
         )
     return dataclasses.replace(request, first=first, last=last)
+
+
+def _trains(request: Request) -> bool:
+    """Whether the Trainer is asked for; the trials of a search have one device each."""
+    from pipeline.nodes import NODES
+
+    last = request.last or NODES[-1]
+    return not request.tuned and NODES.index(last) >= NODES.index("Trainer")
 
 
 def _run_locked(

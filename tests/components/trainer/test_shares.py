@@ -1,5 +1,7 @@
 """Every row goes to one device, whoever reads it."""
 
+import dataclasses
+import shutil
 from collections import Counter
 from itertools import chain
 from types import SimpleNamespace
@@ -73,6 +75,19 @@ def test_by_file_every_row_is_read_once_and_all_make_as_many_steps(data):
     whole = [rows(batch) for batch in batches.epoch().as_numpy_iterator()]
     assert read == Counter(flat(whole))
     assert flat(found[1][-1]) == []  # the smaller file was at an end before
+
+
+@pytest.mark.parametrize("split", ["train-0", "train"])
+def test_rows_are_counted_as_by_one_device_and_read_for_it_once(data, tmp_path, split):
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    alone = dataclasses.replace(devices.batches(tmp_path, split), max_length=9)
+    shares = shared(dataclasses.replace(alone), teams(2, 1)[0])
+    expected, size = alone.count(), shared(alone, teams(2, 1)[0]).size()
+    assert shares.count() == expected
+    assert expected["too_long"]
+    for path in tmp_path.glob("*.gz"):
+        path.unlink()
+    assert shares.size() == size
 
 
 def test_by_file_the_budget_is_divided(data):

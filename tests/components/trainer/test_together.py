@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from components.trainer import together as together_module
 from components.trainer.checkpoint import Checkpoints
 from components.trainer.fitting import fit
 from components.trainer.optimizer import compile_model
@@ -21,6 +22,7 @@ from components.trainer.shares import ByFile, shared
 from components.trainer.team import Team
 from components.trainer.together import Together
 from tests.components.trainer import devices
+from tests.components.trainer.test_team import Chief
 from tests.components.trainer.tiny import Bag, settings
 
 EVERYTHING = {
@@ -234,6 +236,25 @@ class Moving(Bag):
             rows = ops.cast(ops.shape(inputs["source"])[0], "float32")
             self.moved.assign(0.9 * self.moved + 0.1 * rows)
         return super().call(inputs, training=training)
+
+
+def test_the_state_is_handed_on_in_pieces(monkeypatch):
+    """Of no more numbers than may be at once, or of one variable."""
+    monkeypatch.setattr(together_module, "PIECE", 100)
+    team = Chief()
+    model = Bag(0.0)
+    model.build()
+    compile_model(model, settings(max_epochs=1))
+    state = [*model.variables, *model.optimizer.variables]
+    before = [variable.numpy() for variable in state]
+    Together(team, model, lambda: None).begin()
+    sizes = [variable.size for variable in before]
+    assert max(sizes) <= 100 < sum(sizes)
+    assert sum(sent.size for sent in team.sent) == sum(sizes)
+    assert 1 < len(team.sent) < len(sizes)
+    assert max(sent.size for sent in team.sent) <= 100
+    for variable, value in zip(state, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
 
 
 def test_what_is_moved_moves_and_what_is_frozen_stays(data, tmp_path):

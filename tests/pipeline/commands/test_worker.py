@@ -1,6 +1,13 @@
 """What `regard run` and `regard worker` say where TF_CONFIG is another's, before anything runs."""
 
+import contextlib
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -28,11 +35,92 @@ def test_a_run_is_the_chief_s(monkeypatch, tmp_path):
     with pytest.raises(UserError, match="no other worker"):
         run_pipeline(Request(config))
     monkeypatch.setenv("TF_CONFIG", task(1))
-    with pytest.raises(UserError, match="this is worker 1"):
-        run_pipeline(Request(config))
+    for last in (None, "Trainer", "Reporter"):
+        with pytest.raises(UserError, match="this is worker 1"):
+            run_pipeline(Request(config, last=last))
+
+
+@pytest.mark.parametrize(
+    "request_of", [{"tuned": lambda *_: 0, "last": "Tuner"}, {"last": "preprocess"}]
+)
+def test_what_does_not_train_on_workers_needs_no_place(monkeypatch, tmp_path, request_of):
+    """A search has one device for each trial, and what comes before the Trainer has none."""
+    config = tmp_path / "tiny.yaml"
+    config.write_text(CONFIG)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(UserError, match="/nowhere"):  # the data, which are looked for next
+        run_pipeline(Request(config, **request_of))
 
 
 def test_a_worker_is_not_the_chief(monkeypatch, capsys):
     monkeypatch.setenv("TF_CONFIG", task(0))
     with pytest.raises(UserError, match="regard run"):
         worker()
+
+
+def waiting(folder):
+    """The command of a worker whose chief does not come, and the process that waits for it."""
+    with socket.socket() as one, socket.socket() as other:
+        for each in (one, other):
+            each.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in (one, other)]
+    place = {
+        "cluster": {"worker": [f"127.0.0.1:{port}" for port in ports]},
+        "task": {"type": "worker", "index": 1},
+    }
+    command = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "worker"],
+        env={**os.environ, "TF_CONFIG": json.dumps(place), "TMPDIR": str(folder)},
+        stderr=subprocess.DEVNULL,
+    )
+    until(lambda: listens(ports[1]))
+    (child,) = children(command.pid)
+    return command, child
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def children(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="utf-8") as file:
+        return [int(one) for one in file.read().split()]
+
+
+def gone(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"  # ended, whoever is to know it
+    except FileNotFoundError:
+        return True
+
+
+def until(true, seconds=60):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_a_worker_that_waits_is_ended_by_a_signal(tmp_path, number, status):
+    command, child = waiting(tmp_path)
+    command.send_signal(number)
+    try:
+        assert command.wait(10) == status
+        until(lambda: gone(child), 10)
+    finally:
+        for process in (command.pid, child):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        command.wait()
+    assert number == signal.SIGKILL or not list(tmp_path.glob("regard-*"))

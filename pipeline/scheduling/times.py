@@ -3,7 +3,7 @@
 APScheduler's triggers know the calendar. What they read differently from cron is translated here:
 its weeks begin on Monday; and it wants a day of the month and a day of the week to hold both, where
 cron takes either. It reckons with the clock on the wall alone, as if that were UTC: in a zone it
-would leave out a day whose midnight is lost, and meet a time of day twice where an hour comes twice.
+would leave out a day whose midnight is lost, and meet a time of day twice where an hour is.
 """
 
 from __future__ import annotations

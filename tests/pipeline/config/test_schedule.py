@@ -38,6 +38,9 @@ def test_another_time_is_no_other_model(tmp_path):
 
     plain = settings_digest(loaded(tmp_path, HEAD))
     assert settings_digest(loaded(tmp_path, WITH + "  new_span: true\n")) == plain
+    tune = "tune: {over: {training.learning_rate: {log: [0.0001, 0.01]}}}\n"
+    for aside in (tune, "beam: {runner: processes}\n"):
+        assert settings_digest(loaded(tmp_path, HEAD + aside)) == plain
     other = HEAD + "training: {max_epochs: 3}\n"
     assert settings_digest(loaded(tmp_path, other)) != plain
 

@@ -108,6 +108,11 @@ def wait_after(tried: Mapping[str, Any], schedule: Schedule) -> float | None:
     return None
 
 
+def undecided_wait(schedule: Schedule) -> float:
+    """Seconds to the next look where the configuration or the data could not be used."""
+    return min(seconds_in(schedule.backoff), _MOST_SECONDS)
+
+
 def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float) -> Decision:
     """What was tried last is there again."""
     number, status, kills = tried["number"], tried["status"], tried["kills"]
@@ -134,11 +139,13 @@ def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float)
 
 
 def _decided(config: Config, paths: PipelinePaths, seen: Look) -> runs.Run | None:
-    """The newest run, whoever started it, that came to its decision on these data and settings."""
+    """The newest run, whoever started it, that came to its decision on the same as lies there."""
     digest = settings_digest(config)
     for run in reversed(runs.runs_of(paths)):
         record = run.record()
         if record.get("data_fingerprint") != seen.fingerprint or not attempt.is_whole(run):
+            continue
+        if (record.get("word_vectors") or {}) != seen.words:
             continue
         if record.get("status") in (runs.SUCCEEDED, runs.NOT_BLESSED) and _settings(run) == digest:
             return run

@@ -12,7 +12,7 @@ from pipeline import lock, runs
 from pipeline.scheduling import attempt, conditions, profile, state
 from pipeline.scheduling.calendar import due, following, shown
 from pipeline.scheduling.clock import Clock
-from pipeline.scheduling.decision import Decision, decide, remembered, wait_after
+from pipeline.scheduling.decision import Decision, decide, remembered, undecided_wait, wait_after
 from pipeline.scheduling.settings import Settings
 from pipeline.workspace import PipelinePaths, Workspace
 
@@ -62,6 +62,7 @@ class Scheduler:
         self._command = list(command or attempt.command(settings.path.absolute()))
         self._state = state.State()
         self._found = ""  # by the last look; the same is not said at each
+        self._undecided = False  # by the last look, as the file or the data could not be used
         self._trouble = ""  # with the disk, which is said once, too
         self._news = True  # whether something was said since the next look was
 
@@ -144,6 +145,9 @@ class Scheduler:
     def _sleep(self, now: float) -> None:
         if self._settings.changed() and self._reread():
             self._say("the configuration was changed, and is read anew")
+            if self._undecided:  # perhaps only for what is mended now
+                self._state.retry_at = now
+                return
             self._say_next()
             return
         coming = following(self._settings, self._state, now)
@@ -189,8 +193,11 @@ class Scheduler:
                 self._view.show("")
         if self._clock.stops:
             return None  # the next start looks again
-        known.looked, known.retry_at = began, None
-        if decision is not None:
+        self._undecided = decision is None
+        known.looked = began
+        if decision is None:  # the time is not lost: it is looked again, as after a failure
+            known.retry_at = began + undecided_wait(self._settings.schedule)
+        else:
             self._take(decision)
         self._save()
         if decision is not None and decision.run:

@@ -23,6 +23,11 @@ def desk(tmp_path, monkeypatch):
     return made
 
 
+def minutes(desk) -> list[int]:
+    """When the attempts ended, in minutes from half past two."""
+    return [round((tried["ended"] - START) / 60) for tried in desk.known.history]
+
+
 def test_it_runs_at_its_time_for_what_is_new_and_for_nothing_else(desk):
     lines = desk.serve(74, {30: lambda: desk.span(2)})
     first, second = desk.known.history
@@ -52,6 +57,16 @@ def test_without_conditions_a_time_is_a_run_if_something_is_new(desk):
     other = CONFIG.replace("schedule:", "training: {max_epochs: 2}\nschedule:")
     desk.configure("  cron: 0 3 * * *\n", other)
     desk.serve(24)
+    assert desk.statuses == ["pushed", "pushed"]
+
+
+def test_other_words_lead_to_a_run(desk):
+    words = desk.folder / "words.txt"
+    words.write_text("abc\n")
+    text = CONFIG.replace("schedule:", f"tokenizer: {{type: word, words: {words}}}\nschedule:")
+    desk.configure("  every: 1h\n", text)
+    desk.command.append("--whole")
+    desk.serve(3.5, {1.5: lambda: words.write_text("abcd\n")})
     assert desk.statuses == ["pushed", "pushed"]
 
 
@@ -203,21 +218,37 @@ def test_a_broken_configuration_is_told_and_outlived(desk):
         {
             1: lambda: desk.span(2),
             2: lambda: (desk.folder / "tiny.yaml").write_text(good + "\nnonsense: 1\n"),
-            30: lambda: (desk.folder / "tiny.yaml").write_text(good),
+            25.1: lambda: (desk.folder / "tiny.yaml").write_text(good),
         },
     )
     broken = lines.of("the configuration cannot be used: ")
     assert len(broken) == 1  # and not at 3 o'clock again
     assert "nonsense: unknown key" in broken[0]
     assert desk.statuses == ["pushed", "pushed"]
+    # It was mended at 3:36, between two looks, and the time of 3 o'clock was not lost.
+    assert minutes(desk)[1] in (1506, 1507)
+    assert lines.of("the configuration was changed, and is read anew")
+
+
+def test_a_file_broken_when_another_try_is_due_is_tried_soon_after(desk):
+    good = (desk.folder / "tiny.yaml").read_text()
+    desk.plan("failed", "pushed")
+    hours = {
+        0.6: lambda: (desk.folder / "tiny.yaml").write_text(good + "\nnonsense: 1\n"),
+        0.9: lambda: (desk.folder / "tiny.yaml").write_text(good),
+    }
+    desk.serve(3, hours)
+    assert desk.statuses == ["failed", "pushed"]
+    assert minutes(desk)[1] <= 55
 
 
 def test_data_that_cannot_be_read_is_told_and_outlived(desk):
     path = desk.folder / "data" / "eval.tsv"
     text = path.read_text()
-    lines = desk.serve(30, {0: path.unlink, 10: lambda: path.write_text(text)})
-    assert lines.of("the data cannot be used: data.eval: ")
+    lines = desk.serve(30, {0: path.unlink, 1: lambda: path.write_text(text)})
+    assert len(lines.of("the data cannot be used: data.eval: ")) == 1
     assert desk.statuses == ["pushed"]
+    assert minutes(desk) == [60]  # at 3 o'clock, and every 10 minutes since
 
 
 def test_a_full_disk_is_told_and_outlived(desk, monkeypatch):

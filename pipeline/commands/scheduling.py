@@ -113,7 +113,7 @@ def plan(request: Request) -> None:
     paths = Workspace.from_environment().pipeline(settings.config.name)
     known, now = state.read(paths.schedule), time.time()
     with terminal.working("looking …") as say:
-        decision = decide(settings.config, settings.schedule, paths, known, now, say)
+        decision = decide(settings.config, settings.schedule, paths, known, now, say, keep=False)
     guard = paths.schedule / LOCK
     told = {
         "name": settings.config.name,

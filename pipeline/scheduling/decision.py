@@ -34,7 +34,8 @@ class Decision:
         number: of the attempt at these data and settings, from 1.
         kills: how often it was killed before.
         retry_at: when to look again without waiting for the next time, in seconds since 1970.
-        by_hand: the run outside of the schedule that has tried the same, if one has.
+        by_hand: the run outside of the schedule that has trained on the same, if it is newer than
+            the last training that is known.
     """
 
     run: bool
@@ -54,6 +55,7 @@ def decide(
     state: State,
     now: float,
     tell: Callable[[str], None] = lambda _: None,
+    keep: bool = True,
 ) -> Decision:
     """Looks at the data, and decides.
 
@@ -67,23 +69,25 @@ def decide(
         state: what was tried before; it is not changed.
         now: seconds since 1970.
         tell: called with what is being done.
+        keep: whether what was counted and measured is kept for later looks.
 
     Raises:
         UserError: the data cannot be looked at.
     """
     tell("looking at the data …")
-    seen = look(config, paths, count=schedule.new_rows is not None)
+    seen = look(config, paths, count=schedule.new_rows is not None, keep=keep)
     tried = state.attempt if state.attempt and state.attempt["key"] == seen.key else None
     decided = _decided(config, paths, seen)
     if decided is not None and (tried is None or tried.get("run") != decided.id):
         text = f"the same was tried in run {decided.id}, which {_said(decided)}"
-        return Decision(False, text, seen, by_hand=decided.id)
+        by_hand = decided.id if _is_newer(decided, state) else None
+        return Decision(False, text, seen, by_hand=by_hand)
     if tried is not None and "ended" not in tried:
         return Decision(False, "these very data and settings are being tried", seen)
     if tried is not None:
         return _again(seen, tried, schedule, now)
     tell("looking for what is new …")
-    findings = list(_findings(config, schedule, paths, state, seen))
+    findings = list(_findings(config, schedule, paths, state, seen, keep))
     if not findings:
         before = "it has not been tried with these data and settings yet"
         return Decision(True, before, seen)
@@ -152,6 +156,13 @@ def _decided(config: Config, paths: PipelinePaths, seen: Look) -> runs.Run | Non
     return None
 
 
+def _is_newer(run: runs.Run, state: State) -> bool:
+    """Whether a run is none of the schedule's own, and began after the last training known."""
+    if run.id in {tried.get("run") for tried in state.history}:
+        return False
+    return run.id > ((state.trained or {}).get("run") or "")
+
+
 def _settings(run: runs.Run) -> str | None:
     """The digest of the settings that a run had; None where they are of another version."""
     try:
@@ -168,7 +179,12 @@ def _said(run: runs.Run) -> str:
 
 
 def _findings(
-    config: Config, schedule: Schedule, paths: PipelinePaths, state: State, seen: Look
+    config: Config,
+    schedule: Schedule,
+    paths: PipelinePaths,
+    state: State,
+    seen: Look,
+    keep: bool,
 ) -> Iterator[Finding]:
     if schedule.new_span:
         yield conditions.new_span(seen, state.trained)
@@ -176,9 +192,9 @@ def _findings(
         yield conditions.new_rows(seen, state.trained, schedule.new_rows)
     if schedule.drift is not None:
         limits = schedule.drift.by_check(config.data.checks)
-        yield conditions.drifted(seen, config, limits, paths.schedule)
+        yield conditions.drifted(seen, config, limits, paths.schedule, keep)
 
 
-def remembered(seen: Look) -> dict[str, Any]:
-    """What later looks are held against, once it is trained on."""
-    return {"key": seen.key, "groups": seen.groups, "spans": seen.spans}
+def remembered(seen: Look, run: str | None = None) -> dict[str, Any]:
+    """What later looks are held against, once it is trained on, by a run where one is known."""
+    return {"key": seen.key, "groups": seen.groups, "spans": seen.spans, "run": run}

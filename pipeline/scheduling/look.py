@@ -56,7 +56,7 @@ def settings_digest(config: Config) -> str:
     return config.digest(*(name for name in type(config).model_fields if name not in _ASIDE))
 
 
-def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
+def look(config: Config, paths: PipelinePaths, count: bool = False, keep: bool = True) -> Look:
     """Looks at the data of a pipeline.
 
     A file is read again only where its size or its time of change is another one.
@@ -65,6 +65,7 @@ def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
         config: the pipeline's.
         paths: of its folder, where what was read is remembered, once there is one.
         count: whether to count the rows of ``data.train``'s files.
+        keep: whether to remember the counts.
 
     Raises:
         UserError: a file is missing, or cannot be read.
@@ -92,7 +93,7 @@ def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
     groups = [_described(group, known) for group in given["train"]]
     if count:
         kept = paths.schedule / "rows.json" if folder else None
-        _count(data, given["train"], groups, kept)
+        _count(data, given["train"], groups, kept, keep)
     return Look(content, words, key, data, groups, spans, notes)
 
 
@@ -115,7 +116,11 @@ def _described(group: Group, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _count(
-    data: Mapping[str, Any], given: list[Group], groups: list[dict[str, Any]], cache: Path | None
+    data: Mapping[str, Any],
+    given: list[Group],
+    groups: list[dict[str, Any]],
+    cache: Path | None,
+    keep: bool,
 ) -> None:
     """Counts the rows of each group; those of the same content were counted before."""
     before = _load(cache)
@@ -129,7 +134,7 @@ def _count(
             except Broken as broken:
                 raise UserError(f"cannot be read: {broken}", where=group.files[0]) from None
         counts[key] = told["rows"] = rows
-    if cache is not None and counts != before:
+    if keep and cache is not None and counts != before:
         atomic_write(cache, json.dumps(counts, indent=1))
 
 

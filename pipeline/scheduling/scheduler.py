@@ -211,7 +211,10 @@ class Scheduler:
         self._say_once(f"{text}{notes}", "bold" if decision.run else "")
         self._state.retry_at = decision.retry_at
         if decision.by_hand is not None:
-            self._trained_on(remembered(decision.look))
+            seen = decision.look
+            if self._settings.schedule.drift is not None:
+                profile.remembered(seen.data, seen.key, self.paths.schedule / conditions.LOOKED)
+            self._trained_on(remembered(seen, decision.by_hand))
 
     def _reread(self) -> bool:
         """Reads the file anew; where that cannot be, says so, and what it said before stays."""
@@ -297,7 +300,7 @@ class Scheduler:
         seen = tried.pop("look")
         tried.update(ending.to_json(), ended=now)
         if ending.status in state.DECIDED:
-            self._trained_on(seen)
+            self._trained_on({**seen, "run": ending.run})
         wait = wait_after(tried, self._settings.schedule)
         known.retry_at = None if wait is None else now + wait
         if self._settings.schedule.cron is None:

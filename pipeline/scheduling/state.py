@@ -36,7 +36,7 @@ class State:
             ``kills`` (how often it was killed before), ``started``, ``reason``, the ``look`` that
             later ones are held against once it is trained, and the ``pid`` of its process. After
             its end ``ended`` and what ``attempt.Ending`` says instead of ``look``.
-        trained: the ``look`` of the last training that came to its decision.
+        trained: the ``look`` of the last training that came to its decision, and its ``run``.
         history: the attempts that have ended, the oldest first.
     """
 

@@ -90,6 +90,15 @@ def test_a_dry_run_as_json(corpus, paths):
     assert "passed without a look" in found["passed"]
 
 
+def test_a_dry_run_keeps_nothing(corpus, paths):
+    paths.schedule.mkdir(parents=True)
+    for name in ("profile.json", "rows.json"):
+        (paths.schedule / name).write_text('{"key": "of a run that goes on"}')
+    before = {path.name: path.read_text() for path in paths.schedule.iterdir()}
+    assert len(told(corpus, "--new-rows", "10", "--drift")["findings"]) == 3
+    assert {path.name: path.read_text() for path in paths.schedule.iterdir()} == before
+
+
 def test_a_dry_run_beside_a_run_that_goes_on(corpus, paths):
     paths.schedule.mkdir(parents=True)
     seen = look(Settings(corpus.folder / "tiny.yaml", {}).read().config, paths)

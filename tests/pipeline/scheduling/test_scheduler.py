@@ -203,6 +203,39 @@ def test_a_run_by_hand_is_waited_for_and_counts(desk):
     assert desk.known.history[0]["reason"] == "new_span: span 2 is new"
 
 
+def test_its_own_older_run_is_none_by_hand(desk):
+    desk.configure("  every: 1h\n  new_rows: 100\n")
+    desk.command.append("--whole")
+    second = desk.folder / "data" / "train-002.tsv"
+    hours = {
+        1.5: lambda: desk.span(2),
+        2.5: second.unlink,
+        3.5: lambda: (desk.span(2), desk.span(3, count=10)),
+    }
+    lines = desk.serve(5, hours)
+    assert desk.statuses == ["pushed", "pushed"]
+    assert lines.of("no run: new_rows") == ["no run: new_rows: 10 new rows, and 100 are needed"]
+
+
+def test_after_a_run_by_hand_drift_is_measured_from_its_data(desk):
+    from tests.pipeline.scheduling import fake_run
+
+    desk.configure("  every: 1h\n  drift: {words: 0.9, oov: 0.9, lengths: 0.9}\n")
+    desk.span(2)
+    (desk.folder / "data" / "train-002.tsv").rename(desk.folder / "later.tsv")
+    desk.serve(0.5)
+
+    def by_hand():
+        desk.plan("not blessed")
+        (desk.folder / "later.tsv").rename(desk.folder / "data" / "train-002.tsv")
+        fake_run.main(desk.folder / "tiny.yaml")
+
+    lines = desk.serve(4, {0.2: by_hand, 2: lambda: desk.span(3)})
+    assert desk.statuses == ["pushed"]
+    assert lines.of("no run: the same was tried in run")
+    assert lines.of("no run: drift: since the last training, words of source")
+
+
 def test_there_is_one_scheduler_of_a_pipeline(desk):
     made, _ = desk.scheduler(FastClock(START, 1))
     other, _ = desk.scheduler(FastClock(START, 1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import runs
 from pipeline.config import restored
 from pipeline.scheduling import attempt, conditions
+from pipeline.scheduling.calendar import LATE
 from pipeline.scheduling.conditions import Finding
 from pipeline.scheduling.look import Look, look, settings_digest
 from pipeline.scheduling.state import DECIDED, UNFINISHED, State
@@ -137,7 +138,7 @@ def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float)
         number += 1
         text = f"attempt {number} of {schedule.attempts}, since {ended}"
     at = tried["ended"] + wait
-    if now < at:
+    if now < at and tried["ended"] <= now + LATE:  # else the clock was set back
         return Decision(False, f"{ended}; it is tried again later", seen, retry_at=at)
     return Decision(True, text, seen, number=number, kills=kills)
 

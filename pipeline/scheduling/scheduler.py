@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from components.errors import UserError
 from pipeline import lock, runs
 from pipeline.scheduling import attempt, conditions, profile, state
-from pipeline.scheduling.calendar import due, following, shown
+from pipeline.scheduling.calendar import due, following, is_ahead, shown
 from pipeline.scheduling.clock import Clock
 from pipeline.scheduling.decision import Decision, decide, remembered, undecided_wait, wait_after
 from pipeline.scheduling.settings import Settings
@@ -107,6 +107,7 @@ class Scheduler:
     def _step(self) -> None:
         """Looks, where it is time; else sleeps."""
         now = self._clock.now()
+        self._mend_times(now)
         time = due(self._settings, self._state, now)
         if time.passed:
             self._say(time.passed)
@@ -129,6 +130,7 @@ class Scheduler:
             False where the data or the settings cannot be used.
         """
         self._settle()
+        self._mend_times(self._clock.now())
         if self._settings.schedule.cron is not None:
             time = due(self._settings, self._state, self._clock.now(), catchup=True)
             if not time.look:
@@ -141,6 +143,16 @@ class Scheduler:
     def last(self) -> dict[str, Any] | None:
         """The last attempt."""
         return self._state.attempt
+
+    def _mend_times(self, now: float) -> None:
+        """Looks now where the last look lies in the future: nothing would be due until then."""
+        known = self._state
+        if not is_ahead(known, now):
+            return
+        last = shown(known.looked or known.since or now, self._settings.zone)
+        self._say(f"the clock was set back: the last look was at {last}; it looks now", "yellow")
+        known.since, known.looked, known.retry_at = min(known.since or now, now), now, now
+        self._save()
 
     def _sleep(self, now: float) -> None:
         if self._settings.changed() and self._reread():

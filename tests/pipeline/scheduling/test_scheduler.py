@@ -91,6 +91,18 @@ def test_times_missed_while_it_was_down_become_one_look(desk):
     assert told.endswith("this look makes up for them")
 
 
+def test_a_clock_that_was_ahead_stops_nothing(desk):
+    desk.now += 1000 * HOUR
+    desk.plan("failed", "pushed")
+    desk.serve(24)
+    desk.now = START
+    lines = desk.serve(25)
+    assert desk.statuses[-1] == "pushed"
+    told = "the clock was set back: the last look was at "
+    assert [line[: len(told)] for line in lines.said].count(told) == 1
+    assert lines.of("no run:")  # at 3 o'clock
+
+
 def test_without_catchup_they_become_none(desk):
     desk.serve(1)
     desk.span(2)

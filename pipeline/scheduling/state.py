@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,20 @@ PUSHED, REFUSED = "pushed", "refused"
 DECIDED = (PUSHED, runs.NOT_BLESSED)
 # It did not end by itself, and goes on where it was.
 UNFINISHED = (runs.INTERRUPTED, runs.KILLED)
+
+
+# Of what kind the values are, beside which there may be others.
+_Kind = type | tuple[type, ...]
+_NUMBER = (int, float)
+_LOOK: Mapping[str, _Kind] = {"key": str, "groups": list, "spans": dict}
+_TRIED: Mapping[str, _Kind] = {
+    "key": str,
+    "number": int,
+    "kills": int,
+    "started": _NUMBER,
+    "reason": str,
+}
+_ENDED: Mapping[str, _Kind] = {"ended": _NUMBER, "status": str, "text": str}
 
 
 @dataclass
@@ -61,7 +76,9 @@ def read(folder: Path) -> State:
     """
     path = folder / FILE
     try:
-        return State(**json.loads(path.read_text(encoding="utf-8")))
+        known = State(**json.loads(path.read_text(encoding="utf-8")))
+        _check(known)
+        return known
     except FileNotFoundError:
         return State()
     except (OSError, ValueError, TypeError) as error:
@@ -70,6 +87,37 @@ def read(folder: Path) -> State:
             where=str(path),
             remedy="Remove the file: the schedule then begins anew, and nothing else is lost.",
         ) from error
+
+
+def _check(known: State) -> None:
+    """Refuses a state with values of another kind than they are written with.
+
+    Raises:
+        ValueError: names the value.
+    """
+    for name in ("since", "looked", "retry_at"):
+        if getattr(known, name) is not None:
+            _shape(name, {name: getattr(known, name)}, {name: _NUMBER})
+    if known.attempt is not None:
+        _shape("attempt", known.attempt, _TRIED)
+        if known.open is None:
+            _shape("attempt", known.attempt, _ENDED)
+        else:
+            _shape("attempt", known.attempt, {"look": dict})
+            _shape("attempt.look", known.attempt["look"], _LOOK)
+    if known.trained is not None:
+        _shape("trained", known.trained, _LOOK)
+    _shape("history", {"history": known.history}, {"history": list})
+    for index, tried in enumerate(known.history):
+        _shape(f"history[{index}]", tried, {**_TRIED, **_ENDED})
+
+
+def _shape(name: str, value: Any, kinds: Mapping[str, _Kind]) -> None:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is {value!r}")
+    for key, kind in kinds.items():
+        if isinstance(value.get(key), bool) or not isinstance(value.get(key), kind):
+            raise ValueError(f"{name} has no {key} that can be used")
 
 
 def write(folder: Path, state: State) -> None:

@@ -15,6 +15,7 @@ from pipeline import lock
 from pipeline.cli import app
 from pipeline.commands import schedule_views
 from pipeline.scheduling import state
+from pipeline.scheduling.decision import remembered
 from pipeline.scheduling.look import look
 from pipeline.scheduling.settings import Settings
 from pipeline.workspace import Workspace
@@ -115,7 +116,8 @@ def test_a_dry_run_counts_from_the_last_look_and_tells_of_another_try(corpus, pa
 def test_a_dry_run_beside_a_run_that_goes_on(corpus, paths):
     paths.schedule.mkdir(parents=True)
     seen = look(Settings(corpus.folder / "tiny.yaml", {}).read().config, paths)
-    tried = {"key": seen.key, "number": 1, "kills": 0, "started": 1.0, "reason": "", "look": {}}
+    known = remembered(seen)
+    tried = {"key": seen.key, "number": 1, "kills": 0, "started": 1.0, "reason": "", "look": known}
     state.write(paths.schedule, state.State(attempt=tried))
     status, out = regard(corpus, "--dry-run")
     assert status == 0

@@ -9,12 +9,14 @@ would leave out a day whose midnight is lost, and meet a time of day twice where
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from components.errors import UserError
 from pipeline.cron import six_fields
 
 if TYPE_CHECKING:
@@ -121,15 +123,28 @@ def zone_of(name: str | None) -> ZoneInfo:
 
     Raises:
         ValueError: there is none of that name.
+        UserError: the machine's has none.
     """
     if name is None:
-        from tzlocal import get_localzone
-
-        return get_localzone()
+        return _machine_zone()
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError):
         raise ValueError(f"{name!r} is no time zone") from None
+
+
+def _machine_zone() -> ZoneInfo:
+    from tzlocal import get_localzone
+
+    try:
+        return get_localzone()
+    except (LookupError, OSError, ValueError):  # TZ=CET-1CEST, for one
+        raise UserError(
+            "the machine's time zone has no name that is known",
+            where=f"TZ={os.environ['TZ']}" if "TZ" in os.environ else "/etc/localtime",
+            remedy="Give schedule.timezone beside schedule.cron, or set TZ to a name such as "
+            "Europe/Berlin.",
+        ) from None
 
 
 def seconds_in(text: str) -> int:

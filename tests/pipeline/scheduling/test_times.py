@@ -143,3 +143,11 @@ def test_a_zone_that_there_is_not():
     with pytest.raises(ValueError, match="'Mars/Olympus' is no time zone"):
         zone_of("Mars/Olympus")
     assert zone_of("UTC").key == "UTC"
+
+
+def test_a_machine_whose_zone_has_no_name(monkeypatch):
+    monkeypatch.setenv("TZ", "CET-1CEST")
+    with pytest.raises(UserError, match="time zone has no name that is known") as caught:
+        zone_of(None)
+    assert caught.value.where == "TZ=CET-1CEST"
+    assert "schedule.timezone" in caught.value.remedy

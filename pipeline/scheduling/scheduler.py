@@ -76,33 +76,48 @@ class Scheduler:
         """Takes the lock and the state: of each pipeline there is one scheduler.
 
         Raises:
-            UserError: there is another one, or the state cannot be read.
+            UserError: there is another one, or its files cannot be read or written.
         """
         with lock.acquire(self.paths.schedule / LOCK, refusal=refusal) as held:
-            held.describe("schedule")
-            self._state = state.read(self.paths.schedule)
-            if self._state.since is None:
-                self._state.since = self._clock.now()
-                self._save()
-            yield
+            try:
+                held.describe("schedule")
+                self._state = state.read(self.paths.schedule)
+                if self._state.since is None:
+                    self._state.since = self._clock.now()
+                    self._save()
+                yield
+            except OSError as error:
+                raise UserError(
+                    f"the schedule cannot be kept: {error.strerror or error}",
+                    where=str(error.filename or self.paths.schedule),
+                    remedy="Free some space or mend the permissions, then start it again: it goes "
+                    "on.",
+                ) from error
 
     def serve(self) -> None:
         """Looks whenever it is time, until somebody asks to stop."""
-        self._settle()
-        self._say_next()
+        if self._outlived(self._settle):
+            self._say_next()
         while not self._clock.stops:
-            try:
-                self._step()
+            if self._outlived(self._step):
                 self._trouble = ""
-            except OSError as error:  # a full disk, or a file that went: it may pass
-                where = f"{error.filename}: " if error.filename else ""
-                text = f"{where}{error.strerror or error}; it is tried again"
-                if text != self._trouble:
-                    self._say(text, "red")
-                self._trouble = text
+            else:
                 self._state.retry_at = self._clock.now()
                 self._clock.sleep(_STEP)
         self._view.say("stopped")
+
+    def _outlived(self, work: Callable[[], object]) -> bool:
+        """Does a piece of work; False where the disk was full, or a file went: it may pass."""
+        try:
+            work()
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            text = f"{where}{error.strerror or error}; it is tried again"
+            if text != self._trouble:
+                self._say(text, "red")
+            self._trouble = text
+            return False
+        return True
 
     def _step(self) -> None:
         """Looks, where it is time; else sleeps."""
@@ -275,11 +290,16 @@ class Scheduler:
             "reason": decision.text,
             "look": remembered(decision.look),
         }
-        self._state.attempt = tried
-        self._save()
+        before, self._state.attempt = self._state.attempt, tried
+        try:
+            self._save()
+        except OSError:
+            self._state.attempt = before  # nothing was started
+            raise
         process = attempt.start(self._command, self.paths.schedule, self._home)
         tried["pid"] = process.pid
-        self._save()
+        # Where that cannot be written the run goes on all the same, and we wait for it.
+        self._outlived(self._save)
         with self._telling(tried) as tick:
             exit_status = attempt.follow(process, lambda: self._clock.stops, tick)
         self._take_in(attempt.ending(self.paths, tried, exit_status))
@@ -319,8 +339,8 @@ class Scheduler:
             known.looked = now  # the interval is one between runs
         known.attempt = tried
         known.history.append(tried)
-        self._save()
         self._say(said(tried), _STYLES.get(ending.status, "yellow"))
+        self._save()
 
     def _trained_on(self, seen: dict[str, Any]) -> None:
         """What is new from now on is held against these data."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import threading
 import time
 
@@ -11,7 +9,6 @@ import pytest
 
 from components.errors import UserError
 from pipeline import lock, runs
-from pipeline.scheduling import state
 from tests.pipeline.scheduling.desk import HOUR, NIGHTLY, START, Desk, FastClock
 from tests.pipeline.scheduling.growing import CONFIG
 
@@ -21,11 +18,6 @@ def desk(tmp_path, monkeypatch):
     made = Desk(tmp_path, monkeypatch)
     made.configure(NIGHTLY)
     return made
-
-
-def minutes(desk) -> list[int]:
-    """When the attempts ended, in minutes from half past two."""
-    return [round((tried["ended"] - START) / 60) for tried in desk.known.history]
 
 
 def test_it_runs_at_its_time_for_what_is_new_and_for_nothing_else(desk):
@@ -91,18 +83,6 @@ def test_times_missed_while_it_was_down_become_one_look(desk):
     assert told.endswith("this look makes up for them")
 
 
-def test_a_clock_that_was_ahead_stops_nothing(desk):
-    desk.now += 1000 * HOUR
-    desk.plan("failed", "pushed")
-    desk.serve(24)
-    desk.now = START
-    lines = desk.serve(25)
-    assert desk.statuses[-1] == "pushed"
-    told = "the clock was set back: the last look was at "
-    assert [line[: len(told)] for line in lines.said].count(told) == 1
-    assert lines.of("no run:")  # at 3 o'clock
-
-
 def test_without_catchup_they_become_none(desk):
     desk.serve(1)
     desk.span(2)
@@ -132,11 +112,9 @@ def test_what_is_refused_is_not_tried_again_until_something_changes(desk):
 
 def test_what_fails_is_tried_again_later_and_not_for_ever(desk):
     desk.plan(*["failed"] * 9)
-    start = desk.now
     lines = desk.serve(50)
     assert desk.statuses == ["failed"] * 3
-    minutes = [round((tried["ended"] - start) / 60) for tried in desk.known.history]
-    assert minutes == [30, 40, 60]  # 3 o'clock, 10 minutes later, 20 minutes later
+    assert desk.minutes == [30, 40, 60]  # 3 o'clock, 10 minutes later, 20 minutes later
     assert "attempt 2 of 3" in lines.of("run: attempt")[0]
     assert "that was attempt 3 of 3; it is not tried again" in lines.of("no run:")[0]
 
@@ -150,11 +128,9 @@ def test_a_full_disk_is_no_fault_of_the_data(desk):
 
 def test_what_is_killed_goes_on_and_waits_longer_each_time(desk):
     desk.plan("dies", "dies", "dies", "pushed")
-    start = desk.now
     desk.serve(5)
     assert desk.statuses == ["killed", "killed", "killed", "pushed"]
-    minutes = [round((tried["ended"] - start) / 60) for tried in desk.known.history]
-    assert minutes == [30, 30, 40, 60]
+    assert desk.minutes == [30, 30, 40, 60]
 
 
 def test_a_failure_is_forgotten_when_the_data_is_another(desk):
@@ -256,75 +232,11 @@ def test_there_is_one_scheduler_of_a_pipeline(desk):
         pass
 
 
-def test_a_broken_configuration_is_told_and_outlived(desk):
-    good = (desk.folder / "tiny.yaml").read_text()
-    lines = desk.serve(
-        60,
-        {
-            1: lambda: desk.span(2),
-            2: lambda: (desk.folder / "tiny.yaml").write_text(good + "\nnonsense: 1\n"),
-            25.1: lambda: (desk.folder / "tiny.yaml").write_text(good),
-        },
-    )
-    broken = lines.of("the configuration cannot be used: ")
-    assert len(broken) == 1  # and not at 3 o'clock again
-    assert "nonsense: unknown key" in broken[0]
-    assert desk.statuses == ["pushed", "pushed"]
-    # It was mended at 3:36, between two looks, and the time of 3 o'clock was not lost.
-    assert minutes(desk)[1] in (1506, 1507)
-    assert lines.of("the configuration was changed, and is read anew")
-
-
-def test_a_file_broken_when_another_try_is_due_is_tried_soon_after(desk):
-    good = (desk.folder / "tiny.yaml").read_text()
-    desk.plan("failed", "pushed")
-    hours = {
-        0.6: lambda: (desk.folder / "tiny.yaml").write_text(good + "\nnonsense: 1\n"),
-        0.9: lambda: (desk.folder / "tiny.yaml").write_text(good),
-    }
-    desk.serve(3, hours)
-    assert desk.statuses == ["failed", "pushed"]
-    assert minutes(desk)[1] <= 55
-
-
-def test_data_that_cannot_be_read_is_told_and_outlived(desk):
-    path = desk.folder / "data" / "eval.tsv"
-    text = path.read_text()
-    lines = desk.serve(30, {0: path.unlink, 1: lambda: path.write_text(text)})
-    assert len(lines.of("the data cannot be used: data.eval: ")) == 1
-    assert desk.statuses == ["pushed"]
-    assert minutes(desk) == [60]  # at 3 o'clock, and every 10 minutes since
-
-
-def test_a_full_disk_is_told_and_outlived(desk, monkeypatch):
-    write, full = state.write, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.json")
-
-    def fail(*_):
-        raise full
-
-    hours = {
-        0.4: lambda: monkeypatch.setattr(state, "write", fail),
-        0.6: lambda: monkeypatch.setattr(state, "write", write),
-    }
-    lines = desk.serve(2, hours)
-    assert len(lines.of("state.json: No space left on device; it is tried again")) == 1
-    assert desk.statuses[-1] == "pushed"
-
-
 def test_another_time_in_the_file_counts_at_once(desk):
     lines = desk.serve(12, {2: lambda: desk.configure(NIGHTLY.replace("0 3", "0 6"))})
     assert lines.of("the configuration was changed, and is read anew")
     assert lines.of("next look Sun 2026-11-22 06:00 CET")
     assert len(lines.of("no run:")) == 1
-
-
-def test_another_name_in_the_file_is_another_pipeline(desk):
-    other = CONFIG.replace("name: tiny", "name: other")
-    lines = desk.serve(2, {0.2: lambda: desk.configure(NIGHTLY, other)})
-    told = lines.of("the configuration cannot be used: ")
-    assert len(told) == 1
-    assert told[0].endswith("tiny.yaml: name: the name is other now, and was tiny")
-    assert desk.statuses == []
 
 
 class TestOnce:

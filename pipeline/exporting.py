@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -54,20 +55,15 @@ def to_ctranslate2(
         registry: the registry's folder.
         folder: where to.
         quantization: one of ``serving.ctranslate2.QUANTIZATIONS``.
-        force: replace what lies there.
+        force: replace an earlier export that lies there.
 
     Raises:
         UserError: there is no such model, CTranslate2 cannot express it or is not installed,
-            or something lies there already.
-        RuntimeError: in float32 it gives other probabilities: a mistake of ours.
+            or something lies there already, or the registry does.
+        RuntimeError: it gives other probabilities in float32, or none: a mistake of ours.
     """
     version = Registry(registry).resolve(model)
-    if folder.exists() and not force:
-        raise UserError(
-            "there is something already",
-            where=str(folder),
-            remedy="--force to replace it, or --out for another folder.",
-        )
+    _check_place(folder, force, version.resolve(), registry.resolve())
     _installed()
     kept = _kept(version)
     found = ctranslate2.obstacles(kept.model)
@@ -101,13 +97,43 @@ def to_ctranslate2(
             "translate_batch": arguments,
         }
         atomic_write(temporary / ABOUT, json.dumps(about, indent=2) + "\n")
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(temporary, folder)
+        _put(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Exported(name, folder, size, rows, difference, arguments)
+
+
+def _check_place(folder: Path, force: bool, *kept: Path) -> None:
+    """Whether the export may lie there: nothing does yet, or an earlier export that is replaced.
+
+    Raises:
+        UserError: it may not.
+    """
+    place, another = folder.resolve(), "Give another folder with --out."
+    for path in kept:
+        if place == path or place in path.parents or path in place.parents:
+            raise UserError(f"the folder is of the registry, or holds {path}", str(folder), another)
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise UserError("there is something already, and no folder", str(folder), another)
+    if not any(folder.iterdir()):
+        return
+    if not force:
+        remedy = "--force to replace an earlier export, or --out for another folder."
+        raise UserError("there is something already", str(folder), remedy)
+    if not ((folder / ABOUT).is_file() and (folder / "model.bin").is_file()):
+        raise UserError("what lies there is no export of a model", str(folder), another)
+
+
+def _put(temporary: Path, folder: Path) -> None:
+    """Gives a finished folder its name; what had it goes only then."""
+    old = temporary.with_name(f"{temporary.name}.old")
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(temporary, folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _installed() -> None:
@@ -162,12 +188,13 @@ def _compared(folder: Path, version: Path, exact: bool) -> tuple[int, float | No
         [_written(answer, "source") for answer in answers],
         [_written(answer, "target") for answer in answers],
     )
-    worst = max(
+    differences = [
         abs(sum(score.log_probs[: answer["target_length"]]) - answer["score"])
         / answer["target_length"]
         for answer, score in zip(answers, found, strict=True)
-    )
-    if exact and not worst <= TOLERANCE:
+    ]
+    worst = max(differences) if all(map(math.isfinite, differences)) else math.nan
+    if math.isnan(worst) or (exact and worst > TOLERANCE):
         raise RuntimeError(
             f"in CTranslate2 an answer's log-probability differs by {worst:.2g} a piece"
         )

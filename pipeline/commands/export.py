@@ -46,7 +46,7 @@ def export(
     quantization: Annotated[
         Quantization, typer.Option(help="How the weights are kept; int8 is small and fast.")
     ] = Quantization.float32,
-    force: Annotated[bool, typer.Option("--force", help="Replace what lies there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
     registry: terminal.RegistryOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:

@@ -71,14 +71,36 @@ def test_int8_is_smaller(registry, tmp_path):
     assert small.difference > exact.difference
 
 
-def test_nothing_is_replaced_unasked(registry, tmp_path):
-    (tmp_path / "fast").mkdir()
-    (tmp_path / "fast" / "notes").write_text("mine")
+def test_only_an_earlier_export_is_replaced_and_only_if_asked(registry, tmp_path):
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    to_ctranslate2("small", registry, folder, "int8")
+    before = (folder / "model.bin").stat().st_size
     with pytest.raises(UserError, match="something already"):
-        to_ctranslate2("small", registry, tmp_path / "fast", "float32")
-    assert (tmp_path / "fast" / "notes").read_text() == "mine"
-    to_ctranslate2("small", registry, tmp_path / "fast", "float32", force=True)
-    assert not (tmp_path / "fast" / "notes").exists()
+        to_ctranslate2("small", registry, folder, "float32")
+    assert (folder / "model.bin").stat().st_size == before
+    to_ctranslate2("small", registry, folder, "float32", force=True)
+    assert (folder / "model.bin").stat().st_size > before
+    assert [path.name for path in tmp_path.iterdir()] == ["fast"]
+
+
+def test_what_is_no_export_stays(registry, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    (tmp_path / "link").symlink_to(registry)
+    version = registry / "small" / "3"
+    before = sorted(version.rglob("*"))
+    for folder, complaint in (
+        (tmp_path, "no export of a model"),
+        (tmp_path / "thesis.txt", "no folder"),
+        (tmp_path / "link", "of the registry"),
+        (version, "of the registry"),
+        (version / "inside", "of the registry"),
+        (registry.parent, "of the registry"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            to_ctranslate2("small", registry, folder, "float32", force=True)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert sorted(version.rglob("*")) == before
 
 
 def test_probabilities_that_differ_are_a_mistake_and_leave_nothing(registry, tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import runs
 from pipeline.config import restored
-from pipeline.scheduling import attempt, conditions
+from pipeline.scheduling import attempt, conditions, profile
 from pipeline.scheduling.calendar import LATE
 from pipeline.scheduling.conditions import Finding
 from pipeline.scheduling.look import Look, look, settings_digest
@@ -82,6 +82,8 @@ def decide(
     if decided is not None and (tried is None or tried.get("run") != decided.id):
         text = f"the same was tried in run {decided.id}, which {_said(decided)}"
         by_hand = decided.id if _is_newer(decided, state) else None
+        if by_hand is not None and schedule.drift is not None and keep:  # it is measured from it
+            profile.remembered(seen.data, seen.key, paths.schedule / conditions.LOOKED)
         return Decision(False, text, seen, by_hand=by_hand)
     if tried is not None and "ended" not in tried:
         return Decision(False, "these very data and settings are being tried", seen)

@@ -86,6 +86,8 @@ class Scheduler:
                     self._state.since = self._clock.now()
                     self._save()
                 yield
+            except BrokenPipeError:  # nobody reads any more what is said
+                raise
             except OSError as error:
                 raise UserError(
                     f"the schedule cannot be kept: {error.strerror or error}",
@@ -238,10 +240,7 @@ class Scheduler:
         self._say_once(f"{text}{notes}", "bold" if decision.run else "")
         self._state.retry_at = decision.retry_at
         if decision.by_hand is not None:
-            seen = decision.look
-            if self._settings.schedule.drift is not None:
-                profile.remembered(seen.data, seen.key, self.paths.schedule / conditions.LOOKED)
-            self._trained_on(remembered(seen, decision.by_hand))
+            self._trained_on(remembered(decision.look, decision.by_hand))
 
     def _reread(self) -> bool:
         """Reads the file anew; where that cannot be, says so, and what it said before stays."""

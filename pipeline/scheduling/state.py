@@ -14,6 +14,7 @@ from pipeline import runs
 
 FILE = "state.json"
 KEPT = 500  # attempts in the history
+_NEVER = 253_402_300_800  # the year 10000, in seconds since 1970
 
 # How an attempt may end, beside the states of runs.
 PUSHED, REFUSED = "pushed", "refused"
@@ -26,7 +27,6 @@ UNFINISHED = (runs.INTERRUPTED, runs.KILLED)
 # Of what kind the values are, beside which there may be others.
 _Kind = type | tuple[type, ...]
 _NUMBER = (int, float)
-_LOOK: Mapping[str, _Kind] = {"key": str, "groups": list, "spans": dict}
 _TRIED: Mapping[str, _Kind] = {
     "key": str,
     "number": int,
@@ -96,20 +96,29 @@ def _check(known: State) -> None:
         ValueError: names the value.
     """
     for name in ("since", "looked", "retry_at"):
-        if getattr(known, name) is not None:
-            _shape(name, {name: getattr(known, name)}, {name: _NUMBER})
+        at = getattr(known, name)
+        if at is not None:
+            _shape(name, {name: at}, {name: _NUMBER})
+            if not 0 <= at < _NEVER:
+                raise ValueError(f"{name} is {at}")
     if known.attempt is not None:
         _shape("attempt", known.attempt, _TRIED)
         if known.open is None:
             _shape("attempt", known.attempt, _ENDED)
         else:
             _shape("attempt", known.attempt, {"look": dict})
-            _shape("attempt.look", known.attempt["look"], _LOOK)
+            _look("attempt.look", known.attempt["look"])
     if known.trained is not None:
-        _shape("trained", known.trained, _LOOK)
+        _look("trained", known.trained)
     _shape("history", {"history": known.history}, {"history": list})
     for index, tried in enumerate(known.history):
         _shape(f"history[{index}]", tried, {**_TRIED, **_ENDED})
+
+
+def _look(name: str, value: Any) -> None:
+    _shape(name, value, {"key": str, "groups": list, "spans": dict})
+    for index, group in enumerate(value["groups"]):
+        _shape(f"{name}.groups[{index}]", group, {"files": list})
 
 
 def _shape(name: str, value: Any, kinds: Mapping[str, _Kind]) -> None:

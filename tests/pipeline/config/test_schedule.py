@@ -104,6 +104,7 @@ CASES = {
 
 def test_a_machine_whose_zone_has_no_name(tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "CET-1CEST")
+    monkeypatch.setattr("tzlocal.unix._cache_tz", None)
     expected = "4: schedule.timezone: the machine's time zone has no name that is known (TZ=CET-"
     compare(problems_of(tmp_path, WITH + "  cron: '@daily'\n"), [expected])
 

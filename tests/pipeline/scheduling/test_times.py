@@ -147,6 +147,7 @@ def test_a_zone_that_there_is_not():
 
 def test_a_machine_whose_zone_has_no_name(monkeypatch):
     monkeypatch.setenv("TZ", "CET-1CEST")
+    monkeypatch.setattr("tzlocal.unix._cache_tz", None)
     with pytest.raises(UserError, match="time zone has no name that is known") as caught:
         zone_of(None)
     assert caught.value.where == "TZ=CET-1CEST"

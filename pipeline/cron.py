@@ -81,8 +81,10 @@ def _item(text: str, index: int) -> Iterator[str]:
     found = _PART.fullmatch(body)
     if found is None or (slash and not _is_step(step, high)):
         raise ValueError(f"{text!r} is no {name}")
-    tail = f"/{step}" if slash else ""
+    tail = f"/{int(step)}" if slash else ""
     if found["all"]:
+        if slash and int(step) > high - low:
+            raise ValueError(f"{text!r}: a step of the {name} is at most {high - low}")
         yield f"{found['all']}{tail}"
         return
     first = _number(found["first"], name, low, high, words)
@@ -95,6 +97,8 @@ def _item(text: str, index: int) -> Iterator[str]:
         # Kubeflow knows Sunday as 0 alone.
         reached = range(first, high + 1, int(step)) if slash else range(first, high + 1)
         yield from dict.fromkeys(str(day % high) for day in reached)
+    elif slash and int(step) > (last if found["last"] else high) - first:
+        yield str(first)  # APScheduler refuses a step that leads out of its range at once
     elif found["last"] is None:
         yield f"{first}{tail}"
     else:

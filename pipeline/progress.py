@@ -123,7 +123,7 @@ class Progress:
             self.notes.append(str(event.get("text", "")))
 
     def _take_origin(self, event: dict[str, Any]) -> None:
-        told = ("data_fingerprint", "parent", "start")
+        told = ("data_fingerprint", "word_vectors", "parent", "start")
         self.origin = {key: event[key] for key in told if key in event}
 
     def _take_run(self, event: dict[str, Any]) -> None:

@@ -105,9 +105,10 @@ def print_plan(plan: Mapping[str, Any], zone: ZoneInfo, console: Console) -> Non
     if plan["passed"]:
         line("missed", plan["passed"])
     now = plan["now"]
+    if plan["retry_at"]:
+        line("again at", _when(plan["retry_at"], now, zone))
     for index, at in enumerate(plan["next"]):
-        text = f"{shown(at, zone)}, in {in_words(at - now)}"
-        line("next" if index == 0 else "", text)
+        line("next" if index == 0 else "", _when(at, now, zone))
     for note in plan["notes"]:
         line("note", note, "yellow")
     for finding in plan["findings"]:
@@ -118,6 +119,10 @@ def print_plan(plan: Mapping[str, Any], zone: ZoneInfo, console: Console) -> Non
     line("verdict", verdict, "bold green" if plan["run"] else "bold yellow")
     if not plan["findings"]:
         line("", plan["why"])
+
+
+def _when(at: float, now: float, zone: ZoneInfo) -> str:
+    return f"{shown(at, zone)}, {f'in {in_words(at - now)}' if at > now else 'now'}"
 
 
 def _ended(tried: Mapping[str, Any]) -> str:

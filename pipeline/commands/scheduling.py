@@ -113,7 +113,7 @@ def plan(request: Request) -> None:
     paths = Workspace.from_environment().pipeline(settings.config.name)
     known, now = state.read(paths.schedule), time.time()
     with terminal.working("looking …") as say:
-        decision = decide(settings.config, settings.schedule, paths, known, now, say)
+        decision = decide(settings.config, settings.schedule, paths, known, now, say, keep=False)
     guard = paths.schedule / LOCK
     told = {
         "name": settings.config.name,
@@ -124,12 +124,12 @@ def plan(request: Request) -> None:
         "looked": known.looked,
         "last": known.attempt and {k: v for k, v in known.attempt.items() if k != "look"},
         "passed": due(settings, known, now).passed,
-        "next": coming(settings, now, _NEXT),
+        "next": coming(settings, known, now, _NEXT),
         "notes": decision.look.notes,
         "findings": [finding.to_json() for finding in decision.findings],
         "run": decision.run,
         "why": decision.text,
-        "retry_at": decision.retry_at,
+        "retry_at": known.retry_at if decision.retry_at is None else decision.retry_at,
     }
     if request.as_json:
         terminal.print_json(told)

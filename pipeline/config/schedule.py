@@ -13,7 +13,8 @@ from components.errors import UserError
 from models.settings.base import Positive, Problem, Section, Share
 from pipeline.config.data import Checks, Data
 
-Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]*[smhd])+$")]
+Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,8}[smhd])+$")]
+LONGEST = timedelta(days=366)  # of all durations
 EVERY = "15m"
 _FORM = "a number and s, m, h or d for each part, such as 90s, 15m, 1h30m or 2d"
 
@@ -134,6 +135,7 @@ def impossible_schedule(schedule: Schedule, data: Data) -> Iterator[Problem]:
     if schedule.cron is not None and schedule.every is not None:
         message = "cannot be given together with schedule.cron; remove one or the other"
         yield Problem(("schedule", "every"), message)
+    yield from _durations(schedule)
     yield from _times(schedule)
     if schedule.new_span and not data.has_spans:
         message = "no path of data has a placeholder such as {SPAN}, so there are no spans"
@@ -151,6 +153,16 @@ def impossible_schedule(schedule: Schedule, data: Data) -> Iterator[Problem]:
     if not limits:
         message = "data.checks measures no drift; give a limit, such as {words: 0.03}"
         yield Problem(("schedule", "drift"), message)
+
+
+def _durations(schedule: Schedule) -> Iterator[Problem]:
+    from pipeline.scheduling.times import seconds_in
+
+    for name in ("every", "backoff"):
+        given = getattr(schedule, name)
+        if given is not None and seconds_in(given) > LONGEST.total_seconds():
+            message = f"{given} is too long; {LONGEST.days}d is the most"
+            yield Problem(("schedule", name), message)
 
 
 def _times(schedule: Schedule) -> Iterator[Problem]:
@@ -172,6 +184,10 @@ def _times(schedule: Schedule) -> Iterator[Problem]:
         near = difflib.get_close_matches(given, available_timezones(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ", such as Europe/Berlin or UTC"
         yield Problem(("schedule", "timezone"), f"{error}{hint}")
+        return
+    except UserError as error:
+        message = f"{error.message} ({error.where}); give one, such as Europe/Berlin or UTC"
+        yield Problem(("schedule", "timezone"), message)
         return
     try:
         never = CronTimes(schedule.cron, zone).after(datetime.now(timezone.utc)) is None

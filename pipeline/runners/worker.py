@@ -133,16 +133,18 @@ def compile_part(
 
 
 def _tell_origin(pipeline: Pipeline) -> None:
-    """The digest of the data, the version in production, and the model that it starts from.
+    """The digests of the data, the version in production, and the model that it starts from.
 
     Only the made graph knows them.
     """
     properties = {node.id: node.exec_properties for node in pipeline.components}
+    trained = json.loads(properties["Trainer"]["custom_config"])
     _tell(
         "origin",
         data_fingerprint=properties["CorpusGen"]["fingerprint"],
+        word_vectors=trained["vectors"],
         parent=properties["Predictor"]["production_version"] or None,
-        start=json.loads(properties["Trainer"]["custom_config"])["start"] or None,
+        start=trained["start"] or None,
     )
 
 

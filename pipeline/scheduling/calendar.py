@@ -57,14 +57,23 @@ def following(settings: Settings, state: State, now: float) -> float | None:
     return min(coming, default=None)
 
 
-def coming(settings: Settings, now: float, count: int) -> list[float]:
-    """The next times of the schedule itself."""
+def coming(settings: Settings, state: State, now: float, count: int) -> list[float]:
+    """The next times of the schedule itself; an interval that is over ends now."""
     times, at = settings.times, moment(now)
     found: list[float] = []
+    if settings.schedule.cron is None:
+        first = None if state.looked is None else times.after(moment(_reference(state, now)))
+        found.append(now if first is None else max(now, first.timestamp()))
+        at = moment(found[0])
     while len(found) < count and (after := times.after(at)) is not None:
         found.append(after.timestamp())
         at = after
     return found
+
+
+def is_ahead(state: State, now: float) -> bool:
+    """Whether the last look lies in the future, as the clock was wrong then or is now."""
+    return (state.looked or state.since or now) > now + LATE
 
 
 def shown(seconds: float, zone: ZoneInfo) -> str:
@@ -73,7 +82,7 @@ def shown(seconds: float, zone: ZoneInfo) -> str:
 
 
 def _reference(state: State, now: float) -> float:
-    return state.looked or state.since or now
+    return min(state.looked or state.since or now, now)
 
 
 def _passed(settings: Settings, state: State, now: float) -> list[float]:

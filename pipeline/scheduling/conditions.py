@@ -112,7 +112,9 @@ def _begins_with(path: str, size: int, content: str) -> bool:
     return size == 0 and digest.hexdigest() == content
 
 
-def drifted(look: Look, config: Config, limits: Mapping[str, float], folder: Path) -> Finding:
+def drifted(
+    look: Look, config: Config, limits: Mapping[str, float], folder: Path, keep: bool = True
+) -> Finding:
     """Whether the training split has drifted beyond a limit.
 
     Args:
@@ -120,9 +122,10 @@ def drifted(look: Look, config: Config, limits: Mapping[str, float], folder: Pat
         config: the pipeline's.
         limits: by the name of the check.
         folder: the schedule's, where profiles are kept; nothing is kept where there is none yet.
+        keep: whether the profile is kept.
     """
     reference = _reference(config, folder)
-    now = profile.remembered(look.data, look.key, folder / LOOKED if folder.is_dir() else None)
+    now = profile.remembered(look.data, look.key, folder / LOOKED, keep and folder.is_dir())
     if reference is None:
         return Finding("drift", True, "there is nothing to measure it from yet")
     since, path = reference

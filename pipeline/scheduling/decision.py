@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import runs
 from pipeline.config import restored
-from pipeline.scheduling import attempt, conditions
+from pipeline.scheduling import attempt, conditions, profile
+from pipeline.scheduling.calendar import LATE
 from pipeline.scheduling.conditions import Finding
 from pipeline.scheduling.look import Look, look, settings_digest
 from pipeline.scheduling.state import DECIDED, UNFINISHED, State
@@ -34,7 +35,8 @@ class Decision:
         number: of the attempt at these data and settings, from 1.
         kills: how often it was killed before.
         retry_at: when to look again without waiting for the next time, in seconds since 1970.
-        by_hand: the run outside of the schedule that has tried the same, if one has.
+        by_hand: the run outside of the schedule that has trained on the same, if it is newer than
+            the last training that is known.
     """
 
     run: bool
@@ -54,6 +56,7 @@ def decide(
     state: State,
     now: float,
     tell: Callable[[str], None] = lambda _: None,
+    keep: bool = True,
 ) -> Decision:
     """Looks at the data, and decides.
 
@@ -67,23 +70,27 @@ def decide(
         state: what was tried before; it is not changed.
         now: seconds since 1970.
         tell: called with what is being done.
+        keep: whether what was counted and measured is kept for later looks.
 
     Raises:
         UserError: the data cannot be looked at.
     """
     tell("looking at the data …")
-    seen = look(config, paths, count=schedule.new_rows is not None)
+    seen = look(config, paths, count=schedule.new_rows is not None, keep=keep)
     tried = state.attempt if state.attempt and state.attempt["key"] == seen.key else None
     decided = _decided(config, paths, seen)
     if decided is not None and (tried is None or tried.get("run") != decided.id):
         text = f"the same was tried in run {decided.id}, which {_said(decided)}"
-        return Decision(False, text, seen, by_hand=decided.id)
+        by_hand = decided.id if _is_newer(decided, state) else None
+        if by_hand is not None and schedule.drift is not None and keep:  # it is measured from it
+            profile.remembered(seen.data, seen.key, paths.schedule / conditions.LOOKED)
+        return Decision(False, text, seen, by_hand=by_hand)
     if tried is not None and "ended" not in tried:
         return Decision(False, "these very data and settings are being tried", seen)
     if tried is not None:
         return _again(seen, tried, schedule, now)
     tell("looking for what is new …")
-    findings = list(_findings(config, schedule, paths, state, seen))
+    findings = list(_findings(config, schedule, paths, state, seen, keep))
     if not findings:
         before = "it has not been tried with these data and settings yet"
         return Decision(True, before, seen)
@@ -108,6 +115,11 @@ def wait_after(tried: Mapping[str, Any], schedule: Schedule) -> float | None:
     return None
 
 
+def undecided_wait(schedule: Schedule) -> float:
+    """Seconds to the next look where the configuration or the data could not be used."""
+    return min(seconds_in(schedule.backoff), _MOST_SECONDS)
+
+
 def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float) -> Decision:
     """What was tried last is there again."""
     number, status, kills = tried["number"], tried["status"], tried["kills"]
@@ -128,21 +140,30 @@ def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float)
         number += 1
         text = f"attempt {number} of {schedule.attempts}, since {ended}"
     at = tried["ended"] + wait
-    if now < at:
+    if now < at and tried["ended"] <= now + LATE:  # else the clock was set back
         return Decision(False, f"{ended}; it is tried again later", seen, retry_at=at)
     return Decision(True, text, seen, number=number, kills=kills)
 
 
 def _decided(config: Config, paths: PipelinePaths, seen: Look) -> runs.Run | None:
-    """The newest run, whoever started it, that came to its decision on these data and settings."""
+    """The newest run, whoever started it, that came to its decision on the same as lies there."""
     digest = settings_digest(config)
     for run in reversed(runs.runs_of(paths)):
         record = run.record()
         if record.get("data_fingerprint") != seen.fingerprint or not attempt.is_whole(run):
             continue
+        if (record.get("word_vectors") or {}) != seen.words:
+            continue
         if record.get("status") in (runs.SUCCEEDED, runs.NOT_BLESSED) and _settings(run) == digest:
             return run
     return None
+
+
+def _is_newer(run: runs.Run, state: State) -> bool:
+    """Whether a run is none of the schedule's own, and began after the last training known."""
+    if run.id in {tried.get("run") for tried in state.history}:
+        return False
+    return run.id > ((state.trained or {}).get("run") or "")
 
 
 def _settings(run: runs.Run) -> str | None:
@@ -161,7 +182,12 @@ def _said(run: runs.Run) -> str:
 
 
 def _findings(
-    config: Config, schedule: Schedule, paths: PipelinePaths, state: State, seen: Look
+    config: Config,
+    schedule: Schedule,
+    paths: PipelinePaths,
+    state: State,
+    seen: Look,
+    keep: bool,
 ) -> Iterator[Finding]:
     if schedule.new_span:
         yield conditions.new_span(seen, state.trained)
@@ -169,9 +195,9 @@ def _findings(
         yield conditions.new_rows(seen, state.trained, schedule.new_rows)
     if schedule.drift is not None:
         limits = schedule.drift.by_check(config.data.checks)
-        yield conditions.drifted(seen, config, limits, paths.schedule)
+        yield conditions.drifted(seen, config, limits, paths.schedule, keep)
 
 
-def remembered(seen: Look) -> dict[str, Any]:
-    """What later looks are held against, once it is trained on."""
-    return {"key": seen.key, "groups": seen.groups, "spans": seen.spans}
+def remembered(seen: Look, run: str | None = None) -> dict[str, Any]:
+    """What later looks are held against, once it is trained on, by a run where one is known."""
+    return {"key": seen.key, "groups": seen.groups, "spans": seen.spans, "run": run}

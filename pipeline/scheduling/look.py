@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.workspace import PipelinePaths
 
-# Neither says what the model is: a new time is no reason to train.
-_ASIDE = ("schedule", "kubeflow")
+# None of them says what the model is: a new time is no reason to train.
+_ASIDE = ("schedule", "kubeflow", "beam", "tune")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Look:
 
     Attributes:
         fingerprint: of the data's content.
+        words: SHA-256 of each file of words or vectors, by what it is for, as runs record it.
         key: of the data's content and all settings; what is tried is known by it.
         data: the section, with its spans settled.
         groups: the files of ``data.train`` that are read together: their ``files`` with size and
@@ -42,6 +43,7 @@ class Look:
     """
 
     fingerprint: str
+    words: dict[str, str]
     key: str
     data: dict[str, Any]
     groups: list[dict[str, Any]]
@@ -54,7 +56,7 @@ def settings_digest(config: Config) -> str:
     return config.digest(*(name for name in type(config).model_fields if name not in _ASIDE))
 
 
-def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
+def look(config: Config, paths: PipelinePaths, count: bool = False, keep: bool = True) -> Look:
     """Looks at the data of a pipeline.
 
     A file is read again only where its size or its time of change is another one.
@@ -63,6 +65,7 @@ def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
         config: the pipeline's.
         paths: of its folder, where what was read is remembered, once there is one.
         count: whether to count the rows of ``data.train``'s files.
+        keep: whether to remember the counts.
 
     Raises:
         UserError: a file is missing, or cannot be read.
@@ -73,7 +76,9 @@ def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
     folder = paths.root if paths.root.is_dir() else None
     cache = folder / "fingerprints.json" if folder else None
     content = fingerprint(data, cache)
-    words = digests(_word_files(config), cache)
+    files = _word_files(config)
+    read_words = digests(files.values(), cache)
+    words = {name: read_words[path] for name, path in files.items()}
     parts = [content, settings_digest(config), json.dumps(words, sort_keys=True)]
     key = hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()[:16]
     given = resolve(data)
@@ -88,19 +93,21 @@ def look(config: Config, paths: PipelinePaths, count: bool = False) -> Look:
     groups = [_described(group, known) for group in given["train"]]
     if count:
         kept = paths.schedule / "rows.json" if folder else None
-        _count(data, given["train"], groups, kept)
-    return Look(content, key, data, groups, spans, notes)
+        _count(data, given["train"], groups, kept, keep)
+    return Look(content, words, key, data, groups, spans, notes)
 
 
-def _word_files(config: Config) -> list[str]:
+def _word_files(config: Config) -> dict[str, str]:
     """The files of words and of vectors, which the data's fingerprint does not have."""
-    files = [config.tokenizer.words] if config.tokenizer is not None else []
+    files: dict[str, str] = {}
+    if config.tokenizer is not None and config.tokenizer.words is not None:
+        files["words"] = config.tokenizer.words
     pretrained = getattr(config.model, "pretrained", None)
-    files += pretrained.files().values() if pretrained else []
-    for path in filter(None, files):
+    files.update(pretrained.files() if pretrained else {})
+    for path in files.values():
         if not Path(path).is_file():
             raise UserError("there is no such file of words or vectors", where=path)
-    return sorted(filter(None, files))
+    return files
 
 
 def _described(group: Group, known: Mapping[str, str]) -> dict[str, Any]:
@@ -109,7 +116,11 @@ def _described(group: Group, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _count(
-    data: Mapping[str, Any], given: list[Group], groups: list[dict[str, Any]], cache: Path | None
+    data: Mapping[str, Any],
+    given: list[Group],
+    groups: list[dict[str, Any]],
+    cache: Path | None,
+    keep: bool,
 ) -> None:
     """Counts the rows of each group; those of the same content were counted before."""
     before = _load(cache)
@@ -123,7 +134,7 @@ def _count(
             except Broken as broken:
                 raise UserError(f"cannot be read: {broken}", where=group.files[0]) from None
         counts[key] = told["rows"] = rows
-    if cache is not None and counts != before:
+    if keep and cache is not None and counts != before:
         atomic_write(cache, json.dumps(counts, indent=1))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,31 +60,37 @@ def profile_of(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"rows": rows, "features": features}
 
 
-def remembered(data: Mapping[str, Any], key: str, path: Path | None) -> dict[str, Any]:
-    """``profile_of`` the data that is known by a key, made once for each; kept at ``path``."""
-    if path is not None:
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["key"] == key:
-                return kept
-        except (OSError, ValueError, KeyError):  # none yet, or none of ours
-            pass
+def remembered(data: Mapping[str, Any], key: str, path: Path, keep: bool = True) -> dict[str, Any]:
+    """``profile_of`` the data that is known by a key, made once for each where it is kept.
+
+    Args:
+        data: the section, with its spans settled.
+        key: of data and settings.
+        path: where the profile of the last look is.
+        keep: whether it becomes this one.
+    """
+    kept = _kept(path)
+    if kept is not None and kept["key"] == key:
+        return kept
     made = {"key": key, **profile_of(data)}
-    if path is not None:
+    if keep:
         atomic_write(path, json.dumps(made, ensure_ascii=False))
     return made
 
 
 def keep(looked: Path, trained: Path, key: str) -> None:
-    """Keeps the profile of the data that a training had; of others it is not, and none is left."""
+    """Keeps the profile of the data that a training had, if the last look made it."""
+    kept = _kept(looked)
+    if kept is not None and kept["key"] == key:
+        atomic_write(trained, looked.read_text(encoding="utf-8"))
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
     try:
-        known = json.loads(looked.read_text(encoding="utf-8"))["key"]
-    except (OSError, ValueError, KeyError):
-        known = None
-    if known == key:
-        shutil.copyfile(looked, trained)
-    else:
-        trained.unlink(missing_ok=True)
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none yet, or none of ours
+        return None
+    return kept if isinstance(kept, dict) and "key" in kept else None
 
 
 def _lengths(feature: Feature, value: Any) -> list[int]:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from components.errors import UserError
 from pipeline import lock, runs
 from pipeline.scheduling import attempt, conditions, profile, state
-from pipeline.scheduling.calendar import due, following, shown
+from pipeline.scheduling.calendar import due, following, is_ahead, shown
 from pipeline.scheduling.clock import Clock
-from pipeline.scheduling.decision import Decision, decide, remembered, wait_after
+from pipeline.scheduling.decision import Decision, decide, remembered, undecided_wait, wait_after
 from pipeline.scheduling.settings import Settings
 from pipeline.workspace import PipelinePaths, Workspace
 
@@ -62,6 +62,7 @@ class Scheduler:
         self._command = list(command or attempt.command(settings.path.absolute()))
         self._state = state.State()
         self._found = ""  # by the last look; the same is not said at each
+        self._undecided = False  # by the last look, as the file or the data could not be used
         self._trouble = ""  # with the disk, which is said once, too
         self._news = True  # whether something was said since the next look was
 
@@ -75,37 +76,55 @@ class Scheduler:
         """Takes the lock and the state: of each pipeline there is one scheduler.
 
         Raises:
-            UserError: there is another one, or the state cannot be read.
+            UserError: there is another one, or its files cannot be read or written.
         """
         with lock.acquire(self.paths.schedule / LOCK, refusal=refusal) as held:
-            held.describe("schedule")
-            self._state = state.read(self.paths.schedule)
-            if self._state.since is None:
-                self._state.since = self._clock.now()
-                self._save()
-            yield
+            try:
+                held.describe("schedule")
+                self._state = state.read(self.paths.schedule)
+                if self._state.since is None:
+                    self._state.since = self._clock.now()
+                    self._save()
+                yield
+            except BrokenPipeError:  # nobody reads any more what is said
+                raise
+            except OSError as error:
+                raise UserError(
+                    f"the schedule cannot be kept: {error.strerror or error}",
+                    where=str(error.filename or self.paths.schedule),
+                    remedy="Free some space or mend the permissions, then start it again: it goes "
+                    "on.",
+                ) from error
 
     def serve(self) -> None:
         """Looks whenever it is time, until somebody asks to stop."""
-        self._settle()
-        self._say_next()
+        if self._outlived(self._settle):
+            self._say_next()
         while not self._clock.stops:
-            try:
-                self._step()
+            if self._outlived(self._step):
                 self._trouble = ""
-            except OSError as error:  # a full disk, or a file that went: it may pass
-                where = f"{error.filename}: " if error.filename else ""
-                text = f"{where}{error.strerror or error}; it is tried again"
-                if text != self._trouble:
-                    self._say(text, "red")
-                self._trouble = text
+            else:
                 self._state.retry_at = self._clock.now()
                 self._clock.sleep(_STEP)
         self._view.say("stopped")
 
+    def _outlived(self, work: Callable[[], object]) -> bool:
+        """Does a piece of work; False where the disk was full, or a file went: it may pass."""
+        try:
+            work()
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            text = f"{where}{error.strerror or error}; it is tried again"
+            if text != self._trouble:
+                self._say(text, "red")
+            self._trouble = text
+            return False
+        return True
+
     def _step(self) -> None:
         """Looks, where it is time; else sleeps."""
         now = self._clock.now()
+        self._mend_times(now)
         time = due(self._settings, self._state, now)
         if time.passed:
             self._say(time.passed)
@@ -128,6 +147,7 @@ class Scheduler:
             False where the data or the settings cannot be used.
         """
         self._settle()
+        self._mend_times(self._clock.now())
         if self._settings.schedule.cron is not None:
             time = due(self._settings, self._state, self._clock.now(), catchup=True)
             if not time.look:
@@ -141,9 +161,22 @@ class Scheduler:
         """The last attempt."""
         return self._state.attempt
 
+    def _mend_times(self, now: float) -> None:
+        """Looks now where the last look lies in the future: nothing would be due until then."""
+        known = self._state
+        if not is_ahead(known, now):
+            return
+        last = shown(known.looked or known.since or now, self._settings.zone)
+        self._say(f"the clock was set back: the last look was at {last}; it looks now", "yellow")
+        known.since, known.looked, known.retry_at = min(known.since or now, now), now, now
+        self._save()
+
     def _sleep(self, now: float) -> None:
         if self._settings.changed() and self._reread():
             self._say("the configuration was changed, and is read anew")
+            if self._undecided:  # perhaps only for what is mended now
+                self._state.retry_at = now
+                return
             self._say_next()
             return
         coming = following(self._settings, self._state, now)
@@ -189,8 +222,11 @@ class Scheduler:
                 self._view.show("")
         if self._clock.stops:
             return None  # the next start looks again
-        known.looked, known.retry_at = began, None
-        if decision is not None:
+        self._undecided = decision is None
+        known.looked = began
+        if decision is None:  # the time is not lost: it is looked again, as after a failure
+            known.retry_at = began + undecided_wait(self._settings.schedule)
+        else:
             self._take(decision)
         self._save()
         if decision is not None and decision.run:
@@ -204,7 +240,7 @@ class Scheduler:
         self._say_once(f"{text}{notes}", "bold" if decision.run else "")
         self._state.retry_at = decision.retry_at
         if decision.by_hand is not None:
-            self._trained_on(remembered(decision.look))
+            self._trained_on(remembered(decision.look, decision.by_hand))
 
     def _reread(self) -> bool:
         """Reads the file anew; where that cannot be, says so, and what it said before stays."""
@@ -253,11 +289,16 @@ class Scheduler:
             "reason": decision.text,
             "look": remembered(decision.look),
         }
-        self._state.attempt = tried
-        self._save()
+        before, self._state.attempt = self._state.attempt, tried
+        try:
+            self._save()
+        except OSError:
+            self._state.attempt = before  # nothing was started
+            raise
         process = attempt.start(self._command, self.paths.schedule, self._home)
         tried["pid"] = process.pid
-        self._save()
+        # Where that cannot be written the run goes on all the same, and we wait for it.
+        self._outlived(self._save)
         with self._telling(tried) as tick:
             exit_status = attempt.follow(process, lambda: self._clock.stops, tick)
         self._take_in(attempt.ending(self.paths, tried, exit_status))
@@ -290,15 +331,15 @@ class Scheduler:
         seen = tried.pop("look")
         tried.update(ending.to_json(), ended=now)
         if ending.status in state.DECIDED:
-            self._trained_on(seen)
+            self._trained_on({**seen, "run": ending.run})
         wait = wait_after(tried, self._settings.schedule)
         known.retry_at = None if wait is None else now + wait
         if self._settings.schedule.cron is None:
             known.looked = now  # the interval is one between runs
         known.attempt = tried
         known.history.append(tried)
-        self._save()
         self._say(said(tried), _STYLES.get(ending.status, "yellow"))
+        self._save()
 
     def _trained_on(self, seen: dict[str, Any]) -> None:
         """What is new from now on is held against these data."""

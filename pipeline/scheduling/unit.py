@@ -17,6 +17,9 @@ _UNIT = """\
 # Made by `regard schedule --systemd`; edit it, or make it again with --force.
 [Unit]
 Description=Regard: the schedule of {name}
+# A disk may come later than we do, and the file be mended: ten starts, then it stays down.
+StartLimitIntervalSec=900
+StartLimitBurst=10
 
 [Service]
 ExecStart={command}
@@ -24,9 +27,8 @@ WorkingDirectory={folder}
 {environment}
 Restart=on-failure
 RestartSec=30
-# Its settings are wrong, or another process keeps the schedule: another start would not mend it.
-RestartPreventExitStatus=2
-# The scheduler alone is asked to stop, and asks the run, which goes on at the next start.
+# The scheduler alone is asked to stop, and asks the run, which goes on at the next start. If it is
+# killed or crashes, systemd ends its run, too.
 KillMode=mixed
 KillSignal=SIGINT
 TimeoutStopSec=60

@@ -31,6 +31,11 @@ from pipeline.cron import six_fields
         ("0 3 29 2 *", "0 0 3 29 2 *"),
         ("0 3 31 1,2 *", "0 0 3 31 1,2 *"),
         ("0 3 31 2 1", "0 0 3 31 2 1"),  # either of the days
+        ("1-5/9 3 * * *", "0 1 3 * * *"),  # a step out of its range leaves the first
+        ("5/58 3 * * *", "0 5 3 * * *"),
+        ("0 3 1-3/2 * *", "0 0 3 1-3/2 * *"),
+        ("*/015 3 * * *", "0 */15 3 * * *"),
+        ("*/59 */23 */30 */11 */6", "0 */59 */23 */30 */11 */6"),
     ],
 )
 def test_translated(given, expected):
@@ -57,6 +62,10 @@ def test_translated(given, expected):
         ("1, 3 * * *", "no minute"),
         ("-5 3 * * *", "no minute"),
         ("*/70 3 * * *", "no minute"),
+        ("*/60 3 * * *", "no minute"),
+        ("0 */24 * * *", "no hour"),
+        ("0 3 */31 * *", "a step of the day of the month is at most 30"),
+        ("0 3 * */12 *", "a step of the month is at most 11"),
         ("*/\u0663 3 * * *", "no minute"),
         ("\u0663 3 * * *", "no minute"),
         ("0 3 31 2 *", "never comes"),

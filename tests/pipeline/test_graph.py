@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 from tfx.dsl.compiler import compiler
 
+from components import events
 from components.corpus_gen import resolve
 from components.registry import Registry
 from components.registry.rollback import rollback
 from pipeline.config import load
 from pipeline.graph import create_pipeline
 from pipeline.nodes import NODES
-from pipeline.runners import parts
+from pipeline.progress import read
+from pipeline.runners import parts, worker
+from pipeline.scheduling.look import look
 from pipeline.workspace import Workspace
 
 CONFIG = """
@@ -78,6 +81,22 @@ def test_a_schedule_is_in_no_key(make, tmp_path):
     path.write_text(path.read_text() + "schedule: {every: 1h}\n")
     scheduled = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
     assert [node.exec_properties for node in scheduled.components] == plain
+
+
+def test_a_run_records_the_words_that_a_schedule_compares(make, tmp_path, monkeypatch):
+    make()
+    words, path = tmp_path / "words.txt", tmp_path / "tiny.yaml"
+    words.write_text("abc\n")
+    own = f"{{type: word, words: {words}}}"
+    path.write_text(
+        path.read_text().replace("{type: char, vocab_size: 20, vocab_limit: soft}", own)
+    )
+    config, workspace = load(path, home=tmp_path), Workspace(tmp_path)
+    monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
+    worker._tell_origin(create_pipeline(config, workspace))
+    seen, told = look(config, workspace.pipeline("tiny")), read(tmp_path / "events.jsonl").origin
+    assert list(seen.words) == ["words"]
+    assert (told["word_vectors"], told["data_fingerprint"]) == (seen.words, seen.fingerprint)
 
 
 def test_a_learning_rate_trains_again_but_reads_nothing_again(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 
 import pytest
 from rich.console import Console
@@ -14,6 +15,7 @@ from pipeline import lock
 from pipeline.cli import app
 from pipeline.commands import schedule_views
 from pipeline.scheduling import state
+from pipeline.scheduling.decision import remembered
 from pipeline.scheduling.look import look
 from pipeline.scheduling.settings import Settings
 from pipeline.workspace import Workspace
@@ -90,10 +92,32 @@ def test_a_dry_run_as_json(corpus, paths):
     assert "passed without a look" in found["passed"]
 
 
+def test_a_dry_run_keeps_nothing(corpus, paths):
+    paths.schedule.mkdir(parents=True)
+    for name in ("profile.json", "rows.json"):
+        (paths.schedule / name).write_text('{"key": "of a run that goes on"}')
+    before = {path.name: path.read_text() for path in paths.schedule.iterdir()}
+    assert len(told(corpus, "--new-rows", "10", "--drift")["findings"]) == 3
+    assert {path.name: path.read_text() for path in paths.schedule.iterdir()} == before
+
+
+def test_a_dry_run_counts_from_the_last_look_and_tells_of_another_try(corpus, paths):
+    paths.schedule.mkdir(parents=True)
+    now = time.time()
+    state.write(paths.schedule, state.State(since=1.0, looked=now - 59 * 60, retry_at=now + 7200))
+    found = told(corpus, "--every", "1h")
+    assert [round((at - now) / 60) for at in found["next"]] == [1, 61, 121, 181, 241]
+    assert found["retry_at"] == now + 7200
+    lines = regard(corpus, "--dry-run")[1].splitlines()
+    (again,) = [line for line in lines if line.startswith("  again at  ")]
+    assert again.endswith(("in 2 hours", "in 120 minutes", "in 119 minutes"))
+
+
 def test_a_dry_run_beside_a_run_that_goes_on(corpus, paths):
     paths.schedule.mkdir(parents=True)
     seen = look(Settings(corpus.folder / "tiny.yaml", {}).read().config, paths)
-    tried = {"key": seen.key, "number": 1, "kills": 0, "started": 1.0, "reason": "", "look": {}}
+    known = remembered(seen)
+    tried = {"key": seen.key, "number": 1, "kills": 0, "started": 1.0, "reason": "", "look": known}
     state.write(paths.schedule, state.State(attempt=tried))
     status, out = regard(corpus, "--dry-run")
     assert status == 0

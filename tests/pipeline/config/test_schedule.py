@@ -38,6 +38,9 @@ def test_another_time_is_no_other_model(tmp_path):
 
     plain = settings_digest(loaded(tmp_path, HEAD))
     assert settings_digest(loaded(tmp_path, WITH + "  new_span: true\n")) == plain
+    tune = "tune: {over: {training.learning_rate: {log: [0.0001, 0.01]}}}\n"
+    for aside in (tune, "beam: {runner: processes}\n"):
+        assert settings_digest(loaded(tmp_path, HEAD + aside)) == plain
     other = HEAD + "training: {max_epochs: 3}\n"
     assert settings_digest(loaded(tmp_path, other)) != plain
 
@@ -71,6 +74,14 @@ CASES = {
         WITH + "  every: 0m\n",
         ["5: schedule.every: '0m' is not possible"],
     ),
+    "an interval that is too long": (
+        WITH + "  every: 367d\n",
+        ["5: schedule.every: 367d is too long; 366d is the most"],
+    ),
+    "a wait that is too long": (
+        WITH + "  backoff: 999999999d999999999d\n",
+        ["5: schedule.backoff: 999999999d999999999d is too long; 366d is the most"],
+    ),
     "no spans": (
         "name: x\ndata: {train: a.tsv}\nschedule: {new_span: true}\n",
         ["3: schedule.new_span: no path of data has a placeholder such as {SPAN}"],
@@ -89,6 +100,13 @@ CASES = {
         ["5: schedule.crom: unknown key; did you mean cron?"],
     ),
 }
+
+
+def test_a_machine_whose_zone_has_no_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "CET-1CEST")
+    monkeypatch.setattr("tzlocal.unix._cache_tz", None)
+    expected = "4: schedule.timezone: the machine's time zone has no name that is known (TZ=CET-"
+    compare(problems_of(tmp_path, WITH + "  cron: '@daily'\n"), [expected])
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -104,3 +104,8 @@ class Desk(Corpus):
     @property
     def statuses(self) -> list[str]:
         return [tried["status"] for tried in self.known.history]
+
+    @property
+    def minutes(self) -> list[int]:
+        """When the attempts ended, in minutes from the start of the first scheduler."""
+        return [round((tried["ended"] - START) / 60) for tried in self.known.history]

@@ -70,7 +70,8 @@ def record(run: runs.Run, path: Path, paths: PipelinePaths) -> None:
 
     config = load(path)
     run.config.write_text(resolved_yaml(config))
-    run.update(data_fingerprint=look(config, paths).fingerprint)
+    seen = look(config, paths)
+    run.update(data_fingerprint=seen.fingerprint, word_vectors=seen.words)
 
 
 def wait(run: runs.Run, what: str) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from components.errors import UserError
 from pipeline.config import load
+from pipeline.keys import vector_files
 from pipeline.scheduling.look import look
 from pipeline.workspace import Workspace
 from tests.pipeline.scheduling.growing import CONFIG, Corpus
@@ -81,6 +82,7 @@ def test_other_vectors_are_other_data(corpus, paths):
     os.utime(vectors, (1, 1))
     again = look(corpus.config(text=text), paths)
     assert (first.fingerprint, first.key != again.key) == (again.fingerprint, True)
+    assert again.words == vector_files(load(corpus.folder / "tiny.yaml"))  # which runs record
     vectors.unlink()
     with pytest.raises(UserError, match="no such file of words or vectors"):
         look(load(corpus.folder / "tiny.yaml"), paths)

@@ -11,7 +11,7 @@ from components.example_validator.tally import Tally
 from components.example_validator.vocabulary import joined, summed
 from models.tasks.features import Feature
 from pipeline.scheduling.look import look
-from pipeline.scheduling.profile import profile_of, remembered
+from pipeline.scheduling.profile import keep, profile_of, remembered
 from pipeline.workspace import Workspace
 from tests.pipeline.scheduling.growing import CONFIG, Corpus
 
@@ -75,3 +75,13 @@ def test_it_is_made_once_for_the_same(corpus, tmp_path):
     corpus.span(3, count=10)
     assert remembered(data, "a", kept) == made
     assert remembered(data, "b", kept)["rows"] == 610
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{}"])
+def test_one_of_another_shape_is_made_anew(corpus, tmp_path, text):
+    kept, trained = tmp_path / "profile.json", tmp_path / "trained.json"
+    kept.write_text(text)
+    keep(kept, trained, "a")
+    assert not trained.exists()
+    paths = Workspace(tmp_path / "home").pipeline("tiny")
+    assert remembered(look(corpus.config(), paths).data, "a", kept)["rows"] == 900

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import threading
 import time
 
@@ -11,7 +9,6 @@ import pytest
 
 from components.errors import UserError
 from pipeline import lock, runs
-from pipeline.scheduling import state
 from tests.pipeline.scheduling.desk import HOUR, NIGHTLY, START, Desk, FastClock
 from tests.pipeline.scheduling.growing import CONFIG
 
@@ -52,6 +49,16 @@ def test_without_conditions_a_time_is_a_run_if_something_is_new(desk):
     other = CONFIG.replace("schedule:", "training: {max_epochs: 2}\nschedule:")
     desk.configure("  cron: 0 3 * * *\n", other)
     desk.serve(24)
+    assert desk.statuses == ["pushed", "pushed"]
+
+
+def test_other_words_lead_to_a_run(desk):
+    words = desk.folder / "words.txt"
+    words.write_text("abc\n")
+    text = CONFIG.replace("schedule:", f"tokenizer: {{type: word, words: {words}}}\nschedule:")
+    desk.configure("  every: 1h\n", text)
+    desk.command.append("--whole")
+    desk.serve(3.5, {1.5: lambda: words.write_text("abcd\n")})
     assert desk.statuses == ["pushed", "pushed"]
 
 
@@ -105,11 +112,9 @@ def test_what_is_refused_is_not_tried_again_until_something_changes(desk):
 
 def test_what_fails_is_tried_again_later_and_not_for_ever(desk):
     desk.plan(*["failed"] * 9)
-    start = desk.now
     lines = desk.serve(50)
     assert desk.statuses == ["failed"] * 3
-    minutes = [round((tried["ended"] - start) / 60) for tried in desk.known.history]
-    assert minutes == [30, 40, 60]  # 3 o'clock, 10 minutes later, 20 minutes later
+    assert desk.minutes == [30, 40, 60]  # 3 o'clock, 10 minutes later, 20 minutes later
     assert "attempt 2 of 3" in lines.of("run: attempt")[0]
     assert "that was attempt 3 of 3; it is not tried again" in lines.of("no run:")[0]
 
@@ -123,11 +128,9 @@ def test_a_full_disk_is_no_fault_of_the_data(desk):
 
 def test_what_is_killed_goes_on_and_waits_longer_each_time(desk):
     desk.plan("dies", "dies", "dies", "pushed")
-    start = desk.now
     desk.serve(5)
     assert desk.statuses == ["killed", "killed", "killed", "pushed"]
-    minutes = [round((tried["ended"] - start) / 60) for tried in desk.known.history]
-    assert minutes == [30, 30, 40, 60]
+    assert desk.minutes == [30, 30, 40, 60]
 
 
 def test_a_failure_is_forgotten_when_the_data_is_another(desk):
@@ -188,6 +191,39 @@ def test_a_run_by_hand_is_waited_for_and_counts(desk):
     assert desk.known.history[0]["reason"] == "new_span: span 2 is new"
 
 
+def test_its_own_older_run_is_none_by_hand(desk):
+    desk.configure("  every: 1h\n  new_rows: 100\n")
+    desk.command.append("--whole")
+    second = desk.folder / "data" / "train-002.tsv"
+    hours = {
+        1.5: lambda: desk.span(2),
+        2.5: second.unlink,
+        3.5: lambda: (desk.span(2), desk.span(3, count=10)),
+    }
+    lines = desk.serve(5, hours)
+    assert desk.statuses == ["pushed", "pushed"]
+    assert lines.of("no run: new_rows") == ["no run: new_rows: 10 new rows, and 100 are needed"]
+
+
+def test_after_a_run_by_hand_drift_is_measured_from_its_data(desk):
+    from tests.pipeline.scheduling import fake_run
+
+    desk.configure("  every: 1h\n  drift: {words: 0.9, oov: 0.9, lengths: 0.9}\n")
+    desk.span(2)
+    (desk.folder / "data" / "train-002.tsv").rename(desk.folder / "later.tsv")
+    desk.serve(0.5)
+
+    def by_hand():
+        desk.plan("not blessed")
+        (desk.folder / "later.tsv").rename(desk.folder / "data" / "train-002.tsv")
+        fake_run.main(desk.folder / "tiny.yaml")
+
+    lines = desk.serve(4, {0.2: by_hand, 2: lambda: desk.span(3)})
+    assert desk.statuses == ["pushed"]
+    assert lines.of("no run: the same was tried in run")
+    assert lines.of("no run: drift: since the last training, words of source")
+
+
 def test_there_is_one_scheduler_of_a_pipeline(desk):
     made, _ = desk.scheduler(FastClock(START, 1))
     other, _ = desk.scheduler(FastClock(START, 1))
@@ -196,59 +232,11 @@ def test_there_is_one_scheduler_of_a_pipeline(desk):
         pass
 
 
-def test_a_broken_configuration_is_told_and_outlived(desk):
-    good = (desk.folder / "tiny.yaml").read_text()
-    lines = desk.serve(
-        60,
-        {
-            1: lambda: desk.span(2),
-            2: lambda: (desk.folder / "tiny.yaml").write_text(good + "\nnonsense: 1\n"),
-            30: lambda: (desk.folder / "tiny.yaml").write_text(good),
-        },
-    )
-    broken = lines.of("the configuration cannot be used: ")
-    assert len(broken) == 1  # and not at 3 o'clock again
-    assert "nonsense: unknown key" in broken[0]
-    assert desk.statuses == ["pushed", "pushed"]
-
-
-def test_data_that_cannot_be_read_is_told_and_outlived(desk):
-    path = desk.folder / "data" / "eval.tsv"
-    text = path.read_text()
-    lines = desk.serve(30, {0: path.unlink, 10: lambda: path.write_text(text)})
-    assert lines.of("the data cannot be used: data.eval: ")
-    assert desk.statuses == ["pushed"]
-
-
-def test_a_full_disk_is_told_and_outlived(desk, monkeypatch):
-    write, full = state.write, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.json")
-
-    def fail(*_):
-        raise full
-
-    hours = {
-        0.4: lambda: monkeypatch.setattr(state, "write", fail),
-        0.6: lambda: monkeypatch.setattr(state, "write", write),
-    }
-    lines = desk.serve(2, hours)
-    assert len(lines.of("state.json: No space left on device; it is tried again")) == 1
-    assert desk.statuses[-1] == "pushed"
-
-
 def test_another_time_in_the_file_counts_at_once(desk):
     lines = desk.serve(12, {2: lambda: desk.configure(NIGHTLY.replace("0 3", "0 6"))})
     assert lines.of("the configuration was changed, and is read anew")
     assert lines.of("next look Sun 2026-11-22 06:00 CET")
     assert len(lines.of("no run:")) == 1
-
-
-def test_another_name_in_the_file_is_another_pipeline(desk):
-    other = CONFIG.replace("name: tiny", "name: other")
-    lines = desk.serve(2, {0.2: lambda: desk.configure(NIGHTLY, other)})
-    told = lines.of("the configuration cannot be used: ")
-    assert len(told) == 1
-    assert told[0].endswith("tiny.yaml: name: the name is other now, and was tiny")
-    assert desk.statuses == []
 
 
 class TestOnce:

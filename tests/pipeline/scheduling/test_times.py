@@ -28,11 +28,42 @@ def test_a_time_of_day_is_that_of_the_zone():
 
 
 def test_what_falls_into_the_lost_hour_comes_at_its_end():
-    assert local("30 2 * * *", "2026-03-28T03:00", 2) == ["29 03:30+0200", "30 02:30+0200"]
+    assert local("30 2 * * *", "2026-03-28T03:00", 2) == ["29 03:00+0200", "30 02:30+0200"]
+    assert local("10,40 2 * * *", "2026-03-28T03:00", 2) == ["29 03:00+0200", "30 02:10+0200"]
+    assert local("15 2 * * *", "2026-10-03T03:00", 2, ZoneInfo("Australia/Lord_Howe")) == [
+        "04 02:30+1100",
+        "05 02:15+1100",
+    ]
     assert local("0 * * * *", "2026-03-29T00:30", 3) == [
         "29 01:00+0100",
         "29 03:00+0200",
         "29 04:00+0200",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "before", "expected"),
+    [
+        ("0 0 * * *", "Asia/Beirut", "2027-03-27T12:00", ["28 01:00+0300", "29 00:00+0300"]),
+        ("@weekly", "Asia/Beirut", "2027-03-27T12:00", ["28 01:00+0300", "04 00:00+0300"]),
+        ("@daily", "Africa/Cairo", "2027-04-29T12:00", ["30 01:00+0300", "01 00:00+0300"]),
+        ("@daily", "America/Havana", "2027-03-13T12:00", ["14 01:00-0400", "15 00:00-0400"]),
+        # From one offset over two changes of the clock: the first of two midnights, too.
+        ("0 0 7 11 *", "America/Havana", "2027-01-01T12:00", ["07 00:00-0400", "07 00:00-0500"]),
+        ("0 * 7 11 *", "America/Havana", "2027-11-07T00:00", ["07 00:00-0500", "07 01:00-0500"]),
+    ],
+)
+def test_a_midnight_that_is_lost_or_comes_twice_loses_no_day(expression, zone, before, expected):
+    assert local(expression, before, 2, ZoneInfo(zone)) == expected
+
+
+def test_every_hour_goes_on_where_half_an_hour_comes_twice():
+    zone = ZoneInfo("Australia/Lord_Howe")
+    assert local("*/20 * * * *", "2027-04-04T01:20", 4, zone) == [
+        "04 01:40+1100",
+        "04 01:40+1030",
+        "04 02:00+1030",
+        "04 02:20+1030",
     ]
 
 
@@ -112,3 +143,12 @@ def test_a_zone_that_there_is_not():
     with pytest.raises(ValueError, match="'Mars/Olympus' is no time zone"):
         zone_of("Mars/Olympus")
     assert zone_of("UTC").key == "UTC"
+
+
+def test_a_machine_whose_zone_has_no_name(monkeypatch):
+    monkeypatch.setenv("TZ", "CET-1CEST")
+    monkeypatch.setattr("tzlocal.unix._cache_tz", None)
+    with pytest.raises(UserError, match="time zone has no name that is known") as caught:
+        zone_of(None)
+    assert caught.value.where == "TZ=CET-1CEST"
+    assert "schedule.timezone" in caught.value.remedy

@@ -33,6 +33,10 @@ def test_it_has_the_interpreter_the_file_and_what_the_file_names(text, tmp_path)
     assert 'Environment="CORPUS=a \\"b\\" $c"' in lines
     assert not [line for line in lines if "UNUSED" in line or "GONE" in line]
     assert "KillSignal=SIGINT" in lines
+    # A home that is not mounted yet ends with 2, as wrong settings do: it is started again.
+    assert not [line for line in lines if line.startswith("RestartPreventExitStatus")]
+    limits = {"StartLimitIntervalSec=900", "StartLimitBurst=10", "RestartSec=30"}
+    assert limits <= set(lines)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")

@@ -70,7 +70,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         judge = verdict.Judge(checks, shards, features, usual)
         found = judge.findings(tally, fetch(shards, features, refs))
         rows: dict[str, int] = {}
-        for index, count in tally.rows.items():
+        for index, count in sorted(tally.rows.items()):  # Beam's order is any
             split = shards[index].split
             rows[split] = rows.get(split, 0) + count
         lengths = _lengths(tally, shards, features)

@@ -19,6 +19,8 @@ import pytest
 
 from tests.e2e.conftest import CONFIG, ROOT, Shell, write_data
 
+pytestmark = pytest.mark.slow
+
 BEAM_NODES = (
     "CorpusGen",
     "StatisticsGen",

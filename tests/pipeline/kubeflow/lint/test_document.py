@@ -70,6 +70,6 @@ def test_json_may_be_indented_with_tabs():
 
 def test_a_large_file_is_read_quickly():
     text = yaml.safe_dump({f"key-{i}": {"a": [1, 2, {"b": "c" * 50}]} for i in range(2000)})
-    began = time.perf_counter()
+    began = time.process_time()
     documents(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

@@ -118,8 +118,8 @@ def ended(status: int) -> str:
 def _take_part(job: dict[str, Any] | None) -> None:
     """Meets the others, and trains."""
     from components.trainer import precision
-    from components.trainer.run import train_with
     from components.trainer.team import join
+    from components.trainer.train_and_export import train_and_export
 
     team = join()
     code = source_digest("components/trainer", "models")
@@ -132,7 +132,7 @@ def _take_part(job: dict[str, Any] | None) -> None:
         told = team.told(tell)
         if told.pop("code") != code:
             raise UserError("the chief's code is another than this worker's", None, _SAME)
-        train_with(SimpleNamespace(**told), team)
+        train_and_export(SimpleNamespace(**told), team)
     except _lost() as error:
         raise UserError(
             f"the connection between the workers is lost: {reason(error.message)}",

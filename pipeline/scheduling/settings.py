@@ -15,7 +15,7 @@ from models.settings.base import Problem
 from pipeline.config import Config, load
 from pipeline.config.errors import problems
 from pipeline.config.schedule import Schedule, impossible_schedule
-from pipeline.scheduling.times import Times, times_of, zone_of
+from pipeline.scheduling.times import CronTimes, EveryTimes, Times, zone_of
 
 _OPTIONS = {"new_span": "--new-span", "new_rows": "--new-rows", "timezone": "--time-zone"}
 _NOTHING = (
@@ -55,7 +55,7 @@ class Settings:
                 "nothing says when to run", where=f"{self.path}: schedule", remedy=_NOTHING
             )
         self.config, self.schedule = config, schedule
-        self.zone, self.times = zone_of(schedule.timezone), times_of(schedule)
+        self.zone, self.times = zone_of(schedule.timezone), _times_of(schedule)
         return self
 
     def changed(self) -> bool:
@@ -96,3 +96,14 @@ def _refused(problem: Problem, above: tuple[str, ...]) -> UserError:
     path = problem.path[len(above) :]
     option = _OPTIONS.get(str(path[0]), f"--{path[0]}") if path else None
     return UserError(problem.message, where=option)
+
+
+def _times_of(schedule: Schedule) -> Times:
+    """When a schedule looks.
+
+    Raises:
+        UserError: its expression is none.
+    """
+    if schedule.cron is not None:
+        return CronTimes(schedule.cron, zone_of(schedule.timezone))
+    return EveryTimes(schedule.interval)

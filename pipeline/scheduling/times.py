@@ -13,14 +13,11 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from components.errors import UserError
 from pipeline.cron import six_fields
-
-if TYPE_CHECKING:
-    from pipeline.config.schedule import Schedule
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -105,17 +102,6 @@ class EveryTimes:
     def after(self, moment: datetime) -> datetime:
         """An interval later."""
         return moment.astimezone(timezone.utc) + self._interval
-
-
-def times_of(schedule: Schedule) -> Times:
-    """When a schedule looks.
-
-    Raises:
-        UserError: its expression is none.
-    """
-    if schedule.cron is not None:
-        return CronTimes(schedule.cron, zone_of(schedule.timezone))
-    return EveryTimes(schedule.interval)
 
 
 def zone_of(name: str | None) -> ZoneInfo:

@@ -80,10 +80,12 @@ def writable(path: str | os.PathLike[str]) -> bool:
 
 
 def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]) -> None:
-    """Puts a finished folder in the place of another, which goes; both on one file system."""
+    """Puts a finished folder in the place of another, which goes only then; on one file system."""
+    old = f"{temporary}.old"
     if Path(final).exists():
-        shutil.rmtree(final)
+        os.replace(final, old)
     os.replace(temporary, final)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_uri(uri: str, content: bytes | str) -> None:

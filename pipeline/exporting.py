@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from components.errors import UserError
-from components.files import atomic_write
+from components.files import atomic_write, replace_dir
 from components.registry import Registry, read_record
 from serving import ctranslate2
 from serving.saved_model import IN_MEMORY, read_contract
@@ -97,7 +97,7 @@ def to_ctranslate2(
             "translate_batch": arguments,
         }
         atomic_write(temporary / ABOUT, json.dumps(about, indent=2) + "\n")
-        _put(temporary, folder)
+        replace_dir(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -125,15 +125,6 @@ def _check_place(folder: Path, force: bool, *kept: Path) -> None:
         raise UserError("there is something already", str(folder), remedy)
     if not ((folder / ABOUT).is_file() and (folder / "model.bin").is_file()):
         raise UserError("what lies there is no export of a model", str(folder), another)
-
-
-def _put(temporary: Path, folder: Path) -> None:
-    """Gives a finished folder its name; what had it goes only then."""
-    old = temporary.with_name(f"{temporary.name}.old")
-    if folder.exists():
-        os.replace(folder, old)
-    os.replace(temporary, folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _installed() -> None:

@@ -1,4 +1,4 @@
-"""A Transformer from texts to texts as CTranslate2 runs it, the fastest engine on a CPU.
+"""A Transformer from texts to texts as CTranslate2 runs it, an engine made for CPUs.
 
 CTranslate2 builds a model from a specification: which layers there are, and their weights. See
 https://opennmt.net/CTranslate2/python/ctranslate2.specs.html. Its own search takes the place of

@@ -44,13 +44,13 @@ def export(
         ),
     ] = None,
     quantization: Annotated[
-        Quantization, typer.Option(help="How the weights are kept; int8 is small and fast.")
+        Quantization, typer.Option(help="How the weights are kept; int8 is the smallest.")
     ] = Quantization.float32,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
     registry: terminal.RegistryOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Write a Transformer for CTranslate2, which translates fastest on a CPU.
+    """Write a Transformer for CTranslate2, an engine made for CPUs.
 
     It is asked for the probabilities of answers that the model gave when it was trained, and
     refused in float32 if they differ. Its search is its own: the answers of a beam may differ.

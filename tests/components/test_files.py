@@ -59,3 +59,24 @@ def test_a_file_of_an_artifact_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(Exception, match="directory"):
         files.write_uri(str(tmp_path / "report.json"), "content")
     assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_folder_takes_the_place_of_another_and_nothing_is_left(tmp_path):
+    new, final = tmp_path / "new", tmp_path / "final"
+    for content in ("one", "two"):
+        new.mkdir()
+        (new / content).write_text(content)
+        files.replace_dir(new, final)
+        assert [path.name for path in tmp_path.iterdir()] == ["final"]
+        assert [path.name for path in final.iterdir()] == [content]
+
+
+def test_the_folder_before_is_there_until_the_new_one_is(tmp_path, monkeypatch):
+    new, final = tmp_path / "new", tmp_path / "final"
+    for folder in (new, final):
+        folder.mkdir()
+        (folder / "content").write_text(folder.name)
+    monkeypatch.setattr(files.shutil, "rmtree", lambda path, **_: os.stat(final / "content"))
+    files.replace_dir(new, final)
+    assert (final / "content").read_text() == "new"
+    assert (tmp_path / "new.old" / "content").read_text() == "final"

@@ -12,7 +12,9 @@ from components.trainer.export import export, read_pieces, read_tokenizers
 from components.trainer.kept import keep
 from models import tasks
 from models.settings.search import BeamSearch
+from pipeline.commands.export import Quantization
 from pipeline.exporting import to_ctranslate2
+from serving.ctranslate2 import QUANTIZATIONS
 from serving.saved_model import IN_MEMORY, load
 from tests.models.tasks.exported import TRANSFORMER, config
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -62,6 +64,10 @@ def test_it_is_written_whole_checked_and_gives_the_same_scores(registry, tmp_pat
     longest = done.arguments["max_input_length"]
     theirs = translator.score_batch(asked, given, max_input_length=longest)
     np.testing.assert_allclose(scores, [sum(row.log_probs) for row in theirs], atol=1e-3)
+
+
+def test_the_command_offers_what_there_is():
+    assert tuple(kind.value for kind in Quantization) == QUANTIZATIONS
 
 
 def test_int8_is_smaller(registry, tmp_path):

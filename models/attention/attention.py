@@ -7,7 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.attention import windows
 from models.attention.alignments import ALIGNMENTS
+from models.attention.alignments.local import lengths
 from models.attention.scores import SCORES
 from models.serialization import register, spec
 
@@ -66,7 +68,10 @@ class Attention(keras.layers.Layer):
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         mask = self.score.reach(mask)
-        return {"keys": self.score.prepare(memory), "values": memory, "mask": mask}
+        prepared = {"keys": self.score.prepare(memory), "values": memory, "mask": mask}
+        if self.alignment.window is not None:
+            prepared["lengths"] = lengths(mask[:, None], mask[:, None])
+        return prepared
 
     def draw(self, prepared: dict[str, Any]) -> dict[str, Any]:
         """A prepared memory with the random numbers for all looks at it in training.
@@ -103,6 +108,15 @@ class Attention(keras.layers.Layer):
         """
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
+        if self.alignment.window is not None and not training:
+            context, weights = self._look_locally(query, prepared, position)
+            return context, weights, weights
+        return self._look(query, prepared, position, training)
+
+    def _look(
+        self, query: Any, prepared: dict[str, Any], position: Any, training: bool
+    ) -> tuple[Any, Any, Any]:
+        """``look`` at all of the source."""
         weights, distribution = self.alignment.look(
             self.score.match(query, prepared["keys"]),
             mask=prepared["mask"][:, None, :],
@@ -112,6 +126,20 @@ class Attention(keras.layers.Layer):
             drawn=prepared.get("drawn"),
         )
         return ops.matmul(weights, prepared["values"]), weights, distribution
+
+    def _look_locally(self, query: Any, prepared: dict[str, Any], position: Any) -> tuple[Any, Any]:
+        """Context and weights of an alignment with windows, found in the cheaper way."""
+
+        def through_windows() -> tuple[Any, Any]:
+            return windows.look(self.score, self.alignment, query, prepared, position)
+
+        def at_all() -> tuple[Any, Any]:
+            return self._look(query, prepared, position, False)[:2]
+
+        pay = windows.pay(self.alignment.window, query, prepared)
+        if isinstance(pay, bool):
+            return through_windows() if pay else at_all()
+        return ops.cond(pay, through_windows, at_all)
 
     def call(
         self, query: Any, memory: Any, mask: Any = None, training: bool = False

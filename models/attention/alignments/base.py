@@ -22,9 +22,12 @@ class Alignment(keras.layers.Layer):
     Attributes:
         stochastic: whether weights are drawn in training so that gradients reach the scores only
             by a reward (see ``models.reinforce``).
+        window: how far to either side of a centre there can be weight (see ``LocalAlignment``);
+            None: anywhere.
     """
 
     stochastic: bool = False
+    window: int | None = None
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)

@@ -26,17 +26,47 @@ class LocalAlignment(Alignment):
             raise ValueError(f"A window must reach at least 1 to either side, not {window}.")
         self.window = window
 
-    def _through(self, scores: Any, mask: Any, centre: Any) -> tuple[Any, Any]:
-        """The softmax inside of the windows around centres ``[batch, target, 1]``.
+    def centre(self, lengths: Any, query: Any, position: Any) -> Any:
+        """Where the windows stand, ``[batch, target, 1]``, float32.
 
-        Also gives how far each position is from its centre, ``[batch, target, source]``.
+        Args:
+            lengths: of the source, as ``lengths`` gives them.
+            query: ``[batch, target, depth]``.
+            position: ``[batch or 1, target]``.
         """
-        steps = ops.cast(ops.arange(ops.shape(scores)[-1]), "float32")
-        away = steps - centre
+        raise TypeError(f"{type(self).__name__} does not say where its windows stand.")
+
+    def weigh(self, scores: Any, mask: Any, away: Any) -> Any:
+        """The weights of some positions, among them all that are inside of the windows.
+
+        Args:
+            scores: ``[batch, target, positions]``.
+            mask: ``[batch, 1 or target, positions]``, or None.
+            away: how far each position is from the centre, of the scores' shape.
+        """
         inside = ops.abs(away) <= self.window
         if mask is not None:
             inside = ops.logical_and(inside, mask)
-        return masked_softmax(scores, inside), away
+        return ops.cast(self._fade(masked_softmax(scores, inside), away), self.compute_dtype)
+
+    def _fade(self, weights: Any, away: Any) -> Any:
+        """What the distance from the centre makes of the softmax: by default nothing."""
+        return weights
+
+    def call(
+        self,
+        scores: Any,
+        mask: Any = None,
+        query: Any = None,
+        position: Any = None,
+        training: bool = False,
+        drawn: Any = None,
+    ) -> Any:
+        if position is None:
+            position = ops.arange(ops.shape(scores)[-2])[None]
+        steps = ops.cast(ops.arange(ops.shape(scores)[-1]), "float32")
+        away = steps - self.centre(lengths(scores, mask), query, position)
+        return self.weigh(scores, mask, away)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "window": self.window}
@@ -51,21 +81,9 @@ class LocalMAlignment(LocalAlignment):
     taken for the first steps.
     """
 
-    def call(
-        self,
-        scores: Any,
-        mask: Any = None,
-        query: Any = None,
-        position: Any = None,
-        training: bool = False,
-        drawn: Any = None,
-    ) -> Any:
-        if position is None:
-            position = ops.arange(ops.shape(scores)[-2])[None]
-        last = ops.maximum(lengths(scores, mask) - 1.0, 0.0)
-        centre = ops.minimum(ops.cast(position, "float32")[..., None], last)
-        weights, _ = self._through(scores, mask, centre)
-        return ops.cast(weights, self.compute_dtype)
+    def centre(self, lengths: Any, query: Any, position: Any) -> Any:
+        last = ops.maximum(lengths - 1.0, 0.0)
+        return ops.minimum(ops.cast(position, "float32")[..., None], last)
 
 
 @register
@@ -98,21 +116,13 @@ class LocalPAlignment(LocalAlignment):
         self.vector = self.add_weight(name="vector", shape=(width, 1), initializer="glorot_uniform")
         super().build(query_shape)
 
-    def call(
-        self,
-        scores: Any,
-        mask: Any = None,
-        query: Any = None,
-        position: Any = None,
-        training: bool = False,
-        drawn: Any = None,
-    ) -> Any:
-        hidden = ops.tanh(ops.matmul(query, self.kernel))
-        predicted = ops.cast(ops.matmul(hidden, self.vector), "float32")
-        centre = lengths(scores, mask) * ops.sigmoid(predicted)
-        weights, away = self._through(scores, mask, centre)
-        weights = weights * ops.exp(-2.0 * ops.square(away / self.window))  # 1 / 2σ² = 2 / D²
-        return ops.cast(weights, self.compute_dtype)
+    def centre(self, lengths: Any, query: Any, position: Any) -> Any:
+        hidden = ops.tanh(ops.matmul(query, ops.cast(self.kernel, self.compute_dtype)))
+        predicted = ops.matmul(hidden, ops.cast(self.vector, self.compute_dtype))
+        return lengths * ops.sigmoid(ops.cast(predicted, "float32"))
+
+    def _fade(self, weights: Any, away: Any) -> Any:
+        return weights * ops.exp(-2.0 * ops.square(away / self.window))  # 1 / 2σ² = 2 / D²
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}

@@ -32,6 +32,19 @@ class Score(keras.layers.Layer):
         """The scores ``[..., target, source]`` of a query against prepared keys."""
         return ops.matmul(query, ops.swapaxes(prepared, -1, -2))
 
+    def match_at(self, query: Any, prepared: Any, places: Any) -> Any:
+        """The scores of each query against some of the keys alone.
+
+        Args:
+            query: ``[batch, target, query_depth]``.
+            prepared: what ``prepare`` gave.
+            places: which keys, ``[batch, target, positions]``.
+
+        Returns:
+            ``[batch, target, positions]``.
+        """
+        return self.match(query[..., None, :], rows_at(prepared, places))[..., 0, :]
+
     def reach(self, mask: Any) -> Any:
         """The part of a mask ``[..., source]`` that this score can tell apart: mostly all."""
         return mask
@@ -42,6 +55,15 @@ class Score(keras.layers.Layer):
     def _cast(self, weight: Any) -> Any:
         """A weight in the dtype of computation, also where no ``__call__`` casts it."""
         return ops.cast(weight, self.compute_dtype)
+
+
+def rows_at(rows: Any, places: Any) -> Any:
+    """Rows ``[batch or 1, source, ...]`` at ``[batch, ...]`` places, as ``[batch, ..., ...]``."""
+    batch, source, *rest = ops.shape(rows)
+    if rows.shape[0] != 1:  # what all of a batch share begins at 0 for everyone
+        first = ops.arange(batch, dtype="int32") * source
+        places = places + ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
+    return ops.take(ops.reshape(rows, (-1, *rest)), places, axis=0)
 
 
 def need_one_depth(name: str, query_shape: Shape, keys_shape: Shape) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from models.attention.scores.base import Score, Shape
+from models.attention.scores.base import Score, Shape, rows_at
 from models.serialization import register
 
 
@@ -48,14 +48,20 @@ class LocationScore(Score):
 
     def match(self, query: Any, prepared: Any) -> Any:
         scores = super().match(query, prepared)
-        return ops.where(self._within(scores), scores, ops.cast(float("-inf"), scores.dtype))
+        return self._without(scores, ops.arange(ops.shape(scores)[-1]))
+
+    def match_at(self, query: Any, prepared: Any, places: Any) -> Any:
+        columns = rows_at(prepared, places)
+        scores = super().match(query[..., None, :], columns)[..., 0, :]
+        return self._without(scores, places)
 
     def reach(self, mask: Any) -> Any:
-        return ops.logical_and(mask, self._within(mask))
+        return ops.logical_and(mask, ops.arange(ops.shape(mask)[-1]) < self.max_source)
 
-    def _within(self, x: Any) -> Any:
-        """Which of the positions along the last axis there are weights for: ``[source]``."""
-        return ops.arange(ops.shape(x)[-1]) < self.max_source
+    def _without(self, scores: Any, places: Any) -> Any:
+        """The scores, minus infinity where there are no weights for a place."""
+        behind = ops.cast(float("-inf"), scores.dtype)
+        return ops.where(places < self.max_source, scores, behind)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_source": self.max_source}

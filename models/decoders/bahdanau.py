@@ -78,11 +78,12 @@ class BahdanauDecoder(RecurrentDecoder):
         state = self._begin(memory, training)
         seen = state["memory"]
         embedded, drops = self._inputs(tokens, training)
+        lates = self._lates(training)
 
         def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
             cells, _, _, position, _ = carry
             context, looks = self._look_once(cells[-1][0], seen, position, training)
-            cells, hidden = self._advance(now, cells, context, drops)
+            cells, hidden = self._advance(now, cells, context, drops, lates)
             new = (cells, hidden, context, position + 1, looks)
             return new, new
 
@@ -90,8 +91,9 @@ class BahdanauDecoder(RecurrentDecoder):
         context = ops.zeros((ops.shape(hidden)[0], self.settings["memory_depth"]), hidden.dtype)
         looks = self._unlooked(seen, hidden.dtype)
         start = (state["cells"], hidden, context, state["position"], looks)
-        _, found = scan_steps(step, start, self._scanned(embedded, drops))
-        _, hidden, context, _, looks = found
+        _, found = scan_steps(step, start, self._scanned(embedded, drops, lates))
+        cells, hidden, context, _, looks = found
+        self._multiplied(lates, state["cells"], cells, context, embedded, drops)
         read = rows_first(self._read(hidden, embedded, context))
         read = self.dropout(read, training=training)
         looks = tuple(rows_first(look) for look in looks)

@@ -9,6 +9,7 @@ from keras import ops
 
 from models.decoders.recurrent import RecurrentDecoder
 from models.layers.dropouts import Drops
+from models.layers.late import before
 from models.layers.loops import rows_first, scan_steps
 from models.serialization import register
 
@@ -82,31 +83,36 @@ class LuongDecoder(RecurrentDecoder):
         self, embedded: Any, drops: Drops, state: dict[str, Any], training: bool
     ) -> tuple[Any, tuple[Any, ...]]:
         """Recurrence and attention in one loop, since each step needs what the last one saw."""
-        seen = state["memory"]
+        seen, lates = state["memory"], self._lates(training)
 
         def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
             cells, fed, position, _ = carry
-            cells, hidden = self._advance(now, cells, fed, drops)
+            cells, hidden = self._advance(now, cells, fed, drops, lates)
             context, looks = self._look_once(hidden, seen, position, training)
             new = (cells, self._attentional(context, hidden), position + 1, looks)
             return new, new
 
         looks = self._unlooked(seen, state["fed"].dtype)
         start = (state["cells"], state["fed"], state["position"], looks)
-        _, (_, attentional, _, looks) = scan_steps(step, start, self._scanned(embedded, drops))
+        scanned = self._scanned(embedded, drops, lates)
+        _, (cells, attentional, _, looks) = scan_steps(step, start, scanned)
+        fed = before(state["fed"], attentional)
+        self._multiplied(lates, state["cells"], cells, fed, embedded, drops)
         return rows_first(attentional), tuple(rows_first(look) for look in looks)
 
     def _unroll_free(
         self, embedded: Any, drops: Drops, state: dict[str, Any], training: bool
     ) -> tuple[Any, tuple[Any, ...]]:
         """The recurrence first, then attention for all steps at once."""
+        lates = self._lates(training)
 
         def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
-            new = self._advance(now, carry[0], None, drops)
+            new = self._advance(now, carry[0], None, drops, lates)
             return new, new
 
         start = (state["cells"], ops.zeros_like(state["cells"][0][0]))
-        _, (_, hidden) = scan_steps(step, start, self._scanned(embedded, drops))
+        _, (cells, hidden) = scan_steps(step, start, self._scanned(embedded, drops, lates))
+        self._multiplied(lates, state["cells"], cells, None, embedded, drops)
         hidden = rows_first(hidden)
         context, looks = self._look(hidden, state["memory"], training=training)
         return self._attentional(context, hidden), looks

@@ -15,6 +15,7 @@ from models.layers.cells import CELLS
 from models.layers.copying import Copying
 from models.layers.dropouts import NO_DROPS, Drops, drawn, sequence_dropout
 from models.layers.embeddings import TokenEmbedding
+from models.layers.late import LateGradient, before
 from models.serialization import by_name
 
 
@@ -246,30 +247,85 @@ class RecurrentDecoder(Decoder):
         embedded = ops.transpose(self.embedding_dropout(embedded, training=training), (1, 0, 2))
         return embedded, self._drops(tokens, embedded.dtype, training)
 
-    def _scanned(self, embedded: Any, drops: Drops = NO_DROPS) -> tuple[Any, ...]:
+    def _lates(self, training: bool) -> tuple[LateGradient, ...]:
+        """What lets each layer's weights learn behind a loop; empty where they are to learn in it.
+
+        All but the first layer have what the layer below gives as a further input.
+        """
+        lates = [
+            cell.late(*([cell.kernel] if i else [])) if training else None
+            for i, cell in enumerate(self.cells)
+        ]
+        return tuple(late for late in lates if late is not None)
+
+    def _scanned(
+        self, embedded: Any, drops: Drops = NO_DROPS, lates: Sequence[LateGradient] = ()
+    ) -> tuple[Any, ...]:
         """What a loop over the steps goes through, in the order in which ``_advance`` takes it."""
-        projected = self.cells[0].project(embedded)
-        return (projected, *([embedded] if self.residuals[0] else []), *drops.scanned)
+        offsets = [self.cells[0].project(embedded)]
+        for cell in self.cells[1:] if lates else []:
+            offsets.append(ops.zeros_like(offsets[0]) + ops.cast(cell.bias, offsets[0].dtype))
+        if lates:
+            offsets = [late.offsets(x) for late, x in zip(lates, offsets, strict=True)]
+        return (*offsets, *([embedded] if self.residuals[0] else []), *drops.scanned)
 
     def _advance(
-        self, now: Sequence[Any], cells: Any, extra: Any = None, drops: Drops = NO_DROPS
+        self,
+        now: Sequence[Any],
+        cells: Any,
+        extra: Any = None,
+        drops: Drops = NO_DROPS,
+        lates: Sequence[LateGradient] = (),
     ) -> tuple[list[tuple[Any, ...]], Any]:
         """All layers by one step: their states, and the output of the last ``[rows, units]``."""
-        projected, *masks = now
-        output = masks.pop(0) if self.residuals[0] else None
-        between = masks or drops.fixed
+        projected, *rest = now
+        offsets = [rest.pop(0) for _ in lates[1:]]
+        output = rest.pop(0) if self.residuals[0] else None
+        between = rest or drops.fixed
         new = []
         for i, (cell, state) in enumerate(zip(self.cells, cells, strict=True)):
-            if i:
+            if i and lates:
+                projected, extra = offsets[i - 1], output
+            elif i:
                 projected, extra = cell.project(output), None
             keep = drops.states[i] if drops.states else None
-            new.append(cell.advance(projected, state, extra, keep))
-            below, output = output, new[-1][0]
-            if between and i < len(self.cells) - 1:
-                output = output * between[i]
-            if self.residuals[i]:
-                output = output + below
+            late = lates[i] if lates else None
+            new.append(cell.advance(projected, state, extra, keep, late))
+            output = self._above(i, new[-1][0], output, between)
         return new, output
+
+    def _above(self, i: int, output: Any, below: Any, between: Sequence[Any]) -> Any:
+        """What the layer above gets from layer ``i``, whose own input was ``below``."""
+        if between and i < len(self.cells) - 1:
+            output = output * between[i]
+        return output + below if self.residuals[i] else output
+
+    def _multiplied(
+        self,
+        lates: Sequence[LateGradient],
+        start: Any,
+        cells: Any,
+        extra: Any,
+        embedded: Any,
+        drops: Drops,
+    ) -> None:
+        """Tells the late gradients what a loop has multiplied.
+
+        Args:
+            lates: what ``_advance`` was given.
+            start: the states before the first step.
+            cells: the states that every step gave, ``[target, batch, units]``.
+            extra: the first layer's own input of every step, ``[target, batch, extra]``, or None.
+            embedded: ``[target, batch, embedding]``.
+            drops: the dropout masks.
+        """
+        output, between = embedded, drops.scanned or drops.fixed
+        for i, late in enumerate(lates):
+            hidden, keep = cells[i][0], drops.states[i] if drops.states else None
+            late.multiplied(
+                self.cells[i].recurrent_inputs(before(start[i][0], hidden), extra, keep)
+            )
+            extra = output = self._above(i, hidden, output, between)
 
     def _drops(self, tokens: Any, dtype: Any, training: bool) -> Drops:
         if not training or not self.settings["dropout"]:

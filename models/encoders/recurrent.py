@@ -10,6 +10,7 @@ from keras import ops
 from models.layers.cells import CELLS
 from models.layers.dropouts import drawn, sequence_dropout
 from models.layers.embeddings import source_embedding
+from models.layers.late import before
 from models.layers.loops import scan_steps
 from models.serialization import by_name, register
 
@@ -155,21 +156,27 @@ class RecurrentEncoder(keras.layers.Layer):
         if training and self.variational:
             keep = drawn(self.state_dropout, ops.shape(start[0]), start[0].dtype)
 
+        projected, late = cell.project(steps), cell.late() if training else None
+        if late is not None:
+            projected = late.offsets(projected)
+
         def step(state: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
             projected, real = now
-            new = cell.advance(projected, state, keep=keep)
+            new = cell.advance(projected, state, keep=keep, late=late)
             kept = zip(new, state, strict=True)
             new = tuple(ops.where(real > 0.5, after, before) for after, before in kept)
             return new, new
 
-        last, states = scan_steps(step, start, (cell.project(steps), valid))
+        last, states = scan_steps(step, start, (projected, valid))
         hidden = states[0]  # [source, directions, batch, units]
+        if late is not None:
+            late.multiplied(cell.recurrent_inputs(before(start[0], hidden), keep=keep))
         outputs = [
-            ops.flip(hidden[:, d], 0) if backward else hidden[:, d]
-            for d, backward in enumerate(self.backwards)
+            ops.flip(one, 0) if backward else one
+            for one, backward in zip(ops.unstack(hidden, axis=1), self.backwards, strict=True)
         ]
         outputs = ops.transpose(ops.concatenate(outputs, axis=-1), (1, 0, 2))
-        final = [ops.concatenate([x[d] for d in range(self.directions)], axis=-1) for x in last]
+        final = [ops.concatenate(ops.unstack(x), axis=-1) for x in last]
         return outputs, final
 
     def _ordered(self, steps: Any) -> Any:

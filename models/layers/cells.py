@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.layers.late import LateGradient
 from models.serialization import register
 
 
@@ -71,8 +72,21 @@ class RecurrentCell(keras.layers.Layer):
         zeros = ops.zeros((*self._lead, batch, self.units), dtype=self.compute_dtype)
         return tuple(zeros for _ in self.state_names)
 
+    def late(self, *more: Any) -> LateGradient | None:
+        """What lets the recurrent kernel learn behind a loop; None for cells that cannot.
+
+        Args:
+            more: kernels of further inputs, which ``advance`` then gets as its ``extra``.
+        """
+        return None
+
     def advance(
-        self, projected: Any, state: tuple[Any, ...], extra: Any = None, keep: Any = None
+        self,
+        projected: Any,
+        state: tuple[Any, ...],
+        extra: Any = None,
+        keep: Any = None,
+        late: LateGradient | None = None,
     ) -> tuple[Any, ...]:
         """One step: the next state.
 
@@ -82,8 +96,16 @@ class RecurrentCell(keras.layers.Layer):
             extra: the step's own input ``[batch, extra]``, if the cell has one.
             keep: a dropout mask ``[batch, units]`` for the state where it meets its weights, the
                 same at all steps (Gal and Ghahramani 2016, §5), or None.
+            late: what ``late`` gave for the loop that this step is one of; what is ``projected``
+                has passed its ``offsets`` then.
         """
         raise TypeError(f"{type(self).__name__} does not say how it advances.")
+
+    @staticmethod
+    def recurrent_inputs(h: Any, extra: Any = None, keep: Any = None) -> Any:
+        """What one kernel for state and extra is multiplied with, in one step or in all of them."""
+        hidden = h if keep is None else h * keep
+        return hidden if extra is None else ops.concatenate([hidden, extra], axis=-1)
 
     def call(self, inputs: Any, state: tuple[Any, ...], extra: Any = None) -> tuple[Any, ...]:
         return self.advance(self.project(inputs), state, extra)
@@ -119,13 +141,20 @@ class LSTMCell(RecurrentCell):
         )
         self.bias = self._bias("bias", 4, _forget_bias)
 
+    def late(self, *more: Any) -> LateGradient | None:
+        return LateGradient([self.recurrent_kernel, *more], self.compute_dtype)
+
     def advance(
-        self, projected: Any, state: tuple[Any, ...], extra: Any = None, keep: Any = None
+        self,
+        projected: Any,
+        state: tuple[Any, ...],
+        extra: Any = None,
+        keep: Any = None,
+        late: LateGradient | None = None,
     ) -> tuple[Any, ...]:
         h, c = state
-        hidden = h if keep is None else h * keep
-        hidden = hidden if extra is None else ops.concatenate([hidden, extra], axis=-1)
-        gates = projected + ops.matmul(hidden, self._cast(self.recurrent_kernel))
+        kernel = late.matrix() if late is not None else self._cast(self.recurrent_kernel)
+        gates = projected + ops.matmul(self.recurrent_inputs(h, extra, keep), kernel)
         i, f, g, o = ops.split(gates, 4, axis=-1)
         c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
@@ -152,7 +181,12 @@ class GRUCell(RecurrentCell):
         self.reset_bias = self._bias("reset_bias", 1)
 
     def advance(
-        self, projected: Any, state: tuple[Any, ...], extra: Any = None, keep: Any = None
+        self,
+        projected: Any,
+        state: tuple[Any, ...],
+        extra: Any = None,
+        keep: Any = None,
+        late: LateGradient | None = None,
     ) -> tuple[Any, ...]:
         (h,) = state
         if extra is not None:

@@ -20,6 +20,8 @@ class LocalAlignment(Alignment):
         ValueError: the window is below 1.
     """
 
+    window: int
+
     def __init__(self, window: int = 10, **kwargs: Any):
         super().__init__(**kwargs)
         if window < 1:

@@ -133,7 +133,7 @@ def test_a_graph_of_unknown_sizes_takes_the_way_that_pays(alignment):
 
 
 def test_what_is_outside_of_the_windows_is_not_read():
-    query, memory, mask, position = inputs(60, [60])
+    query, memory, mask, _ = inputs(60, [60])
     attention = made("general", "local_m", 2)
     memory[:, 9:] = np.nan
     context, weights = attention.look(query[:, :1], attention.prepare(memory, mask), [[6]])[:2]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from models.decoders import BahdanauDecoder, LuongDecoder
+from models.layers.cells import LSTMCell, RecurrentCell
 from models.layers.dropouts import Drops
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -273,3 +274,26 @@ def test_config_round_trip(path, settings):
 def test_impossible_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         make("luong", **settings)
+
+
+@pytest.mark.parametrize("kind", ["plain", "variational"])
+@every_variant
+def test_what_learns_behind_the_loop_learns_the_same(path, settings, kind, memory, monkeypatch):
+    import tensorflow as tf
+
+    def gradients():
+        decoder, seen = make(path, **{**settings, "dropout": 0.4, "dropout_type": kind}), memory()
+        values = tf.constant(seen["values"])
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            logits, _ = decoder.unroll(TOKENS, {**seen, "values": values}, training=True)
+            value = tf.reduce_sum(tf.nn.log_softmax(logits)[..., 3])
+        found = tape.gradient(value, [values, *(w.value for w in decoder.trainable_weights)])
+        return [tf.convert_to_tensor(g) for g in found if g is not None]
+
+    late = gradients()
+    monkeypatch.setattr(LSTMCell, "late", RecurrentCell.late)
+    by_steps = gradients()
+    assert len(late) == len(by_steps)
+    for ours, theirs in zip(late, by_steps, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-4)

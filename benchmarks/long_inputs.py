@@ -1,0 +1,137 @@
+"""What a step of the decoder takes as the source grows: local attention against global.
+
+    python benchmarks/long_inputs.py
+    python benchmarks/long_inputs.py --rows 1 --lengths 100 2000 --repeats 9
+
+Luong's decoder with input feeding (one LSTM of 256 units, score `general`, 8,000 pieces) over
+random memories, so that no encoder is timed. The time of a step is that of 48 steps less that of
+16, by 32: what is done once a sentence does not count. Prints a table for each kind of work, in
+milliseconds a step, the median of the repeats, and its ratio to the shortest source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from models.decoders import DECODERS
+from models.losses import token_losses
+from models.search import BeamSearch, GreedySearch, Search
+
+ALIGNMENTS = {"global": "soft", "local_m": "local_m", "local_p": "local_p"}
+PIECES, UNITS, DEPTH = 8000, 256, 512
+FEW, MANY = 16, 48
+
+
+def main() -> None:
+    """Measures, and prints."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[100, 200, 500, 1000, 2000])
+    parser.add_argument("--rows", type=int, default=8)
+    parser.add_argument("--window", type=int, default=10)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    works = {
+        "greedy search": lambda decoder: searching(decoder, GreedySearch()),
+        f"beam search, {arguments.beam}": lambda decoder: searching(
+            decoder, BeamSearch(arguments.beam)
+        ),
+        "training": training,
+    }
+    for name, work in works.items():
+        measured = {
+            alignment: series(work(made(options, arguments.window)), arguments)
+            for alignment, options in ALIGNMENTS.items()
+        }
+        print(table(name, arguments.lengths, measured), flush=True)
+
+
+def made(alignment: str, window: int) -> Any:
+    """A decoder with random weights."""
+    keras.utils.set_random_seed(17)
+    local = alignment.startswith("local")
+    options = {"type": alignment, "window": window} if local else alignment
+    attention = {"score": "general", "alignment": options}
+    decoder = DECODERS["luong"](PIECES, DEPTH, 0, units=UNITS, attention=attention)
+    decoder.build()
+    return decoder
+
+
+def memory_of(values: Any) -> dict[str, Any]:
+    """What an encoder without final states would give."""
+    return {"values": values, "mask": tf.ones(tf.shape(values)[:2], tf.bool)}
+
+
+_VALUES = tf.TensorSpec([None, None, DEPTH], tf.float32)
+
+
+def searching(decoder: Any, search: Search) -> Callable[[Any, int], Any]:
+    """Decodes so many steps; no hypothesis may end before."""
+
+    @tf.function(input_signature=[_VALUES, tf.TensorSpec([None], tf.int32)])
+    def decode(values: Any, limits: Any) -> Any:
+        state = decoder.start(memory_of(values), longest=tf.reduce_max(limits))
+        return search(decoder.step, state, limits, minimums=limits).ids
+
+    return lambda values, steps: decode(values, tf.fill([len(values)], steps))
+
+
+def training(decoder: Any) -> Callable[[Any, int], Any]:
+    """Teacher forcing over so many steps, and the gradients of all weights and the memory."""
+
+    @tf.function(input_signature=[_VALUES, tf.TensorSpec([None, None], tf.int32)])
+    def learn(values: Any, target: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            logits, _ = decoder.unroll(target, memory_of(values), training=True)
+            loss = tf.reduce_mean(token_losses(logits, target)[0])
+        watched = [values, *(weight.value for weight in decoder.trainable_weights)]
+        gradients = [g for g in tape.gradient(loss, watched) if g is not None]
+        return [tf.reduce_sum(tf.convert_to_tensor(g)) for g in gradients]
+
+    return lambda values, steps: learn(values, tf.fill([len(values), steps], 7))
+
+
+def series(work: Callable[[Any, int], Any], arguments: argparse.Namespace) -> list[float]:
+    """Seconds a step for each length of the source."""
+    draw = np.random.default_rng(17)
+    found = []
+    for length in arguments.lengths:
+        shape = (arguments.rows, length, DEPTH)
+        values = tf.constant(draw.normal(size=shape).astype("float32"))
+        times: dict[int, list[float]] = {FEW: [], MANY: []}
+        for repeat in range(arguments.repeats + 1):
+            for steps, taken in times.items():
+                begun = time.perf_counter()
+                work(values, steps)
+                if repeat:  # the first one warms up
+                    taken.append(time.perf_counter() - begun)
+        few, many = (statistics.median(times[steps]) for steps in (FEW, MANY))
+        found.append((many - few) / (MANY - FEW))
+    return found
+
+
+def table(name: str, lengths: list[int], measured: dict[str, list[float]]) -> str:
+    """The times as Markdown."""
+    lines = [f"| {name}, ms a step | " + " | ".join(f"{each:,}" for each in lengths) + " |"]
+    lines.append("|---|" + "---:|" * len(lengths))
+    for alignment, times in measured.items():
+        cells = (f"{x * 1e3:.2f} ({x / times[0]:.2f}×)" for x in times)
+        lines.append(f"| {alignment} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -53,6 +53,10 @@ class LuongDecoder(RecurrentDecoder):
 
     def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
         state = super().start(memory, longest)
+        # W [c; h] = Σ a (W_c memory) + W_h h: what meets the memory does so once a sentence.
+        seen, name = state["memory"], "context" if self.attention is None else "values"
+        values = ops.cast(seen[name], self.compute_dtype)
+        seen[name] = ops.matmul(values, self._combining()[: self.settings["memory_depth"]])
         if self.input_feeding:
             state["fed"] = ops.zeros_like(state["cells"][0][0])
         return state
@@ -118,4 +122,10 @@ class LuongDecoder(RecurrentDecoder):
         return self._attentional(context, hidden), looks
 
     def _attentional(self, context: Any, hidden: Any) -> Any:
-        return self.combine(ops.concatenate([context, hidden], axis=-1))
+        """tanh(W [c; h]) of a context that W has met already."""
+        ours = self._combining()[self.settings["memory_depth"] :]
+        return ops.tanh(context + ops.matmul(hidden, ours))
+
+    def _combining(self) -> Any:
+        """W, with the rows that meet the context first."""
+        return ops.cast(ops.convert_to_tensor(self.combine.kernel), self.compute_dtype)

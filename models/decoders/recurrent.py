@@ -262,12 +262,9 @@ class RecurrentDecoder(Decoder):
         self, embedded: Any, drops: Drops = NO_DROPS, lates: Sequence[LateGradient] = ()
     ) -> tuple[Any, ...]:
         """What a loop over the steps goes through, in the order in which ``_advance`` takes it."""
-        offsets = [self.cells[0].project(embedded)]
-        for cell in self.cells[1:] if lates else []:
-            offsets.append(ops.zeros_like(offsets[0]) + ops.cast(cell.bias, offsets[0].dtype))
-        if lates:
-            offsets = [late.offsets(x) for late, x in zip(lates, offsets, strict=True)]
-        return (*offsets, *([embedded] if self.residuals[0] else []), *drops.scanned)
+        projected = self.cells[0].project(embedded, lates[0] if lates else None)
+        offsets = [late.offsets(ops.zeros_like(projected)) for late in lates[1:]]
+        return (projected, *offsets, *([embedded] if self.residuals[0] else []), *drops.scanned)
 
     def _advance(
         self,

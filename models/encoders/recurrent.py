@@ -156,9 +156,7 @@ class RecurrentEncoder(keras.layers.Layer):
         if training and self.variational:
             keep = drawn(self.state_dropout, ops.shape(start[0]), start[0].dtype)
 
-        projected, late = cell.project(steps), cell.late() if training else None
-        if late is not None:
-            projected = late.offsets(projected)
+        late = cell.late() if training else None
 
         def step(state: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
             projected, real = now
@@ -167,7 +165,7 @@ class RecurrentEncoder(keras.layers.Layer):
             new = tuple(ops.where(real > 0.5, after, before) for after, before in kept)
             return new, new
 
-        last, states = scan_steps(step, start, (projected, valid))
+        last, states = scan_steps(step, start, (cell.project(steps, late), valid))
         hidden = states[0]  # [source, directions, batch, units]
         if late is not None:
             late.multiplied(cell.recurrent_inputs(before(start[0], hidden), keep=keep))

@@ -63,9 +63,17 @@ class RecurrentCell(keras.layers.Layer):
     def _lead(self) -> tuple[int, ...]:
         return () if self.directions is None else (self.directions,)
 
-    def project(self, inputs: Any) -> Any:
-        """The inputs' share of the gates, for any number of steps at once."""
-        return ops.add(ops.matmul(inputs, self._cast(self.kernel)), self._cast(self.bias))
+    def project(self, inputs: Any, late: LateGradient | None = None) -> Any:
+        """The inputs' share of the gates, for any number of steps at once.
+
+        Args:
+            inputs: ``[..., depth]``.
+            late: what ``late`` gave, if these are all the steps of a loop that is given it too.
+        """
+        projected = ops.matmul(inputs, self._cast(self.kernel))
+        if late is not None:
+            return late.offsets(projected)
+        return ops.add(projected, self._cast(self.bias))
 
     def start(self, batch: Any) -> tuple[Any, ...]:
         """A state of zeros for so many rows."""
@@ -96,8 +104,7 @@ class RecurrentCell(keras.layers.Layer):
             extra: the step's own input ``[batch, extra]``, if the cell has one.
             keep: a dropout mask ``[batch, units]`` for the state where it meets its weights, the
                 same at all steps (Gal and Ghahramani 2016, §5), or None.
-            late: what ``late`` gave for the loop that this step is one of; what is ``projected``
-                has passed its ``offsets`` then.
+            late: what ``late`` gave for the loop that this step is one of.
         """
         raise TypeError(f"{type(self).__name__} does not say how it advances.")
 
@@ -142,7 +149,7 @@ class LSTMCell(RecurrentCell):
         self.bias = self._bias("bias", 4, _forget_bias)
 
     def late(self, *more: Any) -> LateGradient | None:
-        return LateGradient([self.recurrent_kernel, *more], self.compute_dtype)
+        return LateGradient([self.recurrent_kernel, *more], self.bias, self.compute_dtype)
 
     def advance(
         self,

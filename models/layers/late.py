@@ -22,18 +22,21 @@ class LateGradient:
 
     Args:
         weights: what makes the matrix ``[..., depth, wide]``, one above the other.
+        bias: is added to every offset, ``[wide]`` or ``[..., 1, wide]``.
         dtype: in which the loop computes.
 
     Example:
-        >>> late = LateGradient([kernel], "float32")
+        >>> late = LateGradient([kernel], bias, "float32")
         >>> offsets = late.offsets(projected)            # o, [steps, batch, wide]
         >>> ...                                          # a loop: o_t + matmul(x_t, late.matrix())
         >>> late.multiplied(inputs)                      # x, [steps, batch, depth]
     """
 
-    def __init__(self, weights: Sequence[Any], dtype: str):
-        weight = ops.concatenate([ops.convert_to_tensor(each) for each in weights], axis=-2)
-        self._weight, self._matrix = weight, ops.cast(weight, dtype)
+    def __init__(self, weights: Sequence[Any], bias: Any, dtype: str):
+        row = ops.reshape(bias, (*weights[0].shape[:-2], 1, weights[0].shape[-1]))
+        self._rows = ops.concatenate([*weights, row], axis=-2)
+        whole = ops.cast(self._rows, dtype)
+        self._matrix, self._bias = whole[..., :-1, :], whole[..., -1:, :]
         self._late = keras.backend.backend() != "jax"
         self._inputs: Any = None
 
@@ -42,19 +45,24 @@ class LateGradient:
         return ops.stop_gradient(self._matrix) if self._late else self._matrix
 
     def offsets(self, offsets: Any) -> Any:
-        """What the loop adds to its products, ``[steps, ..., batch, wide]``, unchanged."""
+        """What the loop adds to its products, ``[steps, ..., batch, wide]``, with the bias."""
         if not self._late:
-            return offsets
+            return offsets + self._bias
 
         @ops.custom_gradient
-        def followed(offsets: Any, weight: Any) -> tuple[Any, Any]:
+        def followed(offsets: Any, rows: Any) -> tuple[Any, Any]:
             def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
                 (upstream,) = args or (upstream,)
-                return upstream, ops.cast(_summed(self._inputs, upstream), weight.dtype)
+                wide = _rows(upstream)
+                # The bias's is a product too: a sum of so many rows in bfloat16 is slow, and rounds
+                # each time.
+                inputs = (_rows(self._inputs), ops.ones_like(wide[..., :1]))
+                sums = [ops.matmul(ops.swapaxes(x, -1, -2), wide) for x in inputs]
+                return upstream, ops.cast(ops.concatenate(sums, axis=-2), rows.dtype)
 
-            return offsets, gradient
+            return offsets + ops.stop_gradient(self._bias), gradient
 
-        return followed(offsets, self._weight)
+        return followed(offsets, self._rows)
 
     def multiplied(self, inputs: Any) -> None:
         """Is told what the loop has multiplied with W: ``[steps, ..., batch, depth]``."""
@@ -64,11 +72,6 @@ class LateGradient:
 def before(first: Any, states: Any) -> Any:
     """What each step of a loop began with: the first state, then those that the steps gave."""
     return ops.concatenate([first[None], states[:-1]], axis=0)
-
-
-def _summed(inputs: Any, gradients: Any) -> Any:
-    """Σ over steps and batch of x' · dy: ``[..., depth, wide]``."""
-    return ops.matmul(ops.swapaxes(_rows(inputs), -1, -2), _rows(gradients))
 
 
 def _rows(x: Any) -> Any:

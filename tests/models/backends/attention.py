@@ -1,9 +1,9 @@
-"""Every score and every alignment once, pointers and rewards; what is sampled too."""
+"""Every score and every alignment once, windows, pointers and rewards; what is sampled too."""
 
 import keras
 import numpy as np
 
-from models.attention import ALIGNMENTS, SCORES, Attention, Pointer
+from models.attention import ALIGNMENTS, SCORES, Attention, Pointer, windows
 from models.reinforce import Reinforce
 
 random = np.random.default_rng(0)
@@ -31,6 +31,11 @@ def outputs():
         yield from attention.look(query, prepared)
         if attention.alignment.draw() is not None:
             yield from attention.look(query, attention.draw(prepared), training=True)
+    for score in ("general", "location"):
+        attention = drawn(Attention(score, {"type": "local_p", "window": 1}))
+        prepared, query = attention.prepare(MEMORY.astype("float32"), MASK), QUERY.astype("float32")
+        position = np.array([[0, 1]])
+        yield from windows.look(attention.score, attention.alignment, query, prepared, position)
     yield drawn(Pointer(clip=3.0))(QUERY, MEMORY, MASK)
     weights = keras.ops.softmax(QUERY)
     layer = Reinforce()

@@ -17,7 +17,7 @@ PAIRS = [
         {"input_feeding": False, "attention": None, "residual": True, "embedding": 5},
     ),
     ({}, BahdanauDecoder, {"cell": "gru", "attention": HARD}),
-    ({"bidirectional": False}, LuongDecoder, {"attention": HARD}),
+    ({"bidirectional": False}, LuongDecoder, {"attention": HARD, "layers": 2}),
     ({"cell": "gru"}, BahdanauDecoder, {"readout": "tanh", "tied": True, "embedding": 5}),
 ]
 

@@ -63,4 +63,5 @@ def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory
     decoder = LuongDecoder(9, 5, 10, embedding=3, units=5, attention=None)
     decoder.build()
     state = decoder.start(seen)
-    np.testing.assert_array_equal(state["memory"]["context"][:, 0], seen["final_states"][0][:, 5:])
+    expected = seen["final_states"][0][:, 5:] @ np.asarray(decoder.combine.kernel)[:5]
+    np.testing.assert_allclose(state["memory"]["context"][:, 0], expected, atol=1e-6)

@@ -56,7 +56,7 @@ class LuongDecoder(RecurrentDecoder):
         # W [c; h] = Σ a (W_c memory) + W_h h: what meets the memory does so once a sentence.
         seen, name = state["memory"], "context" if self.attention is None else "values"
         values = ops.cast(seen[name], self.compute_dtype)
-        seen[name] = ops.matmul(values, self._combining()[: self.settings["memory_depth"]])
+        seen[name] = ops.matmul(values, ops.cast(self._combining()[0], self.compute_dtype))
         if self.input_feeding:
             state["fed"] = ops.zeros_like(state["cells"][0][0])
         return state
@@ -66,7 +66,7 @@ class LuongDecoder(RecurrentDecoder):
         now = self._scanned(embedded)
         cells, hidden = self._advance(now, state["cells"], state.get("fed"))
         context, looks = self._look_once(hidden, state["memory"], state["position"])
-        attentional = self._attentional(context, hidden)
+        attentional = self._attentional(context, hidden, self._combining()[1])
         new = {"memory": state["memory"], "cells": cells, "position": state["position"] + 1}
         if self.input_feeding:
             new["fed"] = attentional
@@ -88,12 +88,13 @@ class LuongDecoder(RecurrentDecoder):
     ) -> tuple[Any, tuple[Any, ...]]:
         """Recurrence and attention in one loop, since each step needs what the last one saw."""
         seen, lates = state["memory"], self._lates(training)
+        ours = self._combining()[1]  # cut outside of the loop, where its gradient is cheap
 
         def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
             cells, fed, position, _ = carry
             cells, hidden = self._advance(now, cells, fed, drops, lates)
             context, looks = self._look_once(hidden, seen, position, training)
-            new = (cells, self._attentional(context, hidden), position + 1, looks)
+            new = (cells, self._attentional(context, hidden, ours), position + 1, looks)
             return new, new
 
         looks = self._unlooked(seen, state["fed"].dtype)
@@ -119,13 +120,12 @@ class LuongDecoder(RecurrentDecoder):
         self._multiplied(lates, state["cells"], cells, None, embedded, drops)
         hidden = rows_first(hidden)
         context, looks = self._look(hidden, state["memory"], training=training)
-        return self._attentional(context, hidden), looks
+        return self._attentional(context, hidden, self._combining()[1]), looks
 
-    def _attentional(self, context: Any, hidden: Any) -> Any:
+    def _attentional(self, context: Any, hidden: Any, ours: Any) -> Any:
         """tanh(W [c; h]) of a context that W has met already."""
-        ours = self._combining()[self.settings["memory_depth"] :]
-        return ops.tanh(context + ops.matmul(hidden, ours))
+        return ops.tanh(context + ops.matmul(hidden, ops.cast(ours, self.compute_dtype)))
 
     def _combining(self) -> Any:
-        """W, with the rows that meet the context first."""
-        return ops.cast(ops.convert_to_tensor(self.combine.kernel), self.compute_dtype)
+        """W in two: what meets the context, and what meets the hidden state."""
+        return ops.split(self.combine.kernel, [self.settings["memory_depth"]])

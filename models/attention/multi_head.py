@@ -208,7 +208,8 @@ class MultiHeadAttention(keras.layers.Layer):
         length = ops.shape(vectors)[1]
         vectors = ops.reshape(vectors, (-1, length, parts, self.heads, self.depth))
         vectors = ops.transpose(vectors, (2, 0, 3, 1, 4))
-        return [vectors[i] for i in range(parts)]
+        # The gradient of indexing would be a tensor of zeros a part.
+        return list(ops.unstack(vectors, parts))
 
     def _prepared(self, keys: Any, values: Any, mask: Any) -> dict[str, Any]:
         if mask is not None:

@@ -103,7 +103,9 @@ class TokenEmbedding(keras.layers.Layer):
             )
         # Called from a decoder's methods, where Keras casts no variable by itself.
         table = ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
-        return ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
+        rows = ops.reshape(ops.cast(hidden, self.compute_dtype), (-1, self.depth))
+        scores = ops.matmul(rows, ops.transpose(table))
+        return ops.reshape(scores, (*ops.shape(hidden)[:-1], self.vocabulary))
 
     def get_config(self) -> dict[str, Any]:
         return {

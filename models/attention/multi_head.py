@@ -9,6 +9,7 @@ from keras import ops
 
 from models.attention.alignments import ALIGNMENTS, SoftAlignment
 from models.attention.scores import SCORES, ScaledDotScore
+from models.layers.dropouts import Dropout
 from models.layers.positions import rotate
 from models.serialization import register, spec
 
@@ -68,7 +69,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.heads, self.width, self.depth = heads, width, width // heads
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         # The usual pair needs neither weights of its own nor a look at each row's length.
         self.plain = type(self.score) is ScaledDotScore and type(self.alignment) is SoftAlignment
 

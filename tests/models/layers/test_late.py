@@ -63,3 +63,22 @@ def test_in_bfloat16_it_is_no_further_from_float32():
 def test_what_each_step_began_with():
     found = before(np.array([1.0]), np.array([[2.0], [3.0], [4.0]]))
     np.testing.assert_array_equal(found, [[1.0], [2.0], [3.0]])
+
+
+def test_a_gradient_from_outside_of_the_graph_finds_the_inputs():
+    import tensorflow as tf
+
+    from models.encoders import RecurrentEncoder
+
+    encoder = RecurrentEncoder(9, embedding=3, units=4, layers=2)
+    encoder.build()
+    ids = tf.constant([[5, 6, 7, 3], [4, 3, 0, 0]])
+
+    def gradients(call):
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(call(ids, training=True)["values"] ** 2)
+        found = tape.gradient(value, [weight.value for weight in encoder.trainable_weights])
+        return [tf.convert_to_tensor(one) for one in found]
+
+    for ours, theirs in zip(gradients(tf.function(encoder)), gradients(encoder), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)

@@ -50,8 +50,10 @@ class LuongDecoder(RecurrentDecoder):
         self.combine.build((None, None, self.settings["memory_depth"] + self.units))
         super().build(tokens_shape)
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
-        state = super().start(memory, longest)
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
+        state = super().start(memory, longest, hypotheses)
         if self.input_feeding:
             state["fed"] = ops.zeros_like(state["cells"][0][0])
         return state

@@ -215,8 +215,9 @@ class MultiHeadAttention(keras.layers.Layer):
         Args:
             query: ``[rows * hypotheses, depth]``.
             cache: what ``cache`` or the step before gave, of ``rows`` rows.
-            unseen: what is added to the scores, ``[rows, hypotheses, steps * hypotheses]``: much
-                below zero where a step is another hypothesis's; this one's steps are the last.
+            unseen: what is added to the scores, ``[rows, hypotheses, steps * hypotheses]``, this
+                step's being the last: 0 where a hypothesis looks, ``UNSEEN`` where what stands
+                there was written by another.
             at: where in the cache this step goes, if there is room for all.
             angles: as in ``call``, for this position.
 

@@ -48,7 +48,7 @@ class Search:
     together: int = 1
 
     def best(self) -> Search:
-        """What finds the first hypothesis of this search with less work, where something does."""
+        """A search for the first hypothesis of this one alone, with less work if there is such."""
         return self
 
     def __call__(

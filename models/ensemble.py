@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from models.decoders.base import Decoder
-from models.search.base import moving
+from models.search.base import moving, unmoved
 from models.seq2seq import Seq2Seq
 from models.serialization import layer_config, layer_from_config, register
 
@@ -59,21 +59,23 @@ class Decoders(Decoder):
     def copies(self) -> bool:
         return any(decoder.copies for decoder in self.decoders)
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
         pairs = zip(self.decoders, _memories(memory), strict=True)
-        states = [decoder.start(seen, longest) for decoder, seen in pairs]
+        states = [decoder.start(seen, longest, hypotheses) for decoder, seen in pairs]
         memories = [state["memory"] for state in states]
-        return {
-            "memory": {"models": memories, "mask": memory["mask"]},
-            "models": [moving(state) for state in states],
-        }
+        return _together({"models": memories, "mask": memory["mask"]}, states)
 
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        each = zip(self.decoders, state["models"], state["memory"]["models"], strict=True)
-        found = [decoder.step(tokens, {**own, "memory": seen}) for decoder, own, seen in each]
+        memories = state["memory"]["models"]
+        each = zip(self.decoders, state["models"], state["written"], memories, strict=True)
+        found = [
+            decoder.step(tokens, {**own, "written": written, "memory": seen})
+            for decoder, own, written, seen in each
+        ]
         logits, states, alignments = zip(*found, strict=True)
-        new = {"memory": state["memory"], "models": [moving(own) for own in states]}
-        return _mean_probability(logits), new, _mean(alignments)
+        return _mean_probability(logits), _together(state["memory"], states), _mean(alignments)
 
     def unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool = False
@@ -132,6 +134,15 @@ def _memories(memory: dict[str, Any]) -> list[dict[str, Any]]:
     """The memory of each model, with the ids of the source where a decoder copies them."""
     common = {"ids": memory["ids"]} if "ids" in memory else {}
     return [{**seen, **common} for seen in memory["models"]]
+
+
+def _together(memory: dict[str, Any], states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The states of all models as one, with one memory."""
+    return {
+        "memory": memory,
+        "written": [unmoved(state) for state in states],
+        "models": [moving(state) for state in states],
+    }
 
 
 def _build(layers: Sequence[keras.layers.Layer]) -> None:

@@ -170,8 +170,11 @@ class Seq2Seq(TrainedModel):
             options: what else the search is told of these rows (see ``Search``).
         """
         memory = self.remember(source)
-        state = self.decoder.start(memory, longest=ops.max(limits, initial=1))
-        return search(self.decoder.step, state, limits, **options)
+        # Read once: a graph's loop would read them again with every step.
+        values = [(weight, ops.copy(weight)) for weight in self.decoder.weights]
+        with keras.StatelessScope(values):
+            state = self.decoder.start(memory, ops.max(limits, initial=1), search.together)
+            return search(self.decoder.step, state, limits, **options)
 
     def score(self, source: Any, target: Any) -> Any:
         """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""

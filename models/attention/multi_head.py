@@ -10,8 +10,12 @@ from keras import ops
 from models.attention.alignments import ALIGNMENTS, SoftAlignment
 from models.attention.scores import SCORES, ScaledDotScore
 from models.layers.dropouts import Dropout
+from models.layers.growth import append
 from models.layers.positions import rotate
 from models.serialization import register, spec
+
+# What is added to a score that must not count.
+UNSEEN = -1e9
 
 
 @register
@@ -23,7 +27,8 @@ class MultiHeadAttention(keras.layers.Layer):
     are built for the depth of one head and shared by all.
 
     There are three ways to use it: ``call`` on whole sequences; ``prepare`` of a memory once and
-    ``attend`` often; ``cache`` once and ``step`` for causal self-attention, position by position.
+    ``attend`` or ``attend_once`` often; ``cache`` once and ``step`` for causal self-attention by
+    scaled products, position by position.
 
     Args:
         heads: how many attentions.
@@ -170,35 +175,77 @@ class MultiHeadAttention(keras.layers.Layer):
         (heads,) = self._split(self.project_query(query), 1)
         return self._look(heads, prepared, position, False, training)
 
-    def cache(self, rows: Any, longest: Any) -> dict[str, Any]:
-        """Room for the keys and values of so many steps: ``[rows, heads, longest, depth]``."""
-        zeros = ops.zeros((rows, self.heads, longest, self.depth), dtype=self.compute_dtype)
+    def attend_once(
+        self, query: Any, prepared: dict[str, Any], position: Any = None
+    ) -> tuple[Any, Any]:
+        """One query a hypothesis; the hypotheses of a row stand side by side against its memory.
+
+        Args:
+            query: ``[batch * hypotheses, depth]``.
+            prepared: what ``prepare`` gave, of ``batch`` rows.
+            position: which step of the decoder this is, a number.
+
+        Returns:
+            ``[batch * hypotheses, width]``, and the weights ``[batch, heads, hypotheses, source]``.
+        """
+        batch = ops.shape(prepared["mask"])[0]
+        heads = ops.reshape(self.project_query(query), (batch, -1, self.heads, self.depth))
+        heads = _transposed(heads, (0, 2, 1, 3))
+        if self.plain:
+            keys, values, unseen = (prepared[name] for name in ("keys", "values", "unseen"))
+            outputs, weights = self._look_once(heads, keys, values, unseen)
+            return outputs, weights * ops.cast(prepared["mask"][:, None, None], weights.dtype)
+        at = ops.reshape(position, (1, 1))
+        weights, _ = self._align(heads, prepared["keys"], prepared["mask"], at, False, False)
+        return self._joined(weights, prepared["values"]), weights
+
+    def cache(self, rows: Any, room: Any) -> dict[str, Any]:
+        """Keys and values of so many steps: ``[rows, heads, room, depth]``."""
+        zeros = ops.zeros((rows, self.heads, room, self.depth), dtype=self.compute_dtype)
         return {"keys": zeros, "values": zeros}
 
     def step(
-        self, query: Any, cache: dict[str, Any], position: Any, angles: Any = None
+        self, query: Any, cache: dict[str, Any], unseen: Any, at: Any, angles: Any = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Causal self-attention of one more position to those before it and to itself.
+        """Self-attention of one more position, of several hypotheses a row, to those before it.
+
+        What the hypotheses of a row have written stands in one cache, so that a hypothesis that
+        goes on from another's leaves it where it is.
 
         Args:
-            query: ``[rows, 1, depth]``.
-            cache: what ``cache`` or the step before gave.
-            position: which position this is, ``[rows]``.
+            query: ``[rows * hypotheses, depth]``.
+            cache: what ``cache`` or the step before gave, of ``rows`` rows.
+            unseen: what is added to the scores, ``[rows, hypotheses, steps * hypotheses]``, this
+                step's being the last: 0 where a hypothesis looks, ``UNSEEN`` where what stands
+                there was written by another.
+            at: where in the cache this step goes, if there is room for all.
             angles: as in ``call``, for this position.
 
         Returns:
-            ``[rows, 1, width]`` and the cache with this position in it.
+            ``[rows * hypotheses, width]`` and the cache with this position in it.
         """
-        heads, keys, values = self._project_self(query, angles)
-        steps, position = ops.arange(ops.shape(cache["values"])[2]), position[:, None]
-        here = ops.equal(steps, position)[:, None, :, None]
+        hypotheses = unseen.shape[1]
+        parts = ops.reshape(self.project(query), (-1, hypotheses, 3, self.heads, self.depth))
+        parts = _transposed(parts, (2, 0, 3, 1, 4))
         cache = {
-            "keys": ops.where(here, keys, cache["keys"]),
-            "values": ops.where(here, values, cache["values"]),
+            "keys": append(cache["keys"], rotate(parts[1], angles), 2, at),
+            "values": append(cache["values"], parts[2], 2, at),
         }
-        prepared = {**cache, "keys": self.score.prepare(cache["keys"]), "mask": steps <= position}
-        outputs, _, _ = self._look(heads, prepared, position, False, False)
+        heads, seen = rotate(parts[0], angles), unseen[:, None]
+        outputs, _ = self._look_once(heads, cache["keys"], cache["values"], seen)
         return outputs, cache
+
+    def _look_once(self, query: Any, keys: Any, values: Any, unseen: Any) -> tuple[Any, Any]:
+        """Softmax of the scaled products, in the order of operations that TensorFlow fuses."""
+        scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) * self.depth**-0.5
+        weights = ops.softmax(ops.cast(scores, "float32") + unseen, axis=-1)
+        weights = ops.cast(weights, self.compute_dtype)
+        return self._joined(weights, values), weights
+
+    def _joined(self, weights: Any, values: Any) -> Any:
+        """The contexts of all heads side by side, projected: ``[rows * targets, width]``."""
+        contexts = _transposed(ops.matmul(weights, values), (0, 2, 1, 3))
+        return self.output_projection(ops.reshape(contexts, (-1, self.width)))
 
     def _project_self(self, inputs: Any, angles: Any) -> tuple[Any, Any, Any]:
         query, keys, values = self._split(self.project(inputs), 3)
@@ -216,7 +263,10 @@ class MultiHeadAttention(keras.layers.Layer):
         if mask is not None:
             # Without values a row that is all masked has no context, whatever its weights.
             values = values * ops.cast(mask[:, None, :, None], values.dtype)
-        return {"keys": self.score.prepare(keys), "values": values, "mask": mask}
+        prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
+        if self.plain:
+            prepared["unseen"] = None if mask is None else _unseen(mask)
+        return prepared
 
     def _look(
         self, query: Any, prepared: dict[str, Any], position: Any, causal: bool, training: bool
@@ -239,10 +289,10 @@ class MultiHeadAttention(keras.layers.Layer):
         scores = ops.matmul(query * self.depth**-0.5, ops.swapaxes(keys, -1, -2))
         scores = ops.cast(scores, "float32")
         if mask is not None:
-            scores = scores + ops.where(mask, 0.0, -1e9)[:, None, None, :]
+            scores = scores + _unseen(mask)
         before = _before(scores) if causal else None
         if causal:
-            scores = scores + ops.where(before, 0.0, -1e9)
+            scores = scores + ops.where(before, 0.0, UNSEEN)
         weights = ops.softmax(scores, axis=-1)
         if causal and mask is not None:  # where both hide all, their sums tell nothing apart
             weights = weights * ops.cast(before, "float32")
@@ -273,6 +323,21 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
+
+
+def _transposed(x: Any, axes: tuple[int, ...]) -> Any:
+    """Transposes floats as integers of their size, which has no gradient.
+
+    Floats TensorFlow hands to oneDNN, which takes twenty times as long for the few of one step.
+    """
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    whole = "int32" if dtype == "float32" else "int16"
+    return ops.view(ops.transpose(ops.view(x, whole), axes), dtype)
+
+
+def _unseen(mask: Any) -> Any:
+    """What is added to scores for a mask ``[batch, source]``, ``[batch, 1, 1, source]``."""
+    return ops.where(mask, 0.0, UNSEEN)[:, None, None, :]
 
 
 def _before(scores: Any) -> Any:

@@ -15,9 +15,11 @@ class Decoder(keras.layers.Layer):
 
     A *memory* is what an encoder gives: a dictionary with ``values`` ``[batch, source, depth]``,
     ``mask`` ``[batch, source]`` and whatever else an encoder adds. A *state* is a dictionary:
-    ``state["memory"]`` is what never changes while decoding, with ``batch`` rows; everything
-    else has ``batch * hypotheses`` rows and is what a search reorders. A decoder sees from the
-    two how many hypotheses a row has, so a memory is never copied for them.
+    ``state["memory"]`` is what never changes while decoding, with ``batch`` rows;
+    ``state["written"]``, where a decoder has it, changes with every step, but keeps ``batch`` rows
+    in their order, with what all hypotheses of a row have written side by side; everything else
+    has ``batch * hypotheses`` rows and is what a search reorders. A decoder sees from these how
+    many hypotheses a row has, so neither is ever copied for them.
 
     A decoder sets ``embedding``, calls ``make_output`` in its constructor and ``build_output`` in
     ``build``, and gets its logits from ``output_logits``.
@@ -101,12 +103,15 @@ class Decoder(keras.layers.Layer):
         logits = self.embedding.attend(hidden)
         return logits + ops.cast(self.logits_bias, logits.dtype)
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
         """The state before the first token.
 
         Args:
             memory: what the encoder gave.
             longest: how many steps there can be at most, for decoders that keep a cache.
+            hypotheses: how many a row has that may go on from one another.
         """
         raise TypeError(f"{type(self).__name__} does not say how decoding starts.")
 

@@ -51,8 +51,10 @@ class LuongDecoder(RecurrentDecoder):
         self.combine.build((None, None, self.settings["memory_depth"] + self.units))
         super().build(tokens_shape)
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
-        state = super().start(memory, longest)
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
+        state = super().start(memory, longest, hypotheses)
         # W [c; h] = Σ a (W_c memory) + W_h h: what meets the memory does so once a sentence.
         seen, name = state["memory"], "context" if self.attention is None else "values"
         values = ops.cast(seen[name], self.compute_dtype)

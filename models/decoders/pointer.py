@@ -128,7 +128,9 @@ class PointerDecoder(Decoder):
         self.pointer.build(*shapes)
         self.built = True
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
         return {
             "memory": self._see(memory),
             "cells": self.bridge(memory),

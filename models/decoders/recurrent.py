@@ -156,7 +156,9 @@ class RecurrentDecoder(Decoder):
             self.copying.build((None, None, vocabulary), None, None, features)
         self.built = True
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
         cells = self.bridge(memory)
         if self.attention is None:
             context = self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]

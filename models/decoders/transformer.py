@@ -6,9 +6,11 @@ from typing import Any
 
 from keras import ops
 
+from models.attention.multi_head import UNSEEN
 from models.decoders.base import Decoder
 from models.layers.dropouts import Dropout
 from models.layers.embeddings import TokenEmbedding
+from models.layers.growth import append, room
 from models.layers.normalization import LayerNormalization
 from models.layers.positions import POSITIONS
 from models.layers.transformer import EPSILON, DecoderBlock, Looks
@@ -21,8 +23,10 @@ class TransformerDecoder(Decoder):
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.1. Any encoder's memory will do: its
     keys and values are projected to the decoder's width once a sentence. While decoding, the
-    keys and values of the target's positions are kept, so a step is linear in their number. The
-    alignment is the heads' mean in the last block.
+    keys and values of the target's positions are kept, so a step is linear in their number: those
+    of all hypotheses of a row side by side, and for each hypothesis which of them are its own. So a
+    search that reorders hypotheses moves no keys and values. The alignment is the heads' mean in
+    the last block.
 
     Args:
         vocabulary: the number of target pieces.
@@ -140,7 +144,9 @@ class TransformerDecoder(Decoder):
             self.norm.build((None, None, width))
         self.built = True
 
-    def start(self, memory: dict[str, Any], longest: Any = None) -> dict[str, Any]:
+    def start(
+        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
+    ) -> dict[str, Any]:
         """As every decoder's.
 
         Raises:
@@ -149,26 +155,45 @@ class TransformerDecoder(Decoder):
         if longest is None:
             raise ValueError("A Transformer's caches need to know the longest hypothesis.")
         batch = ops.shape(memory["mask"])[0]
+        length = room(memory["values"], longest * hypotheses)
+        # One's own step is seen, those of the others beside it are not.
+        beside = ops.where(ops.eye(hypotheses, dtype="bool"), 0.0, UNSEEN)
         return {
             "memory": self._memory(memory),
-            "caches": [block.attention.cache(batch, longest) for block in self.blocks],
-            "position": ops.zeros((batch,), dtype="int32"),
+            "written": {
+                "caches": [block.attention.cache(batch, length) for block in self.blocks],
+                "beside": ops.tile(beside[None], (batch, 1, 1)),
+                "position": ops.zeros((batch,), dtype="int32"),
+            },
+            "unseen": ops.full((batch, length), UNSEEN, dtype="float32"),
         }
 
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        position, caches = state["position"], []
-        hidden, angles = self._embed(tokens[:, None], position[:, None], False)
-        weights = None
+        seen, caches, written = state["memory"], [], state["written"]
+        position, beside = ops.max(written["position"], initial=0), written["beside"]
+        hypotheses = beside.shape[-1]
+        unseen = append(
+            state["unseen"],
+            ops.reshape(beside, (-1, hypotheses)),
+            1,
+            position * hypotheses,
+        )
+        by_row = ops.reshape(unseen, (-1, hypotheses, ops.shape(unseen)[1]))
+        hidden, angles = self._embed(tokens[:, None], ops.reshape(position, (1, 1)), False)
+        hidden, weights = hidden[:, 0], None
         for block, memory, cache in zip(
-            self.blocks, state["memory"]["blocks"], state["caches"], strict=True
+            self.blocks, seen["blocks"], written["caches"], strict=True
         ):
-            hidden, looks, cache = block(hidden, memory, angles, cache, position)
-            weights = looks.memory
+            hidden, cache, weights = block.step(hidden, memory, cache, by_row, position, angles)
             caches.append(cache)
         alignment = ops.mean(weights, axis=1)  # [batch, hypotheses, source]
         alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
-        new = {"memory": state["memory"], "caches": caches, "position": position + 1}
-        return self._logits(hidden[:, 0]), new, alignment
+        written = {**written, "caches": caches, "position": written["position"] + 1}
+        return (
+            self._logits(hidden),
+            {"memory": seen, "written": written, "unseen": unseen},
+            alignment,
+        )
 
     def unroll(
         self, tokens: Any, memory: dict[str, Any], training: bool = False
@@ -205,7 +230,7 @@ class TransformerDecoder(Decoder):
         hidden, angles = self._embed(tokens, position, training)
         looks = []
         for block, prepared in zip(self.blocks, self._memory(memory)["blocks"], strict=True):
-            hidden, look, _ = block(hidden, prepared, angles, training=training)
+            hidden, look = block(hidden, prepared, angles, training=training)
             looks.append(look)
         return self._logits(hidden, training), looks
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
-from keras import ops
 
 from models.attention.multi_head import MultiHeadAttention
 from models.layers.dropouts import Dropout
@@ -139,7 +138,7 @@ class Looks(NamedTuple):
     Attributes:
         memory: their weights on the memory, ``[batch, heads, target or hypotheses, source]``.
         distribution: what those were drawn from; the same, unless the alignment is stochastic.
-        own: the weights of self-attention, ``[batch, heads, target, target]``; None with a cache.
+        own: the weights of self-attention, ``[batch, heads, target, target]``.
     """
 
     memory: Any
@@ -160,8 +159,7 @@ class DecoderBlock(Block):
 
     The others are those of ``Block``.
 
-    Shapes: inputs ``[batch, target, width]``, memory values ``[batch, source, memory_depth]``;
-    with a cache inputs ``[rows, 1, width]``, where rows are ``batch * hypotheses``.
+    Shapes: inputs ``[batch, target, width]``, memory values ``[batch, source, memory_depth]``.
     """
 
     def __init__(
@@ -192,49 +190,65 @@ class DecoderBlock(Block):
         super().build(inputs_shape)
 
     def prepare(self, values: Any, mask: Any) -> dict[str, Any]:
-        """What ``call`` needs of a memory, computed once."""
+        """What ``call`` and ``step`` need of a memory, computed once."""
         return self.cross.prepare(values, mask)
 
     def call(
-        self,
-        inputs: Any,
-        memory: dict[str, Any],
-        angles: Any = None,
-        cache: dict[str, Any] | None = None,
-        position: Any = None,
-        training: bool = False,
-    ) -> tuple[Any, Looks, Any]:
-        """All positions at once, or with a ``cache`` one more position.
+        self, inputs: Any, memory: dict[str, Any], angles: Any = None, training: bool = False
+    ) -> tuple[Any, Looks]:
+        """All positions at once.
 
         Args:
-            inputs: ``[batch, target, width]``; with a cache ``[batch * hypotheses, 1, width]``.
+            inputs: ``[batch, target, width]``.
             memory: what ``prepare`` gave.
             angles: those of the positions, from ``Positions.angles``.
-            cache: the state of self-attention, from ``MultiHeadAttention.cache``.
-            position: with a cache, which position each row is at, ``[batch * hypotheses]``.
             training: whether to drop, and whether alignments that sample do so.
 
         Returns:
-            Outputs of the inputs' shape; where the heads looked; and the new cache or None.
+            Outputs of the inputs' shape, and where the heads looked.
         """
 
         def attention(x: Any) -> tuple[Any, Any]:
-            if cache is None:
-                return self.attention(
-                    x, causal=True, angles=angles, per_head=True, training=training
-                )
-            return self.attention.step(x, cache, position, angles)
-
-        outputs, found = self._around(attention, self.attention_norm, inputs, training)
-        own, cache_after = (found, None) if cache is None else (None, found)
-        batch = ops.shape(memory["mask"])[0]
-        at = None if cache is None else ops.reshape(position, (batch, -1))
+            return self.attention(x, causal=True, angles=angles, per_head=True, training=training)
 
         def cross(x: Any) -> tuple[Any, Any]:
-            # The hypotheses of a row stand side by side as queries to the row's one memory.
-            query = ops.reshape(x, (batch, -1, self.settings["width"]))
-            seen, weights, distribution = self.cross.look(query, memory, at, training)
-            return ops.reshape(seen, ops.shape(x)), Looks(weights, distribution, own)
+            seen, weights, distribution = self.cross.look(x, memory, None, training)
+            return seen, Looks(weights, distribution, own)
 
+        outputs, own = self._around(attention, self.attention_norm, inputs, training)
         outputs, looks = self._around(cross, self.cross_norm, outputs, training)
-        return self._feed(outputs, training), looks, cache_after
+        return self._feed(outputs, training), looks
+
+    def step(
+        self,
+        inputs: Any,
+        memory: dict[str, Any],
+        cache: dict[str, Any],
+        unseen: Any,
+        position: Any,
+        angles: Any = None,
+    ) -> tuple[Any, dict[str, Any], Any]:
+        """One more position.
+
+        Args:
+            inputs: ``[batch * hypotheses, width]``.
+            memory: what ``prepare`` gave.
+            cache: the state of self-attention, from ``MultiHeadAttention.cache``.
+            unseen: what of the cache each hypothesis does not see; see there, under ``step``.
+            position: which one it is, a number.
+            angles: as in ``call``, for this position.
+
+        Returns:
+            Outputs of the inputs' shape, the new cache, and where the heads looked in the memory,
+            ``[batch, heads, hypotheses, source]``.
+        """
+
+        def attention(x: Any) -> tuple[Any, Any]:
+            return self.attention.step(x, cache, unseen, position * unseen.shape[1], angles)
+
+        def cross(x: Any) -> tuple[Any, Any]:
+            return self.cross.attend_once(x, memory, position)
+
+        outputs, cache_after = self._around(attention, self.attention_norm, inputs, False)
+        outputs, weights = self._around(cross, self.cross_norm, outputs, False)
+        return self._feed(outputs, False), cache_after, weights

@@ -41,9 +41,15 @@ class Search:
 
     Attributes:
         hypotheses: how many a row gets.
+        together: how many of a row may go on from one another (see ``Decoder.start``).
     """
 
     hypotheses: int = 1
+    together: int = 1
+
+    def best(self) -> Search:
+        """A search for the first hypothesis of this one alone, with less work if there is such."""
+        return self
 
     def __call__(
         self,
@@ -72,7 +78,12 @@ class Search:
 
 def moving(state: dict[str, Any]) -> dict[str, Any]:
     """The part of a state that has a row a hypothesis."""
-    return {name: value for name, value in state.items() if name != "memory"}
+    return {name: value for name, value in state.items() if name not in ("memory", "written")}
+
+
+def unmoved(state: dict[str, Any]) -> Any:
+    """The part of a state that changes, but that no search reorders."""
+    return state.get("written", {})
 
 
 def select(state: Any, rows: Any) -> Any:
@@ -88,9 +99,9 @@ def spread(state: Any, batch: Any, hypotheses: int) -> Any:
 
 
 def write(ids: Any, tokens: Any, position: Any) -> Any:
-    """``ids`` ``[..., length]`` with ``tokens`` ``[...]`` at one position of the last axis."""
+    """``ids`` ``[..., length]`` with ``tokens`` ``[..., 1]`` at one position of the last axis."""
     here = ops.equal(ops.arange(ops.shape(ids)[-1]), position)
-    return ops.where(here, tokens[..., None], ids)
+    return ops.where(here, tokens, ids)
 
 
 def lengths_of(ids: Any) -> Any:

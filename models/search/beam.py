@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from keras import ops
@@ -15,8 +16,10 @@ from models.search.base import (
     moving,
     select,
     spread,
+    unmoved,
     write,
 )
+from models.search.options import Options, pick
 from models.search.rules import Rules, check_penalties
 from models.vocabulary import BOS, EOS
 
@@ -72,8 +75,14 @@ class BeamSearch(Search):
         if not 1 <= n_best <= beam_size:
             raise ValueError(f"n_best must be from 1 to the beam_size, {beam_size}, not {n_best}.")
         self.beam_size, self.length_penalty, self.hypotheses = beam_size, length_penalty, n_best
-        self.coverage_penalty = coverage_penalty
+        self.coverage_penalty, self.together = coverage_penalty, beam_size
         self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
+
+    def best(self) -> BeamSearch:
+        """This search for the best hypothesis alone: it looks no longer than for that."""
+        search = copy.copy(self)
+        search.hypotheses = 1
+        return search
 
     def penalty(self, length: Any) -> Any:
         """What the log-probability of a hypothesis of this length is divided by."""
@@ -93,67 +102,67 @@ class BeamSearch(Search):
         rules = Rules(limits, minimums, prefix, size, **self.penalties)
         batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
         memory, greatest_penalty = state["memory"], self.penalty(limits)
+        first = ops.arange(batch, dtype="int32")[:, None] * size
 
-        # Prefixes and hypotheses are (ids, log-probabilities, what they are ordered by), each
-        # [batch, prefixes or hypotheses, ...]; at first a row has one prefix and no hypothesis.
+        # Prefixes and hypotheses have log-probabilities and what they are ordered by, [batch,
+        # prefixes or hypotheses]; at first a row has one prefix and no hypothesis.
         zeros = ops.tile(ops.zeros_like(limits)[:, None], (1, size))
-        ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
         worth = ops.where(ops.arange(size) == 0, 0.0, IMPOSSIBLE) + ops.cast(zeros, "float32")
         nothing = ops.full_like(worth[:, : self.hypotheses], IMPOSSIBLE)
-        followed = {"decoder": spread(moving(state), batch, size)}
+        ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
+        # What has a row a prefix, and goes where the prefix goes.
+        followed = {
+            "own": spread(moving(state), batch, size),
+            "ids": ops.reshape(ids, (-1, longest)),
+        }
         if self.coverage_penalty:
             real = ops.repeat(memory["mask"], size, axis=0)
             followed["seen"] = ops.cast(ops.zeros_like(real), "float32")
 
-        def unfinished(position: Any, tokens: Any, alive: Any, done: Any, followed: Any) -> Any:
-            best = alive[2][:, 0]
+        def unfinished(position: Any, tokens: Any, alive: Any, done: Any, *_: Any) -> Any:
+            best = alive[1][:, 0]
             over = done[2][:, -1] >= best / greatest_penalty
             over = ops.logical_or(over, best <= IMPOSSIBLE / 2)
             over = ops.logical_or(over, position >= limits)
             return ops.logical_not(ops.all(over))
 
-        def advance(position: Any, tokens: Any, alive: Any, done: Any, followed: Any) -> Any:
-            current = {**followed["decoder"], "memory": memory}
+        def advance(
+            position: Any, tokens: Any, alive: Any, done: Any, followed: Any, written: Any
+        ) -> Any:
+            logp, worth = alive
+            current = {**followed["own"], "written": written, "memory": memory}
             logits, new, alignment = step(ops.reshape(tokens, (-1,)), current)
-            followed = {**followed, "decoder": moving(new)}
-            pieces = ops.shape(logits)[-1]
-            own, worth = rules(logits, ops.reshape(alive[0], (-1, longest)), position)
-            worth = ops.reshape(worth, (-1, size, pieces)) + alive[2][:, :, None]
+            options = Options(rules, logits, followed["ids"], position, worth)
 
-            # At most `size` of these end, so that `size` of them go on.
-            worth, parents, tokens = _top(worth, 2 * size)
-            logp = worth
-            if rules.penalised:
-                own = ops.reshape(own, (-1, size * pieces))
-                logp = _pick(alive[1], parents) + _pick(own, parents * pieces + tokens)
-            ids = write(_pick(alive[0], parents), tokens, position)
-
-            ending = ops.equal(tokens, EOS)
             # An end counts where it is among the best of the beam, so that one prefix is greedy.
-            counts = ops.logical_and(ending, worth > IMPOSSIBLE / 2)[:, :size]
-            scores = worth[:, :size] / self.penalty(position + 1)
+            worth, at = options.best(ending=True)
+            counts = ops.logical_and(options.end(at), worth > IMPOSSIBLE / 2)
+            parents = options.prefixes(at)
+            scores = worth / self.penalty(position + 1)
             if self.coverage_penalty:
-                followed["seen"] = followed["seen"] + ops.cast(alignment, "float32")
-                covered = ops.reshape(_coverage(followed["seen"], real), (-1, size))
-                scores = scores + self.coverage_penalty * _pick(covered, parents[:, :size])
+                seen = followed["seen"] + ops.cast(alignment, "float32")
+                covered = ops.reshape(_coverage(seen, real), (-1, size))
+                scores = scores + self.coverage_penalty * pick(covered, parents)
+                followed = {**followed, "seen": seen}
             scores = ops.where(counts, scores, IMPOSSIBLE)
-            done = self._merge(done, (ids[:, :size], logp[:, :size], scores))
+            ids = ops.take(followed["ids"], first + parents, axis=0)
+            done = self._merge(
+                done, (write(ids, EOS, position), _total(logp, worth, options, at), scores)
+            )
 
-            worth, chosen = ops.top_k(ops.where(ending, IMPOSSIBLE, worth), size)
+            worth, at = options.best(ending=False)
             # What is impossible stays so, but does not become more so with every step.
             worth = ops.maximum(worth, IMPOSSIBLE)
-            ids, logp, tokens, parents = (_pick(x, chosen) for x in (ids, logp, tokens, parents))
-            rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * size + parents, (-1,))
-            return position + 1, tokens, (ids, logp, worth), done, select(followed, rows)
+            parents, tokens = options.prefixes(at), options.pieces(at)
+            rows = ops.reshape(first + parents, (-1,))
+            followed = select({**followed, "own": moving(new)}, rows)
+            followed["ids"] = write(followed["ids"], ops.reshape(tokens, (-1, 1)), position)
+            alive = (_total(logp, worth, options, at), worth)
+            return position + 1, tokens, alive, done, followed, unmoved(new)
 
-        start = (
-            0,
-            zeros + BOS,
-            (ids, worth, worth),
-            (ids[:, : self.hypotheses], nothing, nothing),
-            followed,
-        )
-        _, _, _, (ids, logp, scores), _ = ops.while_loop(unfinished, advance, start)
+        done = (ids[:, : self.hypotheses], nothing, nothing)
+        start = (0, zeros + BOS, (worth, worth), done, followed, unmoved(state))
+        _, _, _, (ids, logp, scores), *_ = ops.while_loop(unfinished, advance, start)
         found = scores > IMPOSSIBLE / 2
         return Hypotheses(ids, ops.where(found, lengths_of(ids), 0), logp, scores)
 
@@ -163,36 +172,17 @@ class BeamSearch(Search):
             ops.concatenate(both, axis=1) for both in zip(done, ended, strict=True)
         )
         scores, chosen = ops.top_k(scores, self.hypotheses)
-        return _pick(ids, chosen), _pick(logp, chosen), scores
+        return pick(ids, chosen), pick(logp, chosen), scores
 
 
-def _top(worth: Any, count: int) -> tuple[Any, Any, Any]:
-    """The best of ``[batch, size, pieces]``: worth, prefix and piece, each ``[batch, count]``.
-
-    They are among the ``count`` pieces that are worth most behind any prefix, and to look for
-    those first leaves a fraction of the numbers to go through for the best. Where the number of
-    pieces is known only at run time there are few.
-    """
-    size, pieces = ops.shape(worth)[1:]
-    some = ops.arange(pieces, dtype="int32")[None]
-    if worth.shape[-1] is not None and pieces > count:
-        _, some = ops.top_k(ops.max(worth, axis=1), count)
-        some = ops.cast(some, "int32")
-        worth = ops.take_along_axis(worth, some[:, None], axis=2)
-        pieces = count
-    worth, at = ops.top_k(ops.reshape(worth, (-1, size * pieces)), count)
-    at = ops.cast(at, "int32")
-    some = ops.broadcast_to(some, (ops.shape(at)[0], pieces))
-    return worth, at // pieces, ops.take_along_axis(some, at % pieces, 1)
+def _total(before: Any, worth: Any, options: Options, at: Any) -> Any:
+    """The log-probabilities of options: what they are worth, unless there are penalties in it."""
+    if options.gains is None:
+        return worth
+    gains = ops.reshape(options.gains, (-1, options.size * options.columns))
+    return pick(before, options.prefixes(at)) + pick(gains, at)
 
 
 def _coverage(seen: Any, real: Any) -> Any:
     """Σ log(min(seen, 1)) over the real source positions, ``[rows, source]`` → ``[rows]``."""
     return ops.sum(ops.where(real, ops.log(ops.clip(seen, UNSEEN, 1.0)), 0.0), axis=-1)
-
-
-def _pick(x: Any, at: Any) -> Any:
-    """The entries ``at`` ``[batch, n]`` of ``x`` ``[batch, m, ...]`` as ``[batch, n, ...]``."""
-    batch, count, *rest = ops.shape(x)
-    rows = ops.arange(batch, dtype="int32")[:, None] * count + ops.cast(at, "int32")
-    return ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)

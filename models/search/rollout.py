@@ -7,7 +7,7 @@ from typing import Any
 
 from keras import ops
 
-from models.search.base import Step, lengths_of, moving, spread, write
+from models.search.base import Step, lengths_of, moving, spread, unmoved, write
 from models.search.rules import Rules
 from models.vocabulary import BOS, EOS, PAD
 
@@ -44,14 +44,19 @@ def roll_out(
 
     def advance(position: Any, tokens: Any, ids: Any, total: Any, state: Any) -> Any:
         done = ops.equal(tokens, EOS)
-        logits, new, _ = step(tokens, {**state, "memory": memory})
+        logits, new, _ = step(
+            tokens, {**state["own"], "written": state["written"], "memory": memory}
+        )
         own, worth = rules(logits, ids, position)
         taken = ops.cast(choose(worth, position), "int32")
         gain = ops.take_along_axis(own, taken[:, None], axis=-1)[:, 0]
-        ids = write(ids, ops.where(done, PAD, taken), position)
+        ids = write(ids, ops.where(done, PAD, taken)[:, None], position)
         total = total + ops.where(done, 0.0, gain)
-        return position + 1, ops.where(done, EOS, taken), ids, total, moving(new)
+        state = {"own": moving(new), "written": unmoved(new)}
+        return position + 1, ops.where(done, EOS, taken), ids, total, state
 
-    start = (0, ops.full_like(limits, BOS), ids, total, spread(moving(state), batch, hypotheses))
+    # No hypothesis goes on from another, so each has a row of its own also for what is written.
+    rows = spread({"own": moving(state), "written": unmoved(state)}, batch, hypotheses)
+    start = (0, ops.full_like(limits, BOS), ids, total, rows)
     _, _, ids, total, _ = ops.while_loop(unfinished, advance, start)
     return ids, lengths_of(ids), total

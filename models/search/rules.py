@@ -55,7 +55,7 @@ class Rules:
             x = ops.cast(x, "int32")
             return x if hypotheses == 1 else ops.repeat(x, hypotheses, axis=0)
 
-        self.limits = every(limits)
+        self.hypotheses, self.limits = hypotheses, every(limits)
         self.minimums = self.prefix = None
         if minimums is not None:
             self.minimums = ops.minimum(every(minimums), self.limits)
@@ -70,6 +70,11 @@ class Rules:
     def penalised(self) -> bool:
         """Whether a piece may be worth something else than its log-probability."""
         return self.repetition_penalty != 1.0
+
+    @property
+    def by_piece(self) -> bool:
+        """Whether it takes more than ``late`` to know which pieces may come and their worth."""
+        return self.penalised or bool(self.no_repeat_ngram) or self.prefix is not None
 
     def __call__(self, logits: Any, ids: Any, position: Any) -> tuple[Any, Any]:
         """The model's log-probabilities of all pieces, and what the pieces are worth.
@@ -94,6 +99,20 @@ class Rules:
             factor = ops.where(logits > 0.0, 1.0 / self.repetition_penalty, self.repetition_penalty)
             worth = ops.log_softmax(ops.where(there, logits * factor, logits), axis=-1)
         return own, ops.where(self._forbidden(pieces, ids, position), IMPOSSIBLE, worth)
+
+    def late(self, ends: Any, position: Any) -> Any:
+        """Which pieces must not come for the length alone, ``[batch, hypotheses, columns]``.
+
+        Args:
+            ends: which of some pieces, PAD and BOS not among them, are EOS, ``[columns]``.
+            position: how many pieces there are so far.
+        """
+        last = position + 1 >= self.limits
+        forbidden = ops.logical_and(last[:, None], ops.logical_not(ends))
+        if self.minimums is not None:
+            early = position + 1 < self.minimums
+            forbidden = ops.logical_or(forbidden, ops.logical_and(early[:, None], ends))
+        return ops.reshape(forbidden, (-1, self.hypotheses, ops.shape(ends)[0]))
 
     def _forbidden(self, pieces: Any, ids: Any, position: Any) -> Any:
         """Which pieces must not come, ``[rows, pieces]``."""

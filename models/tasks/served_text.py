@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from models.search import Hypotheses
+from models.search import Hypotheses, Search
 from models.seq2seq import Seq2Seq
 from models.tasks import heads
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
@@ -128,7 +128,8 @@ class ServedText(ServedModule):
         The score is the natural logarithm of the probability of the answer.
         """
         source_ids, _ = self._source_ids(source)
-        return best(self.target_tokenizer, self._find(source, source_ids), self._answer)
+        found = self._find(source, source_ids, self._search.best())
+        return best(self.target_tokenizer, found, self._answer)
 
     @tf.function(input_signature=_TEXTS)
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -140,7 +141,7 @@ class ServedText(ServedModule):
         ``source_cut`` ``[batch]`` is how many pieces of a source were not read.
         """
         source_ids, cut = self._source_ids(source)
-        found = self._find(source, source_ids)
+        found = self._find(source, source_ids, self._search.best())
         target_ids = found.ids[:, 0]
         _, alignment = self._model.teacher_force(source_ids, target_ids)
         return {
@@ -169,7 +170,8 @@ class ServedText(ServedModule):
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts ``[batch]`` → all that the search found, each ``[batch, n]`` (see ``n_best``)."""
         source_ids, _ = self._source_ids(source)
-        return n_best(self.target_tokenizer, self._find(source, source_ids))
+        found = self._find(source, source_ids, self._search)
+        return n_best(self.target_tokenizer, found)
 
     def _source(self, source_ids: tf.Tensor, cut: tf.Tensor) -> dict[str, tf.Tensor]:
         """What was read of the sources, and how much was not."""
@@ -227,7 +229,7 @@ class ServedText(ServedModule):
             complaint = f"a source has more than the {limit} pieces of max_source_length"
         return read_pieces(self.source_tokenizer, source, limit, complaint)
 
-    def _find(self, source: tf.Tensor, source_ids: tf.Tensor) -> Hypotheses:
+    def _find(self, source: tf.Tensor, source_ids: tf.Tensor, search: Search) -> Hypotheses:
         pieces = tf.cast(counts(source_ids) - 1, tf.float32)
         longest = tf.cast(pieces * self._limits["max_length_factor"], tf.int32)
         limits = longest + self._limits["max_length_offset"] + 1
@@ -237,4 +239,4 @@ class ServedText(ServedModule):
             minimums = tf.cast(shortest, tf.int32) + 1
         # What is drawn for a text depends on nothing but the text and the seed.
         keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
-        return self._model.search(source_ids, self._search, limits, minimums=minimums, keys=keys)
+        return self._model.search(source_ids, search, limits, minimums=minimums, keys=keys)

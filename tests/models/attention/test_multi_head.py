@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from models.attention import ALIGNMENTS, SCORES
-from models.attention.multi_head import MultiHeadAttention
+from models.attention.multi_head import UNSEEN, MultiHeadAttention
 from models.layers.positions import RotaryPositions
 
 RANDOM = np.random.default_rng(4)
@@ -128,22 +128,43 @@ def test_every_pair(score, alignment):
 
 
 @pytest.mark.parametrize("rotary", [False, True])
-@pytest.mark.parametrize(("score", "alignment"), SOME)
-def test_steps_equal_the_whole(score, alignment, rotary):
-    query = RANDOM.normal(size=(2, 4, 6)).astype("float32")
-    layer, positions = made(score, alignment, memory=False), RotaryPositions()
+def test_steps_equal_the_whole(rotary):
+    """Of two hypotheses a row, both of which go on from the second after two steps."""
+    query = RANDOM.normal(size=(2, 2, 4, 6)).astype("float32")
+    layer, positions = made(memory=False), RotaryPositions()
 
     def angles(first, last):
         at = np.arange(first, last, dtype="int32")[None]
         return positions.angles(at, layer.depth) if rotary else None
 
-    whole, _ = layer(query, causal=True, angles=angles(0, 4))
-    cache = layer.cache(2, 6)
+    cache, seen = layer.cache(2, 0), np.zeros([2, 0, 2], bool)
     for t in range(4):
-        position = np.full([2], t, "int32")
-        one, cache = layer.step(query[:, t : t + 1], cache, position, angles(t, t + 1))
-        np.testing.assert_allclose(one[:, 0], whole[:, t], atol=1e-5)
-    assert tuple(cache["values"].shape) == (2, 2, 6, 4)
+        if t == 2:
+            query[:, 0, :2], seen = query[:, 1, :2], np.stack([seen[1], seen[1]])
+        seen = np.concatenate([seen, np.eye(2, dtype=bool)[:, None]], axis=1)
+        unseen = np.where(seen.reshape(1, 2, -1), 0, UNSEEN).astype("float32")
+        one, cache = layer.step(
+            query[:, :, t].reshape(4, 6),
+            cache,
+            np.repeat(unseen, 2, axis=0),
+            None,
+            angles(t, t + 1),
+        )
+        whole, _ = layer(query.reshape(4, 4, 6), causal=True, angles=angles(0, 4))
+        np.testing.assert_allclose(one, whole[:, t], atol=1e-5)
+    assert tuple(cache["values"].shape) == (2, 2, 8, 4)
+
+
+@pytest.mark.parametrize(("score", "alignment"), SOME)
+def test_one_query_a_hypothesis_gives_what_all_at_once_give(score, alignment):
+    query, memory = inputs()
+    layer = made(score, alignment)
+    prepared = layer.prepare(memory, MASK)
+    position = np.full([3, 3], 2, "int32")
+    expected, weights, _ = layer.look(query, prepared, position)
+    found, looks = layer.attend_once(query.reshape(9, 6), prepared, np.int32(2))
+    np.testing.assert_allclose(array(found).reshape(3, 3, 8), expected, atol=1e-5)
+    np.testing.assert_allclose(looks, weights, atol=1e-6)
 
 
 @pytest.mark.parametrize(("score", "alignment"), SOME)

@@ -30,7 +30,7 @@ def memory():
 def repeated(state, times):
     return {
         name: value
-        if name == "memory"
+        if name in ("memory", "written")
         else keras.tree.map_structure(lambda x: keras.ops.repeat(x, times, axis=0), value)
         for name, value in state.items()
     }
@@ -87,28 +87,28 @@ def test_a_padded_row_gives_what_it_gives_alone(settings):
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
-def test_hypotheses_share_one_memory_and_keep_caches_of_their_own(settings):
+def test_hypotheses_share_one_memory_and_what_they_have_written(settings):
     decoder, seen = made(**settings), memory()
-    state = repeated(decoder.start(seen, longest=4), 2)
-    firsts = np.array([5, 6, 7, 4], "int32")
-    seconds = np.array([4, 8, 8, 5], "int32")
-    _, state, _ = decoder.step(firsts, state)
-    logits, _, alignment = decoder.step(seconds, state)
+    state = repeated(decoder.start(seen, longest=4, hypotheses=2), 2)
+    read = np.array([[5], [6], [7], [4]], "int32")
+    _, state, _ = decoder.step(read[:, 0], state)
+    # In the first row both go on from the second, in the other they change places.
+    parents, next_tokens = np.array([1, 1, 3, 2]), np.array([4, 8, 8, 5], "int32")
+    state["unseen"] = keras.ops.take(state["unseen"], parents, axis=0)
+    read = np.concatenate([read[parents], next_tokens[:, None]], axis=1)
+    logits, state, alignment = decoder.step(next_tokens, state)
     assert alignment.shape == (4, 3)
+    assert [c["keys"].shape for c in state["written"]["caches"]] == [(2, 2, 4, 4)] * 2
     for row in range(4):
-        tokens = np.array([[firsts[row], seconds[row]]])
         one = {name: value[row // 2 : row // 2 + 1] for name, value in seen.items()}
-        expected, weights = decoder.unroll(tokens, one)
+        expected, weights = decoder.unroll(read[row : row + 1], one)
         np.testing.assert_allclose(logits[row], expected[0, 1], atol=1e-5)
         np.testing.assert_allclose(alignment[row], weights[0, 1], atol=1e-5)
 
 
-def test_caches_have_room_for_the_longest():
-    decoder, seen = made(), memory()
-    state = decoder.start(seen, longest=7)
-    assert [c["keys"].shape for c in state["caches"]] == [(2, 2, 7, 4)] * 2
+def test_the_longest_must_be_known():
     with pytest.raises(ValueError, match="longest"):
-        decoder.start(seen)
+        made().start(memory())
 
 
 def test_tied_logits_are_products_with_the_embeddings():
@@ -167,7 +167,7 @@ def test_mixed_precision_is_close_and_steps_too():
     np.testing.assert_allclose(keras.ops.cast(logits, "float32"), expected, atol=0.1)
     step, state, _ = rough.step(TOKENS[:, 0], rough.start(seen, longest=3))
     np.testing.assert_allclose(keras.ops.cast(step, "float32"), expected[:, 0], atol=0.1)
-    assert all(c["values"].dtype == "bfloat16" for c in state["caches"])
+    assert all(c["values"].dtype == "bfloat16" for c in state["written"]["caches"])
 
 
 @pytest.mark.parametrize(

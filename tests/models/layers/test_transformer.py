@@ -91,12 +91,11 @@ def test_a_decoder_block_equals_the_paper(norm):
     reference = Reference(block)
     hidden = reference.itself(inputs, np.tril(np.ones((4, 4), bool)))
     expected = reference.network(reference.memory(hidden, values, MASK[:, None, :]))
-    outputs, looks, cache = block(inputs, block.prepare(values, MASK))
+    outputs, looks = block(inputs, block.prepare(values, MASK))
     np.testing.assert_allclose(outputs, expected, atol=2e-5)
     np.testing.assert_allclose(looks.memory, reference.looked["cross"], atol=2e-5)
     np.testing.assert_allclose(looks.own, reference.looked["attention"], atol=2e-5)
     np.testing.assert_array_equal(looks.memory, looks.distribution)
-    assert cache is None
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,25 @@ def test_stopping_early_loses_nothing(size, alpha, beta):
             np.testing.assert_allclose(every.scores[row, : len(scores)], scores, atol=1e-4)
 
 
+def test_the_best_alone_takes_fewer_steps():
+    toy, steps = Toy(scale=4.0, seed=2), []
+
+    def step(tokens, state):
+        steps[-1] += 1
+        return toy.step(tokens, state)
+
+    search, found = BeamSearch(3, 0.0), []
+    for one in (search, search.best()):
+        steps.append(0)
+        found.append(arrays(one(step, toy.state([0, 1]), np.full(2, 50))))
+    every, best = found
+    assert search.hypotheses == 3
+    assert best.ids.shape[1] == 1
+    np.testing.assert_array_equal(every.ids[:, :1], best.ids)
+    np.testing.assert_array_equal(every.scores[:, :1], best.scores)
+    assert steps[1] < steps[0]
+
+
 def test_it_does_stop_early():
     toy, steps = Toy(scale=4.0, seed=2), []
 

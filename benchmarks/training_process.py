@@ -139,7 +139,9 @@ def _keras(model: Mapping[str, Any], training: Mapping[str, Any], pieces: int) -
     make = keras_models.of(model)
     built = make(model, pieces, training["max_length"])
     built.compile(
-        optimizer=keras.optimizers.Adam(training["learning_rate"]),
+        optimizer=keras.optimizers.Adam(
+            training["learning_rate"], global_clipnorm=training["clip_norm"]
+        ),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
         jit_compile=training["jit_compile"],

@@ -1,0 +1,43 @@
+"""The table of benchmarks/training.py."""
+
+from benchmarks.training import SYSTEMS, System, speed, table
+
+RUN = {"pieces_a_batch": 1700.4, "parameters": 7_580_000, "accuracy": 0.25, "trained_on": 64_000}
+
+
+def test_the_speed_is_the_median_part_and_not_the_mean_batch():
+    even = [(1.0, 100)] * 6
+    assert speed(even, parts=3) == 100.0
+    # One slow part of three; in each part, pieces and seconds are summed.
+    assert speed([(9.0, 100), (1.0, 100), *even[:4]], parts=3) == 100.0
+    assert speed([(1.0, 100), (3.0, 100)], parts=1) == 50.0
+
+
+def test_few_batches_are_parts_of_their_own():
+    assert speed([(1.0, 100), (2.0, 100), (4.0, 100)], parts=9) == 50.0
+
+
+def test_a_line_tells_ratios_and_shares():
+    systems = {"joeynmt": System("joeynmt"), "regard": System("regard")}
+    found = {
+        "joeynmt": [{**RUN, "batches": [(1.0, 500)], "rates": {"float32": 100e9}}],
+        "regard": [
+            {**RUN, "batches": [(1.0, 2000)], "rates": {"float32": 200e9, "bfloat16": 400e9}},
+            {**RUN, "batches": [(1.0, 4000)], "rates": {"float32": 160e9, "bfloat16": 300e9}},
+        ],
+    }
+    lines = table(systems, found, {False: 20e6, True: 30e6}).splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[:4]]
+    assert cells[0][:6] == [
+        "system", "pieces/s", "× joeynmt", "GFLOP/s", "of float32", "of bfloat16",
+    ]  # fmt: skip
+    assert cells[2][:6] == ["joeynmt", "500", "1.00", "10", "10%", ""]
+    # The median of two rounds is between them; the limit is the best of them.
+    assert cells[3][:6] == ["regard", "3,000", "6.00", "60", "30%", "15%"]
+    assert cells[3][6:] == ["1,700", "7.58 M", "25.0%, 64 k"]
+    assert "20.0 or 30.0 MFLOP" in lines[-1]
+
+
+def test_feeding_is_measured_beside_its_like():
+    fed = {name for name, system in SYSTEMS["recurrent"].items() if system.input_feeding}
+    assert fed == {"joeynmt-feeding", "regard-feeding", "regard-feeding-bfloat16"}

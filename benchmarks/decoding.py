@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import statistics
 import sys
 import tempfile
@@ -59,6 +60,7 @@ SYSTEMS = {
 
 def main() -> None:
     """Measures, and prints."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", help="of the registry, or a folder with a SavedModel")
     parser.add_argument("--only", nargs="+", metavar="SYSTEM", choices=list(SYSTEMS))

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 TRAINING = 3  # the outputs, the gradients of the inputs, and those of the weights
+# After so many target pieces the trainings are compared in what they have learned.
+FIRST = 30_000
 _SIDE = 2048
 _SECONDS = 2.0
 

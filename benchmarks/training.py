@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,6 +79,7 @@ SYSTEMS: dict[str, dict[str, System]] = {
 
 def main() -> None:
     """Measures, and prints."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", choices=list(SYSTEMS))
     parser.add_argument("--only", nargs="+", metavar="SYSTEM", help="some of them")
@@ -169,7 +171,7 @@ def table(
     }
     peers = [name for name in found if systems[name].program != "regard"]
     head = ["system", "pieces/s", *(f"× {peer}" for peer in peers), "GFLOP/s"]
-    head += ["of float32", "of bfloat16", "pieces a batch", "weights", "accuracy after"]
+    head += ["of float32", "of bfloat16", "pieces a batch", "weights", "accuracy"]
     lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
     for name, runs in found.items():
         work = needed[systems[name].input_feeding] * speeds[name]
@@ -180,7 +182,7 @@ def table(
         cells.append(f"{work / 1e9:.0f}")
         cells += [f"{work / rates[key]:.0%}" if rates[key] else "" for key in _FORMATS]
         cells += [f"{last['pieces_a_batch']:,.0f}", f"{last['parameters'] / 1e6:.2f} M"]
-        cells.append(f"{last['accuracy']:.1%}, {last['trained_on'] / 1e3:,.0f} k")
+        cells.append(f"{last['accuracy']:.1%} of {last['known_of'] / 1e3:,.0f} k")
         lines.append(_line(cells))
     return "\n".join([*lines, "", _below(found, needed)])
 

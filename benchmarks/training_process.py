@@ -26,6 +26,7 @@ from components.trainer.data import Batches
 from components.trainer.optimizer import compile_model
 from components.trainer.seeding import seed
 from models import tasks
+from models.schedules import schedule
 from models.vocabulary import PAD
 
 _SPEC = {name: tf.io.RaggedFeature(tf.int64) for name in workload.FEATURES}
@@ -67,7 +68,7 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "batches": clock.measured,
         "pieces_a_batch": clock.pieces_a_batch,
-        "trained_on": clock.trained_on,
+        "known_of": clock.known_of,
         "accuracy": clock.accuracy,
         "parameters": model.count_params(),
         "rates": limit.tensorflow_rates(),
@@ -81,8 +82,8 @@ class Clock(keras.callbacks.Callback):
 
     Attributes:
         measured: seconds and target pieces of each batch.
-        trained_on: the target pieces of all batches, also of those not counted.
-        accuracy: the share of the target's pieces that the model knew, of late.
+        accuracy: the share of the first target pieces that the model knew, those not timed too.
+        known_of: how many pieces these are.
         pieces_a_batch: target pieces, over whole epochs.
         done: whether the time is up.
     """
@@ -94,7 +95,7 @@ class Clock(keras.callbacks.Callback):
         self._before, self._batch, self._count = 0.0, 0, 0
         self._expected: list[tuple[Any, int]] = []
         self.measured: list[tuple[float, int]] = []
-        self.pieces_a_batch, self.trained_on, self.accuracy, self.done = 0.0, 0, 0.0, False
+        self.pieces_a_batch, self.known_of, self.accuracy, self.done = 0.0, 0, 0.0, False
 
     def expect(self, sizes: list[tuple[Any, int]]) -> None:
         """Is told the shape and the target pieces of each batch of the epoch to come."""
@@ -112,8 +113,9 @@ class Clock(keras.callbacks.Callback):
         new = {shape for shape, _ in passed} - self._seen
         self._seen |= new
         pieces = sum(count for _, count in passed)
-        self.trained_on += pieces
-        self.accuracy = float((logs or {}).get("accuracy", 0.0))
+        if self.known_of < limit.FIRST:
+            self.known_of += pieces
+            self.accuracy = float((logs or {})["accuracy"])
         if self._count > _WARM_UP and not (self._compiled and new):
             self.measured.append((now - self._before, pieces))
             self._left -= now - self._before
@@ -140,7 +142,8 @@ def _keras(model: Mapping[str, Any], training: Mapping[str, Any], pieces: int) -
     built = make(model, pieces, training["max_length"])
     built.compile(
         optimizer=keras.optimizers.Adam(
-            training["learning_rate"], global_clipnorm=training["clip_norm"]
+            schedule(training["learning_rate"], training["schedule"], 1, None),
+            global_clipnorm=training["clip_norm"],
         ),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],

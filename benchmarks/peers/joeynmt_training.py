@@ -68,8 +68,8 @@ def train(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {
         "batches": manager.measured,
         "pieces_a_batch": sum(pieces) / len(pieces),
-        "trained_on": manager.stats.total_tokens,
-        "accuracy": manager.correct / manager.seen,
+        "known_of": manager.known_of,
+        "accuracy": manager.correct / manager.known_of,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "rates": {"float32": limit.rate(lambda: torch.mm(matrix, matrix), _SIDE)},
     }
@@ -82,7 +82,7 @@ class Timed(TrainManager):
         super().__init__(**options)
         self._left, self._before, self._pieces, self._count = seconds, 0.0, 0, 0
         self.measured: list[tuple[float, int]] = []
-        self.correct, self.seen = 0, 1
+        self.correct = self.known_of = 0
 
     def _train_step(self, batch: Any) -> tuple[float, int]:
         now = time.perf_counter()
@@ -93,9 +93,8 @@ class Timed(TrainManager):
             self.stats.is_max_update = True  # ends the training after this step
         self._before, self._pieces, self._count = now, batch.ntokens, self._count + 1
         loss, correct = super()._train_step(batch)
-        if self._count % 20 == 1:
-            self.correct = self.seen = 0
-        self.correct, self.seen = self.correct + correct, self.seen + batch.ntokens
+        if self.known_of < limit.FIRST:
+            self.known_of, self.correct = self.known_of + batch.ntokens, self.correct + correct
         return loss, correct
 
 
@@ -125,7 +124,7 @@ def configuration(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             "scheduling": "warmupinversesquareroot",
             "learning_rate": training["learning_rate"],
             "learning_rate_peak": training["learning_rate"],
-            "learning_rate_warmup": 400,
+            "learning_rate_warmup": training["schedule"]["warmup_steps"],
             "clip_grad_norm": training["clip_norm"],
             "label_smoothing": training["label_smoothing"],
             "normalization": "tokens",

@@ -2,7 +2,7 @@
 
 from benchmarks.training import SYSTEMS, System, speed, table
 
-RUN = {"pieces_a_batch": 1700.4, "parameters": 7_580_000, "accuracy": 0.25, "trained_on": 64_000}
+RUN = {"pieces_a_batch": 1700.4, "parameters": 7_580_000, "accuracy": 0.25, "known_of": 31_000}
 
 
 def test_the_speed_is_the_median_part_and_not_the_mean_batch():
@@ -34,7 +34,7 @@ def test_a_line_tells_ratios_and_shares():
     assert cells[2][:6] == ["joeynmt", "500", "1.00", "10", "10%", ""]
     # The median of two rounds is between them; the limit is the best of them.
     assert cells[3][:6] == ["regard", "3,000", "6.00", "60", "30%", "15%"]
-    assert cells[3][6:] == ["1,700", "7.58 M", "25.0%, 64 k"]
+    assert cells[3][6:] == ["1,700", "7.58 M", "25.0% of 31 k"]
     assert "20.0 or 30.0 MFLOP" in lines[-1]
 
 

@@ -9,8 +9,9 @@ Multi30k's 1,000 test sentences from text to text, the longest first, in batches
 the model's own beam search and as many threads; then some of them alone. Each system answers in a
 process of its own, one after another. Prints a table, and how many answers are the same.
 
-Regard answers from the SavedModel. CTranslate2 has what `regard export` writes; it divides by the
-length where the others divide by ((5 + length) / 6). JoeyNMT gets the weights by its own names
+Regard answers from the SavedModel. CTranslate2 has what `regard export` writes; it divides by a
+power of the length where the others divide by one of (5 + length) / 6: with such an exponent that
+both rise alike at the mean length of the references. JoeyNMT gets the weights by its own names
 (benchmarks/peers/joeynmt_weights.py), and ends a sentence when all prefixes of its beam have ended.
 """
 
@@ -38,18 +39,15 @@ class System:
         program: ``regard``, ``ctranslate2`` or ``joeynmt``.
         quantization: CTranslate2's.
         inter_threads: how many batches CTranslate2 decodes at once.
-        own_limit: whether answers are as long as JoeyNMT lets them be, 1.5 times the source.
     """
 
     program: str
     quantization: str = "float32"
     inter_threads: int = 1
-    own_limit: bool = False
 
 
 SYSTEMS = {
     "joeynmt": System("joeynmt"),
-    "joeynmt-own-limit": System("joeynmt", own_limit=True),
     "ctranslate2": System("ctranslate2"),
     "ctranslate2-side-by-side": System("ctranslate2", inter_threads=2),
     "ctranslate2-int8": System("ctranslate2", "int8"),
@@ -89,6 +87,7 @@ def questions(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
     Raises:
         UserError: there is no such model.
     """
+    import numpy as np
     import sentencepiece
 
     from benchmarks.peers.joeynmt_weights import converted
@@ -108,32 +107,34 @@ def questions(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
     names = [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
     (folder / "pieces.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
     weights = dict(zip(model.names, model.weights, strict=True))
-    np_path = folder / "joeynmt.npz"
-    _save(np_path, converted(weights, model.model))
+    np.savez(folder / "joeynmt.npz", **converted(weights, model.model))
     config = load(workload.ROOT / "benchmarks" / "transformer.yaml").model_dump(mode="json")
     search = read_record(version).get("config", {}).get("search") or config["search"]
     sources, targets = workload.references(Path(config["data"]["root"]))
     pairs = list(zip(sources, targets, strict=True))[: arguments.sentences]
     pairs.sort(key=lambda pair: len(tokenizer.encode(pair[0])), reverse=True)
+    lengths = [len(tokenizer.encode(target)) + 1 for _, target in pairs]
     asked = {
         "texts": [source for source, _ in pairs],
-        "models": {"regard": str(version), "joeynmt": str(np_path)},
+        "models": {"regard": str(version), "joeynmt": str(folder / "joeynmt.npz")},
         "registry": str(registry),
         "settings": model.model,
         "tokenizer": str(folder / "tokenizer.model"),
         "pieces": str(folder / "pieces.txt"),
         "beam_size": search["beam_size"],
         "length_penalty": search["length_penalty"],
+        "own_length_penalty": _of_ctranslate2(
+            search["length_penalty"], sum(lengths) / len(lengths)
+        ),
         "length_factor": search["max_length_factor"],
         "length_offset": search["max_length_offset"] + 1,
     }
     return asked, [target for _, target in pairs]
 
 
-def _save(path: Path, arrays: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    np.savez(path, **arrays)
+def _of_ctranslate2(penalty: float, length: float) -> float:
+    """What length**α must have for an exponent to rise like ((5 + length) / 6)**penalty there."""
+    return penalty * length / (5.0 + length)
 
 
 def run(system: System, asked: Mapping[str, Any], arguments: Any) -> dict[str, Any]:
@@ -141,8 +142,6 @@ def run(system: System, asked: Mapping[str, Any], arguments: Any) -> dict[str, A
     request = {key: value for key, value in asked.items() if key != "models"}
     request |= {name: getattr(arguments, name) for name in ("batch", "passes", "single", "threads")}
     request |= {"program": system.program, "inter_threads": system.inter_threads}
-    if system.own_limit:
-        request["length_factor"] = 0.0
     command = [sys.executable, "-m", "benchmarks.decoding_process"]
     if system.program == "ctranslate2":
         request["model"] = _exported(asked, system.quantization)

@@ -51,7 +51,6 @@ def ctranslate2(request: Mapping[str, Any]) -> asking.Answering:
     import sentencepiece
 
     folder = Path(request["model"])
-    told = json.loads((folder / "regard.json").read_text(encoding="utf-8"))["translate_batch"]
     source, target = (
         sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
         for side in ("source", "target")
@@ -67,8 +66,13 @@ def ctranslate2(request: Mapping[str, Any]) -> asking.Answering:
         pieces = source.encode(list(texts), out_type=str)
         longest = max(map(len, pieces))
         limit = int(request["length_factor"] * longest) + request["length_offset"]
-        options = {**told, "max_decoding_length": limit, "max_batch_size": request["batch"]}
-        found = translator.translate_batch(pieces, **options)
+        found = translator.translate_batch(
+            pieces,
+            beam_size=request["beam_size"],
+            length_penalty=request["own_length_penalty"],
+            max_decoding_length=limit,
+            max_batch_size=request["batch"],
+        )
         return target.decode([one.hypotheses[0] for one in found])
 
     return answer

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 TRAINING = 3  # the outputs, the gradients of the inputs, and those of the weights
-# After so many target pieces the trainings are compared in what they have learned.
-FIRST = 30_000
-_SIDE = 2048
+SIDE = 2048
 _SECONDS = 2.0
 
 
@@ -71,7 +69,7 @@ def _lstm(inputs: int, units: int) -> int:
     return 8 * units * (inputs + units)
 
 
-def rate(multiply: Callable[[], Any], side: int = _SIDE, seconds: float = _SECONDS) -> float:
+def rate(multiply: Callable[[], Any], side: int = SIDE, seconds: float = _SECONDS) -> float:
     """The best rate of a product of two square matrices, in operations a second.
 
     Args:
@@ -93,6 +91,6 @@ def tensorflow_rates() -> dict[str, float]:
 
     found = {}
     for name in ("float32", "bfloat16"):
-        matrix = tf.cast(tf.random.normal([_SIDE, _SIDE]), name)
+        matrix = tf.cast(tf.random.normal([SIDE, SIDE]), name)
         found[name] = rate(lambda matrix=matrix: tf.matmul(matrix, matrix))
     return found

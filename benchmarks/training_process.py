@@ -113,7 +113,7 @@ class Clock(keras.callbacks.Callback):
         new = {shape for shape, _ in passed} - self._seen
         self._seen |= new
         pieces = sum(count for _, count in passed)
-        if self.known_of < limit.FIRST:
+        if self.known_of < workload.FIRST:
             self.known_of += pieces
             self.accuracy = float((logs or {})["accuracy"])
         if self._count > _WARM_UP and not (self._compiled and new):

@@ -20,6 +20,8 @@ TOKENIZER = "tokenizer.model"
 # In the terms of the others: a line a row, with spaces between the pieces.
 PIECES, VOCABULARY = "{split}.{language}", "pieces.txt"
 ROWS, LENGTHS = "train.tfrecord.gz", "lengths.npz"
+# After so many target pieces it is told what a training has learned.
+FIRST = 30_000
 FEATURES = ("source_ids", "target_ids", "target_lengths")
 
 

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def joeynmt(request: Mapping[str, Any], folder: Path) -> asking.Answering:
-    """Its beam search of a batch, with the longest answers that Regard would give, or its own."""
+    """Its beam search of a batch, with the longest answers that Regard would give."""
     args = parse_global_args(configuration(request, folder), rank=0, mode="translate")
     source, target, _, _, data = load_data(args.data, ["stream"])
     model = build_model(args.model, source, target)
@@ -55,10 +55,8 @@ def joeynmt(request: Mapping[str, Any], folder: Path) -> asking.Answering:
         data.reset_cache()
         for text in texts:
             data.set_item(text)
-        limit = -1  # one and a half times the longest source
-        if request["length_factor"]:
-            longest = max(len(tokenizer(text)) for text in texts)
-            limit = int(request["length_factor"] * longest) + request["length_offset"]
+        longest = max(len(tokenizer(text)) for text in texts)
+        limit = int(request["length_factor"] * longest) + request["length_offset"]
         options = args.test._replace(max_output_length=limit, batch_size=len(texts))
         _, _, found, _, _, _ = predict(
             model, data, args.device, args.n_gpu, args=options, autocast=args.autocast

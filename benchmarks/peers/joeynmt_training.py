@@ -25,10 +25,9 @@ from joeynmt.prediction import prepare
 from joeynmt.training import TrainManager
 from joeynmt.transformer_layers import MultiHeadedAttention, PositionwiseFeedForward
 
-from benchmarks import limit
+from benchmarks import limit, workload
 
 _WARM_UP = 8
-_SIDE = 2048
 
 
 def main() -> None:
@@ -63,7 +62,7 @@ def train(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         seconds=request["seconds"],
     )
     manager.train_and_validate(train_data=rows, valid_data=held_out)
-    matrix = torch.rand(_SIDE, _SIDE)
+    matrix = torch.rand(limit.SIDE, limit.SIDE)
     pieces = [count for _, count in manager.measured]
     return {
         "batches": manager.measured,
@@ -71,7 +70,7 @@ def train(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "known_of": manager.known_of,
         "accuracy": manager.correct / manager.known_of,
         "parameters": sum(weight.numel() for weight in model.parameters()),
-        "rates": {"float32": limit.rate(lambda: torch.mm(matrix, matrix), _SIDE)},
+        "rates": {"float32": limit.rate(lambda: torch.mm(matrix, matrix))},
     }
 
 
@@ -93,7 +92,7 @@ class Timed(TrainManager):
             self.stats.is_max_update = True  # ends the training after this step
         self._before, self._pieces, self._count = now, batch.ntokens, self._count + 1
         loss, correct = super()._train_step(batch)
-        if self.known_of < limit.FIRST:
+        if self.known_of < workload.FIRST:
             self.known_of, self.correct = self.known_of + batch.ntokens, self.correct + correct
         return loss, correct
 
@@ -103,7 +102,7 @@ def configuration(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     data, training = Path(request["folder"]), request["training"]
     side = {
         "level": "word",  # the pieces stand in the file already
-        "voc_file": str(data / "pieces.txt"),
+        "voc_file": str(data / workload.VOCABULARY),
         "max_length": training["max_length"] - 1,
     }
     return {

@@ -29,6 +29,7 @@ from typing import Any
 
 from benchmarks import workload
 from benchmarks.peers.install import FOLDER as PEERS
+from benchmarks.tables import markdown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +182,7 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]], targets: Sequence[st
     peers = [name for name in found if name != "regard"]
     head = ["system", "sentences/s", *(f"× {peer}" for peer in peers), "alone p50 ms", "p95 ms"]
     head += ["BLEU", f"same as {first}", "alone as in a batch"]
-    lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
+    rows = []
     for name, runs in found.items():
         answers, delay = runs[-1]["answers"], delays[name]
         same = [a == b for a, b in zip(answers, found[first][-1]["answers"], strict=True)]
@@ -190,16 +191,12 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]], targets: Sequence[st
         cells += [f"{1e3 * _share(delay, 0.5):.1f}", f"{1e3 * _share(delay, 0.95):.1f}"]
         cells.append(f"{sacrebleu.corpus_bleu(list(answers), [list(targets)]).score:.2f}")
         cells += [f"{statistics.mean(same):.1%}", f"{runs[-1]['same_alone']:.1%}"]
-        lines.append(_line(cells))
-    return "\n".join(lines)
+        rows.append(cells)
+    return markdown(head, rows)
 
 
 def _share(values: Sequence[float], share: float) -> float:
     return values[int(share * (len(values) - 1))] if values else float("nan")
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

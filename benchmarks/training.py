@@ -20,12 +20,13 @@ import dataclasses
 import os
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import limit, workload
 from benchmarks.peers.install import FOLDER as PEERS
+from benchmarks.tables import markdown
 
 # JoeyNMT counts max(source, target) a row, padding included, Regard both sides: batches of 4096
 # of either hold as many real target pieces, give or take a few in a hundred.
@@ -172,7 +173,7 @@ def table(
     peers = [name for name in found if systems[name].program != "regard"]
     head = ["system", "pieces/s", *(f"× {peer}" for peer in peers), "GFLOP/s"]
     head += ["of float32", "of bfloat16", "pieces a batch", "weights", "accuracy"]
-    lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
+    rows = []
     for name, runs in found.items():
         work = needed[systems[name].input_feeding] * speeds[name]
         rates = {key: max(run["rates"].get(key, 0.0) for run in runs) for key in _FORMATS}
@@ -183,8 +184,8 @@ def table(
         cells += [f"{work / rates[key]:.0%}" if rates[key] else "" for key in _FORMATS]
         cells += [f"{last['pieces_a_batch']:,.0f}", f"{last['parameters'] / 1e6:.2f} M"]
         cells.append(f"{last['accuracy']:.1%} of {last['known_of'] / 1e3:,.0f} k")
-        lines.append(_line(cells))
-    return "\n".join([*lines, "", _below(found, needed)])
+        rows.append(cells)
+    return f"{markdown(head, rows)}\n\n{_below(found, needed)}"
 
 
 _FORMATS = ("float32", "bfloat16")
@@ -200,10 +201,6 @@ def _below(found: Mapping[str, Sequence[Mapping[str, Any]]], needed: Mapping[boo
     ]
     work = " or ".join(f"{x / 1e6:.1f}" for x in dict.fromkeys(needed.values()))
     return f"Products of matrices: {', '.join(told)} GFLOP/s. A target piece: {work} MFLOP."
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

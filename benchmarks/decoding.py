@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks import workload
 from benchmarks.peers.install import FOLDER as PEERS
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, ratio
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +172,7 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]], targets: Sequence[st
     import sacrebleu
 
     speeds = {
-        name: statistics.median(len(run["answers"]) / x for run in runs for x in run["seconds"])
+        name: [len(run["answers"]) / statistics.median(run["seconds"]) for run in runs]
         for name, runs in found.items()
     }
     delays = {
@@ -186,8 +186,8 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]], targets: Sequence[st
     for name, runs in found.items():
         answers, delay = runs[-1]["answers"], delays[name]
         same = [a == b for a, b in zip(answers, found[first][-1]["answers"], strict=True)]
-        cells = [name, f"{speeds[name]:.1f}"]
-        cells += [f"{speeds[name] / speeds[peer]:.2f}" for peer in peers]
+        cells = [name, f"{statistics.median(speeds[name]):.1f}"]
+        cells += [f"{ratio(speeds[name], speeds[peer]):.2f}" for peer in peers]
         cells += [f"{1e3 * _share(delay, 0.5):.1f}", f"{1e3 * _share(delay, 0.95):.1f}"]
         cells.append(f"{sacrebleu.corpus_bleu(list(answers), [list(targets)]).score:.2f}")
         cells += [f"{statistics.mean(same):.1%}", f"{runs[-1]['same_alone']:.1%}"]

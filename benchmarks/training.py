@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks import limit, workload
 from benchmarks.peers.install import FOLDER as PEERS
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, ratio
 
 # JoeyNMT counts max(source, target) a row, padding included, Regard both sides: batches of 4096
 # of either hold as many real target pieces, give or take a few in a hundred.
@@ -110,6 +110,8 @@ def prepare(model: str, folder: Path) -> dict[str, Any]:
 
     config = load(workload.ROOT / "benchmarks" / f"{model}.yaml").model_dump(mode="json")
     config["training"]["batch_tokens"] = BATCH_TOKENS
+    # A rate that is up at once shows within a minute that all of them learn.
+    config["training"]["schedule"] = {"type": "inverse_sqrt", "warmup_steps": 20}
     workload.prepare(Path(config["data"]["root"]), folder, config["tokenizer"])
     return config
 
@@ -166,22 +168,20 @@ def table(
     needed: Mapping[bool, float],
 ) -> str:
     """Markdown: a line a system, and what shows that all did the same work."""
-    speeds = {
-        name: statistics.median(speed(run["batches"]) for run in runs)
-        for name, runs in found.items()
-    }
+    speeds = {name: [speed(run["batches"]) for run in runs] for name, runs in found.items()}
     peers = [name for name in found if systems[name].program != "regard"]
     head = ["system", "pieces/s", *(f"× {peer}" for peer in peers), "GFLOP/s"]
     head += ["of float32", "of bfloat16", "pieces a batch", "weights", "accuracy"]
     rows = []
     for name, runs in found.items():
-        work = needed[systems[name].input_feeding] * speeds[name]
-        rates = {key: max(run["rates"].get(key, 0.0) for run in runs) for key in _FORMATS}
+        work = needed[systems[name].input_feeding]
+        cells = [name, f"{statistics.median(speeds[name]):,.0f}"]
+        cells += [f"{ratio(speeds[name], speeds[peer]):.2f}" for peer in peers]
+        cells.append(f"{work * statistics.median(speeds[name]) / 1e9:.0f}")
+        for key in _FORMATS:
+            rates = [run["rates"].get(key) for run in runs]
+            cells.append(f"{work * ratio(speeds[name], rates):.0%}" if all(rates) else "")
         last = runs[-1]
-        cells = [name, f"{speeds[name]:,.0f}"]
-        cells += [f"{speeds[name] / speeds[peer]:.2f}" for peer in peers]
-        cells.append(f"{work / 1e9:.0f}")
-        cells += [f"{work / rates[key]:.0%}" if rates[key] else "" for key in _FORMATS]
         cells += [f"{last['pieces_a_batch']:,.0f}", f"{last['parameters'] / 1e6:.2f} M"]
         cells.append(f"{last['accuracy']:.1%} of {last['known_of'] / 1e3:,.0f} k")
         rows.append(cells)

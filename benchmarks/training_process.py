@@ -56,6 +56,7 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
     pieces = len(workload.vocabulary(folder))
     make = _keras if request["program"] == "keras" else _regard
     model = make(request["model"], training, pieces)
+    before = limit.tensorflow_rates()
     clock = Clock(request["seconds"], training["jit_compile"])
     epoch = 0
     while not clock.done:
@@ -71,7 +72,7 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
         "known_of": clock.known_of,
         "accuracy": clock.accuracy,
         "parameters": model.count_params(),
-        "rates": limit.tensorflow_rates(),
+        "rates": limit.mean(before, limit.tensorflow_rates()),
     }
 
 

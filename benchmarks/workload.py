@@ -21,7 +21,7 @@ TOKENIZER = "tokenizer.model"
 PIECES, VOCABULARY = "{split}.{language}", "pieces.txt"
 ROWS, LENGTHS = "train.tfrecord.gz", "lengths.npz"
 # After so many target pieces it is told what a training has learned.
-FIRST = 30_000
+FIRST = 40_000
 FEATURES = ("source_ids", "target_ids", "target_lengths")
 
 

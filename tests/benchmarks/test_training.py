@@ -17,24 +17,29 @@ def test_few_batches_are_parts_of_their_own():
     assert speed([(1.0, 100), (2.0, 100), (4.0, 100)], parts=9) == 50.0
 
 
-def test_a_line_tells_ratios_and_shares():
+def test_ratios_and_shares_are_of_the_same_round():
     systems = {"joeynmt": System("joeynmt"), "regard": System("regard")}
+    limits = ({"float32": 200e9, "bfloat16": 400e9}, {"float32": 100e9, "bfloat16": 200e9})
     found = {
-        "joeynmt": [{**RUN, "batches": [(1.0, 500)], "rates": {"float32": 100e9}}],
+        "joeynmt": [
+            {**RUN, "batches": [(1.0, pieces)], "rates": {"float32": 100e9}}
+            for pieces in (500, 250)
+        ],
         "regard": [
-            {**RUN, "batches": [(1.0, 2000)], "rates": {"float32": 200e9, "bfloat16": 400e9}},
-            {**RUN, "batches": [(1.0, 4000)], "rates": {"float32": 160e9, "bfloat16": 300e9}},
+            {**RUN, "batches": [(1.0, pieces)], "rates": rates}
+            for pieces, rates in zip((3000, 1500), limits, strict=True)
         ],
     }
     lines = table(systems, found, {False: 20e6, True: 30e6}).splitlines()
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[:4]]
-    assert cells[0][:6] == [
-        "system", "pieces/s", "× joeynmt", "GFLOP/s", "of float32", "of bfloat16",
-    ]  # fmt: skip
-    assert cells[2][:6] == ["joeynmt", "500", "1.00", "10", "10%", ""]
-    # The median of two rounds is between them; the limit is the best of them.
-    assert cells[3][:6] == ["regard", "3,000", "6.00", "60", "30%", "15%"]
-    assert cells[3][6:] == ["1,700", "7.58 M", "25.0% of 31 k"]
+    head, _, joeynmt, regard = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in lines[:4]
+    )
+    assert head[1:6] == ["pieces/s", "× joeynmt", "GFLOP/s", "of float32", "of bfloat16"]
+    assert joeynmt[:3] == ["joeynmt", "375", "1.00"]
+    assert joeynmt[5] == ""
+    # The machine was half as fast in the second round, and the system with it.
+    assert regard[:6] == ["regard", "2,250", "6.00", "45", "30%", "15%"]
+    assert regard[6:] == ["1,700", "7.58 M", "25.0% of 31 k"]
     assert "20.0 or 30.0 MFLOP" in lines[-1]
 
 

@@ -3,7 +3,7 @@
 `benchmarks/training.py` starts it with a request as JSON on standard input: what to train, how,
 and for how many seconds. It answers with one line of JSON.
 
-Regard goes through its own Trainer's parts: its batches, its model, its optimizer, its `fit`. The
+Regard is what its Trainer has: its batches, its model and its optimizer, under Keras's `fit`. The
 plain models get the same batches.
 """
 

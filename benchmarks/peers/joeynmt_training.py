@@ -124,7 +124,7 @@ def configuration(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             "trg": {**side, "lang": "de"},
         },
         "training": {
-            "optimizer": "adamw",
+            "optimizer": "adam",
             "adam_betas": [training["beta_1"], training["beta_2"]],
             "scheduling": "warmupinversesquareroot",
             "learning_rate": training["learning_rate"],

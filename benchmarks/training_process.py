@@ -60,8 +60,8 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
     clock = Clock(request["seconds"], training["jit_compile"])
     epoch = 0
     while not clock.done:
-        batches = data.epoch(epoch)
-        clock.expect([_size(batch) for batch in batches])
+        clock.expect([_size(batch) for batch in data.epoch(epoch)])
+        batches = data.epoch(epoch)  # the same batches; one that is read again shuffles anew
         if request["program"] == "keras":
             batches = batches.map(keras_models.row)
         model.fit(batches, shuffle=False, verbose=0, callbacks=[clock])

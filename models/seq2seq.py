@@ -138,21 +138,19 @@ class Seq2Seq(TrainedModel):
         """The mean loss of a target piece, in nats; updates the running means."""
         target = x["target"]
         real = ops.cast(ops.not_equal(target, PAD), "float32")
-        logits = y_pred["logits"]
-        smoothed, plain = token_losses(logits, target, self.settings["label_smoothing"])
+        found = token_losses(y_pred["logits"], target, self.settings["label_smoothing"])
         count = ops.sum(real)
-        self.plain_loss.update_state(ops.sum(plain * real) / ops.maximum(count, 1.0), count)
-        hit = ops.equal(ops.cast(ops.argmax(logits, -1), target.dtype), target)
-        hits = ops.sum(ops.cast(hit, "float32") * real)
+        self.plain_loss.update_state(ops.sum(found.plain * real) / ops.maximum(count, 1.0), count)
+        hits = ops.sum(found.hit * real)
         self.accuracy.update_state(hits / ops.maximum(count, 1.0), count)
-        loss = sum(self.losses, ops.sum(smoothed * real) / ops.maximum(count, 1.0))
+        loss = sum(self.losses, ops.sum(found.smoothed * real) / ops.maximum(count, 1.0))
         if self.settings["penalties"] and training:
             loss = loss + penalty(
                 self.settings["penalties"], y_pred["alignment"], y_pred["mask"], real
             )
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
-                -plain, y_pred["alignment"], y_pred["distribution"], real, training=training
+                -found.plain, y_pred["alignment"], y_pred["distribution"], real, training=training
             )
         return loss
 
@@ -189,9 +187,9 @@ class Seq2Seq(TrainedModel):
         The weights are ``[batch, target, source]``, float32, and 0 where the target is padding.
         """
         logits, alignments = self.teacher_force(source, target)
-        _, plain = token_losses(logits, target)
         real = ops.cast(ops.not_equal(target, PAD), "float32")
-        return -plain * real, ops.cast(alignments, "float32") * real[:, :, None]
+        scores = -token_losses(logits, target).plain * real
+        return scores, ops.cast(alignments, "float32") * real[:, :, None]
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.layers.dropouts import Dropout
 from models.layers.matching import CrossAttention
 from models.layers.pooling import POOLINGS
 from models.serialization import layer_config, layer_from_config, register, spec
@@ -71,7 +72,7 @@ class Similarity(TrainedModel):
         self.cross = None
         if cross is not None:
             self.cross = CrossAttention(**cross, dropout=dropout, dtype=policy, name="cross")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         if comparison == "features":
             self.hidden = keras.layers.Dense(hidden, activation="relu", dtype=policy, name="hidden")
         # The answer itself is float32, whatever the rest is computed in.

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from components.trainer.adam import Adam, AdamW
 from models.schedules import schedule
 
 # What decay would only harm: offsets and the scales of normalisations.
@@ -31,10 +32,10 @@ def compile_model(model: keras.Model, training: Mapping[str, Any]) -> None:
         "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
     }
     if training["weight_decay"]:
-        optimizer = keras.optimizers.AdamW(weight_decay=training["weight_decay"], **options)
+        optimizer = AdamW(weight_decay=training["weight_decay"], **options)
         optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
     else:
-        optimizer = keras.optimizers.Adam(**options)
+        optimizer = Adam(**options)
     model.compile(optimizer=optimizer, jit_compile=training["jit_compile"])
     model.optimizer.build(model.trainable_variables)
 

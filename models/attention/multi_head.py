@@ -9,6 +9,7 @@ from keras import ops
 
 from models.attention.alignments import ALIGNMENTS, SoftAlignment
 from models.attention.scores import SCORES, ScaledDotScore
+from models.layers.dropouts import Dropout
 from models.layers.positions import rotate
 from models.serialization import register, spec
 
@@ -68,7 +69,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.heads, self.width, self.depth = heads, width, width // heads
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         # The usual pair needs neither weights of its own nor a look at each row's length.
         self.plain = type(self.score) is ScaledDotScore and type(self.alignment) is SoftAlignment
 
@@ -208,7 +209,8 @@ class MultiHeadAttention(keras.layers.Layer):
         length = ops.shape(vectors)[1]
         vectors = ops.reshape(vectors, (-1, length, parts, self.heads, self.depth))
         vectors = ops.transpose(vectors, (2, 0, 3, 1, 4))
-        return [vectors[i] for i in range(parts)]
+        # The gradient of indexing would be a tensor of zeros a part.
+        return list(ops.unstack(vectors, parts))
 
     def _prepared(self, keys: Any, values: Any, mask: Any) -> dict[str, Any]:
         if mask is not None:

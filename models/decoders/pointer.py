@@ -13,7 +13,7 @@ from models.attention.pointer import Pointer
 from models.decoders.base import Decoder
 from models.layers.bridge import Bridge
 from models.layers.cells import CELLS
-from models.layers.dropouts import drawn
+from models.layers.dropouts import Dropout, drawn
 from models.layers.loops import rows_first, scan_steps
 from models.serialization import by_name, register
 from models.vocabulary import BOS, EOS
@@ -109,7 +109,7 @@ class PointerDecoder(Decoder):
                 units, activation="tanh", use_bias=False, dtype=policy, name="combine"
             )
         self.pointer = Pointer(score, clip, dtype=policy, name="pointer")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
 
     def build(self, tokens_shape: Any = None) -> None:
         depth = self.settings["memory_depth"]

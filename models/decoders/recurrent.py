@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 from keras import ops
 
 from models.attention.attention import Attention
@@ -13,7 +12,7 @@ from models.decoders.base import Decoder
 from models.layers.bridge import Bridge
 from models.layers.cells import CELLS
 from models.layers.copying import Copying
-from models.layers.dropouts import NO_DROPS, Drops, drawn, sequence_dropout
+from models.layers.dropouts import NO_DROPS, Dropout, Drops, drawn, sequence_dropout
 from models.layers.embeddings import TokenEmbedding
 from models.serialization import by_name
 
@@ -122,8 +121,8 @@ class RecurrentDecoder(Decoder):
             name="bridge",
         )
         self.embedding_dropout = sequence_dropout(once, dropout_type, dtype=policy)
-        self.state_dropout = keras.layers.Dropout(once, dtype=policy)
-        self.between = keras.layers.Dropout(dropout, dtype=policy)
+        self.state_dropout = Dropout(once, dtype=policy)
+        self.between = Dropout(dropout, dtype=policy)
         self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
         self.make_output(vocabulary, units, tied)
         if pointer_generator and attention is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from models.decoders.base import Decoder
+from models.layers.dropouts import Dropout
 from models.layers.embeddings import TokenEmbedding
+from models.layers.normalization import LayerNormalization
 from models.layers.positions import POSITIONS
 from models.layers.transformer import EPSILON, DecoderBlock, Looks
 from models.serialization import by_name, register
@@ -101,7 +102,7 @@ class TransformerDecoder(Decoder):
         self.positions = by_name("positions", POSITIONS, positions)(
             max_positions, dtype=policy, name="positions"
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         self.blocks = [
             DecoderBlock(
                 embedding,
@@ -122,7 +123,7 @@ class TransformerDecoder(Decoder):
         self.positions.check(embedding // heads)
         self.norm = None
         if norm == "pre":
-            self.norm = keras.layers.LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
+            self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
         self.make_output(vocabulary, embedding, tied)
 
     @property
@@ -206,7 +207,7 @@ class TransformerDecoder(Decoder):
         for block, prepared in zip(self.blocks, self._memory(memory)["blocks"], strict=True):
             hidden, look, _ = block(hidden, prepared, angles, training=training)
             looks.append(look)
-        return self._logits(hidden), looks
+        return self._logits(hidden, training), looks
 
     def _memory(self, memory: dict[str, Any]) -> dict[str, Any]:
         """The memory as every block needs it, computed once a sentence."""
@@ -218,8 +219,10 @@ class TransformerDecoder(Decoder):
         depth = self.settings["embedding"] // self.settings["heads"]
         return self.dropout(vectors, training=training), self.positions.angles(position, depth)
 
-    def _logits(self, hidden: Any) -> Any:
-        return self.output_logits(hidden if self.norm is None else self.norm(hidden))
+    def _logits(self, hidden: Any, training: bool = False) -> Any:
+        if self.norm is not None:
+            hidden = self.norm(hidden, training=training)
+        return self.output_logits(hidden)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

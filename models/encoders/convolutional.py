@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.layers.dropouts import Dropout
 from models.layers.grid import Coordinates, GridSelfAttention
 from models.serialization import register
 
@@ -86,7 +87,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
         self.look = GridSelfAttention(dtype=policy, name="look") if self_attention else None
         self.coordinates = Coordinates(dtype=policy, name="coordinates")
         self.project = keras.layers.Dense(units, activation="relu", dtype=policy, name="project")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
 
     @property
     def depth(self) -> int:

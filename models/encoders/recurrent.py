@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from models.layers.cells import CELLS
-from models.layers.dropouts import drawn, sequence_dropout
+from models.layers.dropouts import Dropout, drawn, sequence_dropout
 from models.layers.embeddings import source_embedding
 from models.layers.loops import scan_steps
 from models.serialization import by_name, register
@@ -102,9 +102,7 @@ class RecurrentEncoder(keras.layers.Layer):
             sequence_dropout(dropout, dropout_type, dtype=policy)
             for _ in range(layers + self.variational)
         ]
-        self.state_dropout = keras.layers.Dropout(
-            dropout if self.variational else 0.0, dtype=policy
-        )
+        self.state_dropout = Dropout(dropout if self.variational else 0.0, dtype=policy)
 
     @property
     def depth(self) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.layers.dropouts import Dropout
 from models.layers.embeddings import source_embedding
+from models.layers.normalization import LayerNormalization
 from models.layers.positions import POSITIONS
 from models.layers.transformer import EPSILON, EncoderBlock
 from models.serialization import by_name, register
@@ -90,7 +92,7 @@ class TransformerEncoder(keras.layers.Layer):
         self.positions = by_name("positions", POSITIONS, positions)(
             max_positions, dtype=policy, name="positions"
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         self.blocks = [
             EncoderBlock(
                 embedding,
@@ -109,7 +111,7 @@ class TransformerEncoder(keras.layers.Layer):
         self.positions.check(embedding // heads)
         self.norm = None
         if norm == "pre":
-            self.norm = keras.layers.LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
+            self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
 
     @property
     def depth(self) -> int:
@@ -145,7 +147,7 @@ class TransformerEncoder(keras.layers.Layer):
             values, found = block.look(values, mask=mask, angles=angles, training=training)
             weights.append(found)
         if self.norm is not None:
-            values = self.norm(values)
+            values = self.norm(values, training=training)
         memory = {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}
         return memory, ops.stack(weights, axis=1)
 

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.layers.dropouts import Dropout
 from models.serialization import register
 from models.vocabulary import PAD
 
@@ -39,7 +40,7 @@ class TokenEmbedding(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.vocabulary, self.depth, self.rate, self.scale = vocabulary, depth, dropout, scale
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self._shared: Callable[[], Any] | None = None
 
     def share(self, other: TokenEmbedding) -> None:
@@ -103,7 +104,9 @@ class TokenEmbedding(keras.layers.Layer):
             )
         # Called from a decoder's methods, where Keras casts no variable by itself.
         table = ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
-        return ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
+        rows = ops.reshape(ops.cast(hidden, self.compute_dtype), (-1, self.depth))
+        scores = ops.matmul(rows, ops.transpose(table))
+        return ops.reshape(scores, (*ops.shape(hidden)[:-1], self.vocabulary))
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -133,7 +136,7 @@ class PointEmbedding(keras.layers.Layer):
     def __init__(self, depth: int, dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.depth, self.rate = depth, dropout
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, points_shape: Any = None) -> None:
         self.kernel = self.add_weight(

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from models.layers.dropouts import Dropout
 from models.serialization import register
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
@@ -39,7 +40,7 @@ class FeedForward(keras.layers.Layer):
         if inner < 1:
             raise ValueError(f"The inner depth must be at least 1, not {inner}.")
         self.inner, self.activation, self.rate = inner, activation, dropout
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         depth = inputs_shape[-1]

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from models.attention.attention import Attention
+from models.layers.dropouts import Dropout
 from models.serialization import register
 
 
@@ -48,7 +49,7 @@ class CrossAttention(keras.layers.Layer):
         policy = self.dtype_policy
         self.attention = Attention(**self.settings["attention"], dtype=policy, name="attention")
         self.compose = keras.layers.Dense(units, activation="relu", dtype=policy, name="compose")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
 
     def build(self, states_shape: tuple[Any, ...]) -> None:
         self.attention.build(states_shape, states_shape)

@@ -9,7 +9,9 @@ import keras
 from keras import ops
 
 from models.attention.multi_head import MultiHeadAttention
+from models.layers.dropouts import Dropout
 from models.layers.feed_forward import FeedForward
+from models.layers.normalization import LayerNormalization
 from models.serialization import register
 
 NORMS = ("pre", "post")
@@ -71,10 +73,10 @@ class Block(keras.layers.Layer):
             feed_forward, activation, activation_dropout, dtype=policy, name="feed_forward"
         )
         self.network_norm = self._norm("feed_forward_norm")
-        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
 
     def _norm(self, name: str) -> Any:
-        return keras.layers.LayerNormalization(epsilon=EPSILON, dtype=self.dtype_policy, name=name)
+        return LayerNormalization(epsilon=EPSILON, dtype=self.dtype_policy, name=name)
 
     def build(self, inputs_shape: Any = None) -> None:
         shape = (None, None, self.settings["width"])
@@ -96,9 +98,9 @@ class Block(keras.layers.Layer):
     ) -> tuple[Any, Any]:
         """The inputs plus what a part makes of them, and whatever else the part gives."""
         pre = self.settings["norm"] == "pre"
-        outputs, other = part(norm(inputs) if pre else inputs)
+        outputs, other = part(norm(inputs, training=training) if pre else inputs)
         outputs = inputs + self.dropout(outputs, training=training)
-        return outputs if pre else norm(outputs), other
+        return outputs if pre else norm(outputs, training=training), other
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -14,10 +14,19 @@ def test_equals_the_formula(smoothing):
     wanted = np.full(logits.shape, smoothing / 5)
     for b, t in np.ndindex(2, 3):
         wanted[b, t, targets[b, t]] += 1 - smoothing
-    smoothed, plain = token_losses(logits.astype("float32"), targets, smoothing)
+    smoothed, plain, hit = token_losses(logits.astype("float32"), targets, smoothing)
     np.testing.assert_allclose(smoothed, -(wanted * logp).sum(-1), atol=1e-5)
     chosen = np.take_along_axis(logp, targets[..., None], -1)[..., 0]
     np.testing.assert_allclose(plain, -chosen, atol=1e-5)
+    np.testing.assert_array_equal(hit, logits.argmax(-1) == targets)
+
+
+@pytest.mark.parametrize("far", [50.0, 500.0])
+def test_what_is_all_but_impossible_has_its_loss(far):
+    """Its probability has no number in float32, its logarithm has."""
+    logits = np.float32([[[far, 0.0, -far]]])
+    found = [float(token_losses(logits, np.int32([[k]])).plain[0, 0]) for k in range(3)]
+    assert found == pytest.approx([0.0, far, 2 * far], rel=1e-6)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -41,7 +50,7 @@ def test_a_vocabulary_that_is_known_only_at_run_time(smoothing):
 
 def test_low_precision_logits_are_summed_in_float32():
     logits = np.zeros((1, 1, 5000), "float16")
-    _, plain = token_losses(logits, np.zeros((1, 1), "int32"))
+    plain = token_losses(logits, np.zeros((1, 1), "int32")).plain
     assert float(plain[0, 0]) == pytest.approx(np.log(5000), abs=1e-4)
 
 
@@ -60,7 +69,7 @@ def test_gradient_is_the_softmax_minus_the_targets(smoothing):
     @tf.function
     def gradient():
         with tf.GradientTape() as tape:
-            smoothed, plain = token_losses(tf.convert_to_tensor(x), targets, smoothing)
+            smoothed, plain, _ = token_losses(tf.convert_to_tensor(x), targets, smoothing)
             total = tf.reduce_sum(smoothed * up_smoothed) + tf.reduce_sum(plain * up_plain)
         return tape.gradient(total, x)
 

@@ -66,7 +66,7 @@ class Bag(TrainedModel):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         real = ops.cast(ops.not_equal(x["target"], 0), "float32")
-        losses, _ = token_losses(y_pred["logits"], x["target"])
+        losses = token_losses(y_pred["logits"], x["target"]).plain
         loss = ops.sum(losses * real) / ops.maximum(ops.sum(real), 1.0)
         self.plain_loss.update_state(loss, ops.sum(real))
         return loss

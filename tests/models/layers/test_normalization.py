@@ -1,0 +1,55 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.layers.normalization import LayerNormalization
+
+
+def pair(dtype):
+    """Ours and Keras's, with the same weights, which are not those of the beginning."""
+    random = np.random.default_rng(7)
+    found = []
+    for kind in (LayerNormalization, keras.layers.LayerNormalization):
+        layer = kind(epsilon=1e-5, dtype=dtype)
+        layer.build((None, None, 6))
+        found.append(layer)
+    weights = [random.normal(size=6), random.normal(size=6)]
+    for layer in found:
+        layer.set_weights(weights)
+    return found
+
+
+def gradients(layer, inputs, upstream, **options):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = layer(inputs, **options)
+        total = tf.reduce_sum(tf.cast(outputs, "float32") * upstream)
+    weights = [weight.value for weight in layer.trainable_variables]
+    return outputs, *tape.gradient(total, [inputs, *weights])
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("mixed_bfloat16", 2e-2)])
+def test_equals_keras_with_its_gradients(dtype, bound):
+    random = np.random.default_rng(8)
+    ours, theirs = pair(dtype)
+    # Of unlike sizes, and one row whose numbers are all the same.
+    inputs = random.normal(size=(3, 4, 6)) * np.array([0.1, 1.0, 30.0])[:, None, None]
+    inputs[0, 0] = 2.0
+    inputs = tf.cast(inputs, ours.compute_dtype)
+    upstream = tf.cast(random.normal(size=(3, 4, 6)), "float32")
+    one = gradients(ours, inputs, upstream, training=True)
+    other = gradients(theirs, inputs, upstream)
+    for mine, keras_own in zip(one, other, strict=True):
+        mine, keras_own = (np.array(tf.cast(x, "float32")) for x in (mine, keras_own))
+        np.testing.assert_allclose(mine, keras_own, atol=bound * np.abs(keras_own).max())
+    np.testing.assert_array_equal(ours(inputs), theirs(inputs))
+
+
+def test_equals_the_formula():
+    ours, _ = pair("float32")
+    inputs = np.random.default_rng(9).normal(size=(2, 6))
+    gamma, beta = (np.array(weight) for weight in ours.weights)
+    centred = inputs - inputs.mean(-1, keepdims=True)
+    wanted = gamma * centred / np.sqrt(inputs.var(-1, keepdims=True) + 1e-5) + beta
+    np.testing.assert_allclose(ours(inputs, training=True), wanted, atol=1e-5)

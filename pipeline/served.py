@@ -17,7 +17,7 @@ from components.errors import UserError
 from components.registry import MODEL_FILE, Registry
 from pipeline.commands import terminal
 from pipeline.predicting import quiet
-from serving.importing import uncollected
+from serving.importing import lean
 from serving.local.model_config import (
     Batching,
     ModelConfig,
@@ -153,7 +153,7 @@ def serve(models: Callable[[], list[ModelConfig]], settings: Settings) -> None:
     """
     started, first = time.monotonic(), models()
     with quiet():  # TensorFlow has much to say of itself
-        with uncollected():
+        with lean():
             import tensorflow
             import tensorflow_text  # noqa: F401
 

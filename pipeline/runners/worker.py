@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components import events
-from serving.importing import uncollected
+from serving.importing import lean
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     _stop_on_signals()
 
     def make() -> Pipeline:
-        with uncollected():
+        with lean():
             import yaml
 
             from pipeline.config import restored
@@ -84,7 +84,7 @@ def run(
     failure = None
     try:
         _tell("progress", node="", text="importing TFX and TensorFlow")
-        with uncollected():
+        with lean():
             from pipeline.runners import observe
             from pipeline.runners.failures import explain
             from pipeline.runners.sweep import sweep

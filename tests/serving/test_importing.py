@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
+import sys
+from types import ModuleType
 
 import pytest
 
-from serving.importing import uncollected
+from serving.importing import lean
 
 
 @pytest.fixture
@@ -17,13 +20,13 @@ def thawed():
 
 
 def test_nothing_is_collected_while_importing_and_again_afterwards(thawed):
-    with uncollected():
+    with lean():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_what_was_made_is_not_looked_through_again(thawed):
-    with uncollected():
+    with lean():
         made = [[] for _ in range(1000)]
     assert gc.get_freeze_count() >= thawed + len(made)
     assert not any(one is made for one in gc.get_objects())
@@ -32,7 +35,7 @@ def test_what_was_made_is_not_looked_through_again(thawed):
 def test_a_process_that_collects_nothing_goes_on_so(thawed):
     gc.disable()
     try:
-        with uncollected():
+        with lean():
             pass
         assert not gc.isenabled()
     finally:
@@ -40,6 +43,21 @@ def test_a_process_that_collects_nothing_goes_on_so(thawed):
 
 
 def test_a_failed_import_leaves_the_collector_as_it_was(thawed):
-    with pytest.raises(ImportError), uncollected():
+    with pytest.raises(ImportError), lean():
         raise ImportError
     assert gc.isenabled()
+
+
+def test_scikit_learn_is_found_again_afterwards(thawed, monkeypatch):
+    monkeypatch.delitem(sys.modules, "sklearn", raising=False)
+    with lean(), pytest.raises(ImportError):
+        importlib.import_module("sklearn")
+    assert "sklearn" not in sys.modules
+    assert importlib.util.find_spec("sklearn") is not None
+
+
+def test_scikit_learn_stays_where_somebody_has_it(thawed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", there := ModuleType("sklearn"))
+    with lean():
+        assert importlib.import_module("sklearn") is there
+    assert sys.modules["sklearn"] is there

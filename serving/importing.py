@@ -7,32 +7,35 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
-# Keras imports it where it finds it, and SciPy's statistics with it, for wrappers that nothing
-# here uses.
-_UNUSED = "sklearn"
+# What Keras and TensorFlow Lite import where they find it, for what nothing here uses.
+_OPTIONAL = ("jax", "sklearn")
 
 
 @contextlib.contextmanager
 def lean() -> Iterator[None]:
-    """While the block imports, no garbage is looked for, and scikit-learn is not found.
+    """While the block imports, no garbage is looked for, and JAX and scikit-learn are not found.
+
+    JAX is, where it is Keras's backend (``KERAS_BACKEND``).
 
     TensorFlow alone makes some hundred thousand objects that live as long as the process. Python
     would walk through all of them again and again, at every import and in every loop after it; so
     what the block leaves is never looked through.
     """
-    collecting, hides = gc.isenabled(), _UNUSED not in sys.modules
+    backend, collecting = os.environ.get("KERAS_BACKEND"), gc.isenabled()
+    hidden = [name for name in _OPTIONAL if name not in sys.modules and name != backend]
     gc.disable()
-    if hides:
-        cast(dict[str, Any], sys.modules)[_UNUSED] = None  # to import it raises ImportError
+    # To import what is None raises ImportError.
+    cast(dict[str, Any], sys.modules).update(dict.fromkeys(hidden))
     try:
         yield
     finally:
-        if hides:
-            del sys.modules[_UNUSED]
+        for name in hidden:
+            del sys.modules[name]
         gc.freeze()
         if collecting:
             gc.enable()

@@ -85,7 +85,7 @@ def run(
     try:
         _tell("progress", node="", text="importing TFX and TensorFlow")
         with lean():
-            from pipeline.runners import observe
+            from pipeline.runners import observe, sampling
             from pipeline.runners.failures import explain
             from pipeline.runners.sweep import sweep
 
@@ -96,7 +96,7 @@ def run(
             ir = compile_part(pipeline, run_id, first, last)
             for path in sweep(pipeline):
                 print(f"Removed {path}: the run that made it did not end well.")
-            with observe.observing() as seen:
+            with sampling.brief(), observe.observing() as seen:
                 try:
                     _execute(ir, runner)
                 finally:

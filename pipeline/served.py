@@ -17,7 +17,7 @@ from components.errors import UserError
 from components.registry import MODEL_FILE, Registry
 from pipeline.commands import terminal
 from pipeline.predicting import quiet
-from serving.importing import lean
+from serving.importing import lean, uncollected
 from serving.local.model_config import (
     Batching,
     ModelConfig,
@@ -156,7 +156,7 @@ def serve(models: Callable[[], list[ModelConfig]], settings: Settings) -> None:
         with lean():
             import tensorflow
             import tensorflow_text  # noqa: F401
-
+        with uncollected():
             import serving.local.server  # noqa: F401
 
         tensorflow.constant(0)  # it looks for devices

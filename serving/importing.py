@@ -17,25 +17,36 @@ _OPTIONAL = ("jax", "sklearn")
 
 
 @contextlib.contextmanager
-def lean() -> Iterator[None]:
-    """While the block imports, no garbage is looked for, and JAX and scikit-learn are not found.
+def uncollected() -> Iterator[None]:
+    """While the block imports, no garbage is looked for; what it leaves is never looked through.
 
-    JAX is, where it is Keras's backend (``KERAS_BACKEND``).
-
-    TensorFlow alone makes some hundred thousand objects that live as long as the process. Python
-    would walk through all of them again and again, at every import and in every loop after it; so
-    what the block leaves is never looked through.
+    TFX and TensorFlow make a million objects that live as long as the process. Python would walk
+    through all of them again and again, at every import and in every loop after it.
     """
-    backend, collecting = os.environ.get("KERAS_BACKEND"), gc.isenabled()
-    hidden = [name for name in _OPTIONAL if name not in sys.modules and name != backend]
+    collecting = gc.isenabled()
     gc.disable()
-    # To import what is None raises ImportError.
-    cast(dict[str, Any], sys.modules).update(dict.fromkeys(hidden))
     try:
         yield
     finally:
-        for name in hidden:
-            del sys.modules[name]
         gc.freeze()
         if collecting:
             gc.enable()
+
+
+@contextlib.contextmanager
+def lean() -> Iterator[None]:
+    """While the block imports TensorFlow, and no more, JAX and scikit-learn are not found either.
+
+    Others may need what is hidden here: KerasTuner does. JAX is found where it is Keras's backend
+    (``KERAS_BACKEND``).
+    """
+    backend = os.environ.get("KERAS_BACKEND")
+    hidden = [name for name in _OPTIONAL if name not in sys.modules and name != backend]
+    # To import what is None raises ImportError.
+    cast(dict[str, Any], sys.modules).update(dict.fromkeys(hidden))
+    try:
+        with uncollected():
+            yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components import events
-from serving.importing import lean
+from serving.importing import lean, uncollected
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     _stop_on_signals()
 
     def make() -> Pipeline:
-        with lean():
+        with uncollected():
             import yaml
 
             from pipeline.config import restored
@@ -85,6 +85,8 @@ def run(
     try:
         _tell("progress", node="", text="importing TFX and TensorFlow")
         with lean():
+            import tensorflow  # noqa: F401  (which all below import too)
+        with uncollected():
             from pipeline.runners import observe, sampling
             from pipeline.runners.failures import explain
             from pipeline.runners.sweep import sweep

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from serving.importing import lean
+from serving.importing import lean, uncollected
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def thawed():
 
 
 def test_nothing_is_collected_while_importing_and_again_afterwards(thawed):
-    with lean():
+    with uncollected():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_what_was_made_is_not_looked_through_again(thawed):
-    with lean():
+    with uncollected():
         made = [[] for _ in range(1000)]
     assert gc.get_freeze_count() >= thawed + len(made)
     assert not any(one is made for one in gc.get_objects())
@@ -35,7 +35,7 @@ def test_what_was_made_is_not_looked_through_again(thawed):
 def test_a_process_that_collects_nothing_goes_on_so(thawed):
     gc.disable()
     try:
-        with lean():
+        with uncollected():
             pass
         assert not gc.isenabled()
     finally:
@@ -43,7 +43,7 @@ def test_a_process_that_collects_nothing_goes_on_so(thawed):
 
 
 def test_a_failed_import_leaves_the_collector_as_it_was(thawed):
-    with pytest.raises(ImportError), lean():
+    with pytest.raises(ImportError), uncollected():
         raise ImportError
     assert gc.isenabled()
 

@@ -8,19 +8,26 @@ size in each mode in a process and a workspace of its own, and looks at all proc
 ten times a second. Prints a line of JSON for each: of every node its wall and processor seconds,
 and what the process that held most memory held. The processor's time is what counts on a machine
 that others use, too.
+
+Beside that stands `bare`: SentencePiece's own C++ encodes the same pairs with the run's own
+tokenizer, in one process and one thread, a list of texts a call, and does nothing else. The share
+is the pairs a second of CorpusGen and Preprocess together, by the wall, of what bare processes
+would do on all cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +37,9 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+_INGESTED = ("CorpusGen", "Preprocess")
+_BARE_PAIRS = 100_000  # the first of the corpus: more give the same rate
+_BARE_REPEATS = 3
 NODES = (
     "CorpusGen",
     "StatisticsGen",
@@ -70,7 +80,9 @@ def main() -> None:
             corpus = Path(folder, f"corpus-{pairs}")
             write(multi30k, corpus, pairs, FILES)
             for mode in arguments.modes:
-                found = measure(corpus, Path(folder, f"{mode}-{pairs}"), mode)
+                home = Path(folder, f"{mode}-{pairs}")
+                found = measure(corpus, home, mode)
+                found |= share(found["nodes"], pairs, bare(corpus, home))
                 print(json.dumps({"pairs": pairs, "mode": mode, **found}), flush=True)
 
 
@@ -104,6 +116,44 @@ def measure(corpus: Path, home: Path, mode: str) -> dict[str, Any]:
         "start": round(min(cost["began"] for cost in nodes.values()) - began, 1),
         "peak_mib": max(cost["peak_mib"] for cost in nodes.values()),
         "worker_peak_mib": max(cost["worker_peak_mib"] for cost in nodes.values()),
+    }
+
+
+def bare(corpus: Path, home: Path) -> float:
+    """Pairs a second that SentencePiece's C++ encodes in one thread, both sides of each."""
+    import sentencepiece
+
+    (trained,) = home.glob("pipelines/ingest/artifacts/TokenizerTrainer/tokenizer/*")
+    sides = []
+    for feature, end in (("source", "en"), ("target", "de")):
+        tokenizer = sentencepiece.SentencePieceProcessor(model_file=f"{trained}/{feature}.model")
+        sides.append((tokenizer, list(_lines(sorted(corpus.glob(f"train-*.{end}")), _BARE_PAIRS))))
+    seconds = []
+    for _ in range(_BARE_REPEATS):
+        began = time.perf_counter()
+        for tokenizer, texts in sides:
+            tokenizer.encode(texts, num_threads=1)
+        seconds.append(time.perf_counter() - began)
+    return len(sides[0][1]) / statistics.median(seconds)
+
+
+def _lines(paths: Sequence[Path], most: int) -> Iterator[str]:
+    for path in paths:
+        with path.open(encoding="utf-8") as file:
+            for line in itertools.islice(file, most):
+                yield line.removesuffix("\n")
+                most -= 1
+
+
+def share(nodes: Mapping[str, Any], pairs: int, alone: float) -> dict[str, Any]:
+    """How fast pairs come in, and what share of bare processes on all cores that is."""
+    cores = os.cpu_count() or 1
+    rate = pairs / sum(nodes[name]["wall"] for name in _INGESTED)
+    return {
+        "pairs_per_second": round(rate),
+        "bare_pairs_per_second": round(alone),
+        "cores": cores,
+        "share_of_bare": round(rate / (cores * alone), 3),
     }
 
 

@@ -16,6 +16,7 @@ from components.errors import UserError
 from pipeline.examples import told
 from pipeline.typed_rows import TypedRow
 from serving import saved_model
+from serving.importing import lean
 from serving.saved_model import Answer
 
 T = TypeVar("T")
@@ -34,7 +35,9 @@ class Model:
     """
 
     def __init__(self, path: Path):
-        import tensorflow as tf
+        with lean():
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  (what loading a model imports too)
 
         try:
             self._model = saved_model.load(path)

@@ -72,21 +72,24 @@ class _Loaded:
     def __init__(self, graph: str):
         output = tft.TFTransformOutput(graph)
         schema = output.transformed_metadata.schema
-        self._raw = output.raw_feature_spec()
-        self._transform = output.transform_features_layer()
+        raw, layer = output.raw_feature_spec(), output.transform_features_layer()
+
+        # Traced here once, and not for every file; AutoGraph would find nothing to rewrite.
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+        def transform(records: tf.Tensor) -> dict[str, Any]:
+            return layer(tf.io.parse_example(records, raw))
+
+        self._layer = layer  # it has the tokenizers, which a graph alone does not keep
+        self._transform = transform.get_concrete_function()
         self._converter = impl_helper.make_tensor_to_arrow_converter(schema)
         self._encoder = RecordBatchToExamplesEncoder(schema)
 
     def records(self, path: str) -> Iterator[bytes]:
         """The transformed examples of a file of raw ones, in their order."""
-
-        def transformed(records: tf.Tensor) -> dict[str, Any]:
-            return self._transform(tf.io.parse_example(records, self._raw))
-
         rows = tf.data.TFRecordDataset(path, compression_type="GZIP").batch(_ROWS)
         options = tf.data.Options()
         options.autotune.enabled = False  # whose thread wakes rarely: a short file waits for it
-        batches = rows.map(transformed, num_parallel_calls=_BATCHES, deterministic=True)
+        batches = rows.map(self._transform, num_parallel_calls=_BATCHES, deterministic=True)
         for batch in batches.prefetch(_BATCHES).with_options(options):
             for record in self._encoder.encode(self._converter.convert(batch)):
                 # The encoder's order of the features is another one in every process.

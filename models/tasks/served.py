@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from models.trained import TrainedModel
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,13 @@ class ServedModule(tf.Module):
         super().__init__(name=name)
         object.__setattr__(self, "_model", model)  # past TensorFlow, which tracks what is set
         self.weights = [weight.value for weight in model.weights]
+
+
+def with_signature(specs: Sequence[tf.TensorSpec]) -> Callable[[F], F]:
+    """Makes a function, or a method, a graph of inputs of these kinds.
+
+    Without AutoGraph: below the tasks every loop is one of ``keras.ops``, so that there is nothing
+    to rewrite, and looking for it takes longer than making the graph. A condition on a tensor
+    raises TypeError.
+    """
+    return tf.function(input_signature=list(specs), autograph=False)

@@ -12,7 +12,7 @@ from models.seq2seq import Seq2Seq
 from models.tasks import heads
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
 from models.tasks.pieces import counts, read_pieces
-from models.tasks.served import Served, ServedModule
+from models.tasks.served import Served, ServedModule, with_signature
 from models.vocabulary import PAD
 
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
@@ -113,15 +113,19 @@ class ServedText(ServedModule):
 
         ``nbest`` only where there is more than one, ``heads`` only of a Transformer.
         """
-        found = {"serving_default": self.answer, "align": self.align, "score": self.score}
+        found: dict[str, Callable[..., Any]] = {
+            "serving_default": self.answer,
+            "align": self.align,
+            "score": self.score,
+        }
         # Made here: a method with a signature would be exported wherever the module is.
         if self._search.hypotheses > 1:
-            found["nbest"] = tf.function(self.n_best, input_signature=_TEXTS)
+            found["nbest"] = with_signature(_TEXTS)(self.n_best)
         if self._model.with_heads:
-            found["heads"] = tf.function(self.heads, input_signature=_PAIRS)
+            found["heads"] = with_signature(_PAIRS)(self.heads)
         return found
 
-    @tf.function(input_signature=_TEXTS)
+    @with_signature(_TEXTS)
     def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts ``[batch]`` → the answers ``[batch]`` and ``score`` ``[batch]``.
 
@@ -131,7 +135,7 @@ class ServedText(ServedModule):
         found = self._find(source, source_ids, self._search.best())
         return best(self.target_tokenizer, found, self._answer)
 
-    @tf.function(input_signature=_TEXTS)
+    @with_signature(_TEXTS)
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """As ``answer``, with the pieces of both sides and where the model looked.
 
@@ -153,7 +157,7 @@ class ServedText(ServedModule):
             * tf.cast(target_ids != PAD, tf.float32)[:, :, None],
         }
 
-    @tf.function(input_signature=_PAIRS)
+    @with_signature(_PAIRS)
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts and answers to them, ``[batch]`` each → how probable the model finds the answers.
 

@@ -14,7 +14,7 @@ from models.seq2seq import Seq2Seq
 from models.serialization import by_name
 from models.tasks import targets
 from models.tasks.base import Answering, Task, policy_of
-from models.tasks.served import Served
+from models.tasks.served import Served, with_signature
 from models.tasks.served_text import ServedText
 from models.vocabulary import PAD
 
@@ -110,7 +110,7 @@ class TextToText(Task):
     ) -> Answering:
         find, search = GreedySearch(), config["search"]
 
-        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+        @with_signature([tf.TensorSpec([None, None], tf.int32)])
         def best(source: tf.Tensor) -> tf.Tensor:
             pieces = tf.reduce_sum(tf.cast(source != PAD, tf.float32), axis=1) - 1.0
             longest = tf.cast(pieces * search["max_length_factor"], tf.int32)

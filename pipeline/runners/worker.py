@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components import events
+from serving.importing import lean, uncollected
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
@@ -37,13 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     _stop_on_signals()
 
     def make() -> Pipeline:
-        import yaml
+        with uncollected():
+            import yaml
 
-        from pipeline.config import restored
-        from pipeline.graph import create_pipeline
-        from pipeline.runners import parts
-        from pipeline.tuning.graph import create_tuning
-        from pipeline.workspace import Workspace
+            from pipeline.config import restored
+            from pipeline.graph import create_pipeline
+            from pipeline.runners import parts
+            from pipeline.tuning.graph import create_tuning
+            from pipeline.workspace import Workspace
 
         # The parent has resolved paths and variables; a "$" in the result is a "$".
         resolved = yaml.safe_load(options.config.read_text(encoding="utf-8"))
@@ -82,9 +84,12 @@ def run(
     failure = None
     try:
         _tell("progress", node="", text="importing TFX and TensorFlow")
-        from pipeline.runners import observe
-        from pipeline.runners.failures import explain
-        from pipeline.runners.sweep import sweep
+        with lean():
+            import tensorflow  # noqa: F401  (which all below import too)
+        with uncollected():
+            from pipeline.runners import observe, sampling
+            from pipeline.runners.failures import explain
+            from pipeline.runners.sweep import sweep
 
         # TFX calls what protobuf deprecates, and protobuf blames TFX's caller, which is us.
         warnings.filterwarnings("ignore", r"label\(\) is deprecated", DeprecationWarning)
@@ -93,7 +98,7 @@ def run(
             ir = compile_part(pipeline, run_id, first, last)
             for path in sweep(pipeline):
                 print(f"Removed {path}: the run that made it did not end well.")
-            with observe.observing() as seen:
+            with sampling.brief(), observe.observing() as seen:
                 try:
                     _execute(ir, runner)
                 finally:

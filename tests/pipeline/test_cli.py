@@ -89,6 +89,21 @@ def test_help_imports_nothing_heavy(home):
         assert re.search(rf"│ {command} ", done.stdout)
 
 
+def test_validate_imports_no_library_that_trains(home):
+    code = (
+        "import sys; sys.argv = ['regard', 'validate', 'tiny.yaml']\n"
+        "from pipeline.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as ended: print('status:', ended.code)\n"
+        "heavy = {'tensorflow', 'tfx', 'keras', 'numpy', 'pyarrow', 'apache_beam', 'matplotlib'}\n"
+        "print('heavy:', sorted(heavy & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "REGARD_HOME": str(home / "w")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=home, env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-2:] == ["status: 0", "heavy: []"], done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

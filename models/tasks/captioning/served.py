@@ -13,7 +13,7 @@ from models.tasks import heads
 from models.tasks.captioning.images import read
 from models.tasks.found import N_BEST, best, n_best, scored, scored_as, search_of
 from models.tasks.pieces import counts, read_pieces
-from models.tasks.served import Served, ServedModule
+from models.tasks.served import Served, ServedModule, with_signature
 from models.vocabulary import PAD
 
 _IMAGES = [tf.TensorSpec([None], tf.string, name="image")]
@@ -81,9 +81,9 @@ class ServedCaptioner(ServedModule):
         }
         # Made here: a method with a signature would be exported wherever the module is.
         if self._search.hypotheses > 1:
-            signatures["nbest"] = tf.function(self.n_best, input_signature=_IMAGES)
+            signatures["nbest"] = with_signature(_IMAGES)(self.n_best)
         if self._model.with_heads:
-            signatures["heads"] = tf.function(self.heads, input_signature=_PAIRS)
+            signatures["heads"] = with_signature(_PAIRS)(self.heads)
         contract = {
             "task": task,
             "inputs": [image],
@@ -100,7 +100,7 @@ class ServedCaptioner(ServedModule):
         }
         return Served(self, signatures, contract)
 
-    @tf.function(input_signature=_IMAGES)
+    @with_signature(_IMAGES)
     def describe(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encoded images ``[batch]`` → ``caption`` ``[batch]`` and ``score`` ``[batch]``.
 
@@ -108,7 +108,7 @@ class ServedCaptioner(ServedModule):
         """
         return best(self.tokenizer, self._find(self._read(image)), "caption")
 
-    @tf.function(input_signature=_IMAGES)
+    @with_signature(_IMAGES)
     def align(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
         """As ``describe``, with the pieces of the caption and where the model looked for each.
 
@@ -127,7 +127,7 @@ class ServedCaptioner(ServedModule):
             "alignment": real * self._grid(weights),
         }
 
-    @tf.function(input_signature=_PAIRS)
+    @with_signature(_PAIRS)
     def score(self, image: tf.Tensor, caption: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encoded images and captions, ``[batch]`` each → how probable the captions are.
 

@@ -16,7 +16,7 @@ from models.tasks import targets
 from models.tasks.base import Answering, Task, policy_of
 from models.tasks.captioning import DESCRIPTION, images
 from models.tasks.captioning.served import ServedCaptioner
-from models.tasks.served import Served
+from models.tasks.served import Served, with_signature
 
 
 class Captioning(Task):
@@ -103,7 +103,7 @@ class Captioning(Task):
         height, width = model.encoder.settings["size"]
         longest = int(config["search"]["max_length_offset"]) + 1
 
-        @tf.function(input_signature=[tf.TensorSpec([None, height, width, 3], tf.uint8)])
+        @with_signature([tf.TensorSpec([None, height, width, 3], tf.uint8)])
         def best(pixels: tf.Tensor) -> tf.Tensor:
             return model.search(pixels, find, tf.fill([tf.shape(pixels)[0]], longest)).ids[:, 0]
 

@@ -12,7 +12,7 @@ from models.search import Hypotheses
 from models.seq2seq import Seq2Seq
 from models.tasks.found import N_BEST, search_of
 from models.tasks.pointer.points import as_read, normalised
-from models.tasks.served import Served, ServedModule
+from models.tasks.served import Served, ServedModule, with_signature
 from models.vocabulary import EOS, PAD
 
 NOWHERE = -1  # behind an answer
@@ -90,13 +90,17 @@ class ServedPointer(ServedModule):
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
         """What the exported model can be asked; ``nbest`` only where there is more than one."""
-        found = {"serving_default": self.point, "align": self.align, "score": self.score}
+        found: dict[str, Callable[..., Any]] = {
+            "serving_default": self.point,
+            "align": self.align,
+            "score": self.score,
+        }
         if self._search.hypotheses > 1:
             # Made here: a method with a signature would be exported wherever the module is.
-            found["nbest"] = tf.function(self.n_best, input_signature=_POINTS)
+            found["nbest"] = with_signature(_POINTS)(self.n_best)
         return found
 
-    @tf.function(input_signature=_POINTS)
+    @with_signature(_POINTS)
     def point(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """Points ``[batch, n, 2]`` and their numbers ``[batch]`` → the best answers.
 
@@ -110,7 +114,7 @@ class ServedPointer(ServedModule):
         read, keys = self._read(points, points_length)
         return self._best(self._find(read, points_length, keys), tf.shape(points)[1])
 
-    @tf.function(input_signature=_POINTS)
+    @with_signature(_POINTS)
     def align(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """As ``point``, with the model's mind at each step.
 
@@ -129,7 +133,7 @@ class ServedPointer(ServedModule):
         looks = tf.pad(looks, [[0, 0], [0, width], [0, width]])[:, :width, :width]
         return {**best, "points_length": tf.identity(points_length), "alignment": looks}
 
-    @tf.function(input_signature=_PAIRS)
+    @with_signature(_PAIRS)
     def score(
         self,
         points: tf.Tensor,

@@ -16,7 +16,7 @@ from models.tasks.base import Answering, Task, policy_of
 from models.tasks.pointer import DESCRIPTION
 from models.tasks.pointer.points import as_read, normalised
 from models.tasks.pointer.served import ServedPointer
-from models.tasks.served import Served
+from models.tasks.served import Served, with_signature
 from models.vocabulary import EOS
 
 
@@ -92,7 +92,7 @@ class Pointing(Task):
     ) -> Answering:
         find = GreedySearch()
 
-        @tf.function(input_signature=[tf.TensorSpec([None, None, 3], tf.float32)])
+        @with_signature([tf.TensorSpec([None, None, 3], tf.float32)])
         def best(source: tf.Tensor) -> tf.Tensor:
             lengths = tf.cast(tf.reduce_sum(source[:, :, 2], axis=1), tf.int32)
             return model.search(source, find, lengths + 1).ids[:, 0]

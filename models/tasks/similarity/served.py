@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from models.similarity import Similarity
-from models.tasks.served import Served, ServedModule
+from models.tasks.served import Served, ServedModule, with_signature
 from models.tasks.similarity.words import ids_of, words_of
 from models.vocabulary import PAD
 
@@ -52,7 +52,7 @@ class ServedSimilarity(ServedModule):
         if self._model.apart:
             # Made here: a method with a signature would be exported wherever the module is.
             specs = [tf.TensorSpec([None], tf.string, name="sentence")]
-            signatures["embed"] = tf.function(self.embed, input_signature=specs)
+            signatures["embed"] = with_signature(specs)(self.embed)
         sentence = {"name": "sentence", "kind": "text", "like": "first"}
         meaning = {
             "serving_default": {"inputs": texts, "outputs": {"similarity": []}},
@@ -75,13 +75,13 @@ class ServedSimilarity(ServedModule):
         }
         return Served(self, signatures, contract)
 
-    @tf.function(input_signature=_TEXTS)
+    @with_signature(_TEXTS)
     def compare(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts ``[batch]`` → ``similarity`` ``[batch]``, in the scale of the data."""
         ids = [self._read(text)[0] for text in (first, second)]
         return {"similarity": self._scaled(self._model.compare(*ids)["similarity"])}
 
-    @tf.function(input_signature=_TEXTS)
+    @with_signature(_TEXTS)
     def align(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         """As ``compare``, with what it rests on.
 

@@ -11,7 +11,7 @@ from models.encoders import ENCODERS
 from models.serialization import by_name
 from models.similarity import Similarity
 from models.tasks.base import Answering, Task, policy_of
-from models.tasks.served import Served
+from models.tasks.served import Served, with_signature
 from models.tasks.similarity import DESCRIPTION
 from models.tasks.similarity.served import ServedSimilarity
 from models.tasks.similarity.words import ids_of, words_of
@@ -107,7 +107,7 @@ class SentenceSimilarity(Task):
         scale = config["model"]["scale"]
         ids = tf.TensorSpec([None, None], tf.int32)
 
-        @tf.function(input_signature=[ids, ids])
+        @with_signature([ids, ids])
         def compare(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
             return model.compare(first, second)["similarity"]
 

@@ -68,6 +68,20 @@ def test_a_full_disk_is_an_os_error():
     assert caught.value.errno == errno.ENOSPC
 
 
+def test_a_row_has_nothing_of_the_rows_before_it_and_the_same_bytes_after_many():
+    features = [Feature.from_json(f) for f in SUMMARISED]
+    rows = [["a" * 1000, ["b", "c"], "d"], ["a", [], None], ["e", ["f"], "g"]]
+    encode = Encoder(features, "a.tsv", Images({}))
+    for number in range(3000):  # more bytes than are kept in one
+        record = encode(number, rows[number % 3])
+    for number, values in enumerate(rows):
+        alone = Encoder(features, "a.tsv", Images({}))(number, values)
+        assert encode(number, values) == alone
+    kept = tf.train.Example.FromString(encode(1, rows[1])).features.feature
+    assert list(kept["summary"].bytes_list.value) == list(kept["title"].bytes_list.value) == []
+    assert len(record) < 200
+
+
 def stored(features, values, root=""):
     encode = Encoder([Feature.from_json(f) for f in features], "a.tsv", Images({"root": root}))
     return tf.train.Example.FromString(encode(1, values)).features.feature

@@ -86,14 +86,15 @@ def to_ctranslate2(
         spec.save(str(temporary))
         for side, serialized in kept.tokenizers.items():
             atomic_write(temporary / f"{side}.model", serialized)
-        rows, difference = _compared(temporary, version, exact=quantization == "float32")
+        answers = _answers(version)
+        difference = _compared(temporary, answers, exact=quantization == "float32")
         record = read_record(version)
-        arguments = _arguments(record.get("config", {}).get("search") or {})
+        arguments = _arguments(record.get("config", {}).get("search") or {}, answers)
         name = f"{version.parent.name}@{version.name}" if record else str(version)
         about = {
             "model": name,
             "quantization": quantization,
-            "checked": {"rows": rows, "largest_difference_per_piece": difference},
+            "checked": {"rows": len(answers), "largest_difference_per_piece": difference},
             "translate_batch": arguments,
         }
         atomic_write(temporary / ABOUT, json.dumps(about, indent=2) + "\n")
@@ -101,7 +102,7 @@ def to_ctranslate2(
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Exported(name, folder, size, rows, difference, arguments)
+    return Exported(name, folder, size, len(answers), difference, arguments)
 
 
 def _check_place(folder: Path, force: bool, *kept: Path) -> None:
@@ -163,15 +164,16 @@ def _pieces(serialized: bytes) -> list[str]:
     return [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
 
 
-def _compared(folder: Path, version: Path, exact: bool) -> tuple[int, float | None]:
-    """How far the probabilities of the answers that lie beside the SavedModel are from theirs."""
-    answers = [
-        row["answer"]
-        for row in json.loads((version / IN_MEMORY).read_text(encoding="utf-8"))
-        if row["answer"]["source_length"] > 1
-    ]
+def _answers(version: Path) -> list[dict[str, Any]]:
+    """What lies beside the SavedModel: its answers to some rows, but to empty ones."""
+    rows = json.loads((version / IN_MEMORY).read_text(encoding="utf-8"))
+    return [row["answer"] for row in rows if row["answer"]["source_length"] > 1]
+
+
+def _compared(folder: Path, answers: Sequence[Mapping[str, Any]], exact: bool) -> float | None:
+    """How far the probabilities of answers are from those that the SavedModel gave them."""
     if not answers:
-        return 0, None
+        return None
     import ctranslate2 as engine
 
     translator = engine.Translator(str(folder), device="cpu", intra_threads=1)
@@ -189,7 +191,7 @@ def _compared(folder: Path, version: Path, exact: bool) -> tuple[int, float | No
         raise RuntimeError(
             f"in CTranslate2 an answer's log-probability differs by {worst:.2g} a piece"
         )
-    return len(answers), worst
+    return worst
 
 
 def _written(answer: Mapping[str, Any], side: str) -> Sequence[str]:
@@ -198,10 +200,11 @@ def _written(answer: Mapping[str, Any], side: str) -> Sequence[str]:
     return pieces[:-1] if pieces and pieces[-1] == "</s>" else pieces
 
 
-def _arguments(search: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(search: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The arguments of ``translate_batch`` that are nearest to a section ``search``.
 
-    Its length penalty divides by the length, and not as GNMT's does; so 1 where there is any.
+    Its length penalty is a power of the length n, ours of (5 + n) / 6 (Wu et al. 2016, eq. 14). At
+    the mean length of some answers both rise alike: there the exponents are as n and n + 5.
     """
     if not search:
         return {}
@@ -217,7 +220,9 @@ def _arguments(search: Mapping[str, Any]) -> dict[str, Any]:
         return {**found, "beam_size": 1, "sampling_topk": search["top_k"]}
     found["beam_size"] = search.get("beam_size", 1)
     if search.get("length_penalty"):
-        found["length_penalty"] = 1.0
+        lengths = [answer["target_length"] for answer in answers]
+        mean = sum(lengths) / len(lengths) if lengths else 20.0
+        found["length_penalty"] = round(search["length_penalty"] * mean / (mean + 5), 2)
     for ours, theirs in (
         ("coverage_penalty", "coverage_penalty"),
         ("no_repeat_ngram", "no_repeat_ngram_size"),

@@ -16,7 +16,7 @@ from components.errors import UserError
 from pipeline.examples import told
 from pipeline.typed_rows import TypedRow
 from serving import saved_model
-from serving.importing import lean
+from serving.importing import uncollected
 from serving.saved_model import Answer
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Model:
     """
 
     def __init__(self, path: Path):
-        with lean():
+        with uncollected():
             import tensorflow as tf
             import tensorflow_text  # noqa: F401  (what loading a model imports too)
 

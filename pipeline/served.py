@@ -17,7 +17,7 @@ from components.errors import UserError
 from components.registry import MODEL_FILE, Registry
 from pipeline.commands import terminal
 from pipeline.predicting import quiet
-from serving.importing import lean, uncollected
+from serving.importing import uncollected
 from serving.local.model_config import (
     Batching,
     ModelConfig,
@@ -153,10 +153,10 @@ def serve(models: Callable[[], list[ModelConfig]], settings: Settings) -> None:
     """
     started, first = time.monotonic(), models()
     with quiet():  # TensorFlow has much to say of itself
-        with lean():
+        with uncollected():
             import tensorflow
             import tensorflow_text  # noqa: F401
-        with uncollected():
+
             import serving.local.server  # noqa: F401
 
         tensorflow.constant(0)  # it looks for devices

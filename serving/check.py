@@ -39,14 +39,14 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
     """
     model = request["model"]
     ops, saved_model = _sibling("ops"), _sibling("saved_model")
-    lean = _sibling("importing").lean
-    with lean():
+    uncollected = _sibling("importing").uncollected
+    with uncollected():
         import tensorflow as tf
 
     # In this order: what is registered before TensorFlow Text is imported is TensorFlow's own.
     used = ops.used_ops(model)
     core = ops.core_ops(used)
-    with lean():
+    with uncollected():
         import tensorflow_text
 
     result: dict[str, Any] = {

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import sys
 from collections.abc import Iterator
-from typing import Any, cast
-
-# What Keras and TensorFlow Lite import where they find it, for what nothing here uses.
-_OPTIONAL = ("jax", "sklearn")
 
 
 @contextlib.contextmanager
@@ -31,22 +25,3 @@ def uncollected() -> Iterator[None]:
         gc.freeze()
         if collecting:
             gc.enable()
-
-
-@contextlib.contextmanager
-def lean() -> Iterator[None]:
-    """While the block imports TensorFlow, and no more, JAX and scikit-learn are not found either.
-
-    Others may need what is hidden here: KerasTuner does. JAX is found where it is Keras's backend
-    (``KERAS_BACKEND``).
-    """
-    backend = os.environ.get("KERAS_BACKEND")
-    hidden = [name for name in _OPTIONAL if name not in sys.modules and name != backend]
-    # To import what is None raises ImportError.
-    cast(dict[str, Any], sys.modules).update(dict.fromkeys(hidden))
-    try:
-        with uncollected():
-            yield
-    finally:
-        for name in hidden:
-            del sys.modules[name]

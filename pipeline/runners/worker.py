@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components import events
-from serving.importing import lean, uncollected
+from serving.importing import uncollected
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
@@ -84,10 +84,8 @@ def run(
     failure = None
     try:
         _tell("progress", node="", text="importing TFX and TensorFlow")
-        with lean():
-            import tensorflow  # noqa: F401  (which all below import too)
         with uncollected():
-            from pipeline.runners import observe, sampling
+            from pipeline.runners import observe
             from pipeline.runners.failures import explain
             from pipeline.runners.sweep import sweep
 
@@ -98,7 +96,7 @@ def run(
             ir = compile_part(pipeline, run_id, first, last)
             for path in sweep(pipeline):
                 print(f"Removed {path}: the run that made it did not end well.")
-            with sampling.brief(), observe.observing() as seen:
+            with observe.observing() as seen:
                 try:
                     _execute(ir, runner)
                 finally:

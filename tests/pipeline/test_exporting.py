@@ -50,6 +50,10 @@ def test_it_is_written_whole_checked_and_gives_the_same_scores(registry, tmp_pat
     about = json.loads((done.folder / "regard.json").read_text())
     assert about["model"] == "small@3"
     assert about["translate_batch"] == done.arguments
+    rows = json.loads((registry / "small" / "3" / IN_MEMORY).read_text())
+    mean = np.mean([rows[i]["answer"]["target_length"] for i in (0, 1, 3)])
+    wanted = SEARCH["length_penalty"] * mean / (mean + 5)  # rises there as GNMT's does
+    assert done.arguments["length_penalty"] == pytest.approx(wanted, abs=0.006)
     source = sentencepiece.SentencePieceProcessor(str(done.folder / "source.model"))
     target = sentencepiece.SentencePieceProcessor(str(done.folder / "target.model"))
     translator = ctranslate2.Translator(str(done.folder), intra_threads=1)

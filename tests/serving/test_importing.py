@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
-import sys
-from types import ModuleType
 
 import pytest
 
-from serving.importing import lean, uncollected
+from serving.importing import uncollected
 
 
 @pytest.fixture
@@ -46,27 +43,3 @@ def test_a_failed_import_leaves_the_collector_as_it_was(thawed):
     with pytest.raises(ImportError), uncollected():
         raise ImportError
     assert gc.isenabled()
-
-
-@pytest.mark.parametrize("name", ["jax", "sklearn"])
-def test_what_is_not_used_is_found_again_afterwards(thawed, monkeypatch, name):
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.delenv("KERAS_BACKEND", raising=False)
-    with lean(), pytest.raises(ImportError):
-        importlib.import_module(name)
-    assert name not in sys.modules
-    assert importlib.util.find_spec(name) is not None
-
-
-def test_what_somebody_has_imported_stays(thawed, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", there := ModuleType("sklearn"))
-    with lean():
-        assert importlib.import_module("sklearn") is there
-    assert sys.modules["sklearn"] is there
-
-
-def test_jax_is_there_where_keras_computes_with_it(thawed, monkeypatch):
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    with lean():
-        assert importlib.util.find_spec("jax") is not None

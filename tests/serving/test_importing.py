@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -22,11 +24,19 @@ def test_nothing_is_collected_while_importing_and_again_afterwards(thawed):
     assert gc.isenabled()
 
 
-def test_what_was_made_is_not_looked_through_again(thawed):
+def test_what_was_made_is_not_looked_through_again(thawed, monkeypatch):
     with uncollected():
+        monkeypatch.setitem(sys.modules, "imported_by_a_test", ModuleType("imported_by_a_test"))
         made = [[] for _ in range(1000)]
     assert gc.get_freeze_count() >= thawed + len(made)
     assert not any(one is made for one in gc.get_objects())
+
+
+def test_what_stands_there_already_is_looked_through(thawed):
+    with uncollected():
+        made = [[]]
+    assert gc.get_freeze_count() == thawed
+    assert any(one is made for one in gc.get_objects())
 
 
 def test_a_process_that_collects_nothing_goes_on_so(thawed):

@@ -9,10 +9,12 @@ Multi30k's 1,000 test sentences from text to text, the longest first, in batches
 the model's own beam search and as many threads; then some of them alone. Each system answers in a
 process of its own, one after another. Prints a table, and how many answers are the same.
 
-Regard answers from the SavedModel. CTranslate2 has what `regard export` writes; it divides by a
-power of the length where the others divide by one of (5 + length) / 6: with such an exponent that
-both rise alike at the mean length of the references. JoeyNMT gets the weights by its own names
-(benchmarks/peers/joeynmt_weights.py), and ends a sentence when all prefixes of its beam have ended.
+Regard answers from the SavedModel, and `regard-patience` from one with `search.patience: 1`, which
+ends a sentence when CTranslate2 does: when the beam is full. CTranslate2 has what `regard export`
+writes; it divides by a power of the length where the others divide by one of (5 + length) / 6: with
+such an exponent that both rise alike at the mean length of the references. JoeyNMT gets the weights
+by its own names (benchmarks/peers/joeynmt_weights.py), and ends a sentence when all prefixes of its
+beam have ended.
 """
 
 from __future__ import annotations
@@ -40,11 +42,13 @@ class System:
         program: ``regard``, ``ctranslate2`` or ``joeynmt``.
         quantization: CTranslate2's.
         inter_threads: how many batches CTranslate2 decodes at once.
+        patience: that of Regard's search; None: the model's own.
     """
 
     program: str
     quantization: str = "float32"
     inter_threads: int = 1
+    patience: float | None = None
 
 
 SYSTEMS = {
@@ -54,6 +58,7 @@ SYSTEMS = {
     "ctranslate2-int8": System("ctranslate2", "int8"),
     "ctranslate2-int8-side-by-side": System("ctranslate2", "int8", inter_threads=2),
     "regard": System("regard"),
+    "regard-patience": System("regard", patience=1.0),
 }
 
 
@@ -110,7 +115,8 @@ def questions(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
     weights = dict(zip(model.names, model.weights, strict=True))
     np.savez(folder / "joeynmt.npz", **converted(weights, model.model))
     config = load(workload.ROOT / "benchmarks" / "transformer.yaml").model_dump(mode="json")
-    search = read_record(version).get("config", {}).get("search") or config["search"]
+    config |= read_record(version).get("config", {})
+    search = config["search"]
     sources, targets = workload.references(Path(config["data"]["root"]))
     pairs = list(zip(sources, targets, strict=True))[: arguments.sentences]
     pairs.sort(key=lambda pair: len(tokenizer.encode(pair[0])), reverse=True)
@@ -120,6 +126,7 @@ def questions(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
         "models": {"regard": str(version), "joeynmt": str(folder / "joeynmt.npz")},
         "registry": str(registry),
         "settings": model.model,
+        "config": {name: config[name] for name in ("training", "search")},
         "tokenizer": str(folder / "tokenizer.model"),
         "pieces": str(folder / "pieces.txt"),
         "beam_size": search["beam_size"],
@@ -146,6 +153,8 @@ def run(system: System, asked: Mapping[str, Any], arguments: Any) -> dict[str, A
     command = [sys.executable, "-m", "benchmarks.decoding_process"]
     if system.program == "ctranslate2":
         request["model"] = _exported(asked, system.quantization)
+    elif system.patience is not None:
+        request["model"] = _searching(asked, system.patience)
     else:
         request["model"] = asked["models"][system.program]
     if system.program == "joeynmt":
@@ -164,6 +173,29 @@ def _exported(asked: Mapping[str, Any], quantization: str) -> str:
 
         model, registry = asked["models"]["regard"], Path(asked["registry"])
         to_ctranslate2(model, registry, folder, quantization)
+    return str(folder)
+
+
+def _searching(asked: Mapping[str, Any], patience: float) -> str:
+    """The same weights with another search, once."""
+    folder = Path(asked["pieces"]).parent / f"patience-{patience:g}"
+    if not folder.exists():
+        from components.trainer import kept
+        from components.trainer.export import export, read_tokenizers
+        from models import tasks
+
+        model = kept.read(Path(asked["models"]["regard"]))
+        assert model is not None  # `questions` has read it
+        task = tasks.get(model.task)
+        for side, serialized in model.tokenizers.items():
+            (folder.parent / f"{side}.model").write_bytes(serialized)
+        tokenizers = read_tokenizers(folder.parent, task.description.text_features)
+        config = {**asked["config"], "model": model.model}
+        config["search"] = {**config["search"], "patience": patience}
+        pieces = {side: int(tokenizer.vocab_size()) for side, tokenizer in tokenizers.items()}
+        same = task.build(config["model"], config["training"], pieces)
+        same.set_weights(model.weights)
+        export(same, task, config, tokenizers, folder)
     return str(folder)
 
 

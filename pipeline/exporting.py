@@ -226,6 +226,7 @@ def _arguments(search: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) 
     for ours, theirs in (
         ("coverage_penalty", "coverage_penalty"),
         ("no_repeat_ngram", "no_repeat_ngram_size"),
+        ("patience", "patience"),
     ):
         if search.get(ours):
             found[theirs] = search[ours]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
+from models.search.rows import select
 from models.vocabulary import PAD
 
 # Below every log-probability that can occur, and far from overflow when two are added.
@@ -84,11 +84,6 @@ def moving(state: dict[str, Any]) -> dict[str, Any]:
 def unmoved(state: dict[str, Any]) -> Any:
     """The part of a state that changes, but that no search reorders."""
     return state.get("written", {})
-
-
-def select(state: Any, rows: Any) -> Any:
-    """A moving state for the hypotheses ``rows`` (indices into the old rows)."""
-    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), state)
 
 
 def spread(state: Any, batch: Any, hypotheses: int) -> Any:

@@ -14,13 +14,13 @@ from models.search.base import (
     Step,
     lengths_of,
     moving,
-    select,
     spread,
     unmoved,
     write,
 )
 from models.search.options import Options, pick
-from models.search.rules import Rules, check_penalties
+from models.search.rows import select, walk
+from models.search.rules import Rules, asked, check_penalties
 from models.vocabulary import BOS, EOS
 
 # What a source position has been seen at least, so that an unseen one costs no infinity.
@@ -37,7 +37,10 @@ class BeamSearch(Search):
 
     A row is done when no living prefix can still beat the worst hypothesis it gives: what its
     pieces are worth only falls, so a prefix is worth at most what it has now over the greatest
-    length penalty it can reach, and the coverage term is at most 0.
+    length penalty it can reach, and the coverage term is at most 0. With ``patience`` it is done
+    too when so many hypotheses have ended as this is times the beam (Kasai et al. 2024, "A Call for
+    Clarity in Beam Search: How It Works and When It Stops", §2.2): with 1 when the beam is full,
+    which is where most systems stop, though a better one might come.
 
     With one prefix and no length penalty this is greedy search.
 
@@ -49,10 +52,13 @@ class BeamSearch(Search):
         no_repeat_ngram: how long a run of pieces must be to come only once; 0: runs may repeat.
         repetition_penalty: what the logits of pieces that are there already are divided by. With
             it, log P above is the penalised one.
+        patience: how many times ``beam_size`` hypotheses have to end; by default a row is done
+            when no better hypothesis can come.
 
     Raises:
         ValueError: ``beam_size`` is less than 1, ``n_best`` is less than 1 or more than
-            ``beam_size``, or a penalty is out of its range.
+            ``beam_size``, a penalty is out of its range, or ``patience`` would end the search
+            before there are ``n_best``.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class BeamSearch(Search):
         n_best: int | None = None,
         no_repeat_ngram: int = 0,
         repetition_penalty: float = 1.0,
+        patience: float | None = None,
     ):
         if beam_size < 1:
             raise ValueError(f"beam_size must be at least 1, not {beam_size}.")
@@ -75,6 +82,12 @@ class BeamSearch(Search):
         if not 1 <= n_best <= beam_size:
             raise ValueError(f"n_best must be from 1 to the beam_size, {beam_size}, not {n_best}.")
         self.beam_size, self.length_penalty, self.hypotheses = beam_size, length_penalty, n_best
+        if patience is not None and patience * beam_size < n_best:
+            raise ValueError(
+                f"patience must be at least {n_best / beam_size:g}, so that {n_best} hypotheses "
+                f"(n_best) of {beam_size} (beam_size) are found, but is {patience}."
+            )
+        self.patience = patience
         self.coverage_penalty, self.together = coverage_penalty, beam_size
         self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
 
@@ -99,10 +112,8 @@ class BeamSearch(Search):
         keys: Any = None,
     ) -> Hypotheses:
         size, limits = self.beam_size, ops.cast(limits, "int32")
-        rules = Rules(limits, minimums, prefix, size, **self.penalties)
+        told = {"memory": state["memory"], "asked": asked(limits, minimums, prefix)}
         batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
-        memory, greatest_penalty = state["memory"], self.penalty(limits)
-        first = ops.arange(batch, dtype="int32")[:, None] * size
 
         # Prefixes and hypotheses have log-probabilities and what they are ordered by, [batch,
         # prefixes or hypotheses]; at first a row has one prefix and no hypothesis.
@@ -110,69 +121,103 @@ class BeamSearch(Search):
         worth = ops.where(ops.arange(size) == 0, 0.0, IMPOSSIBLE) + ops.cast(zeros, "float32")
         nothing = ops.full_like(worth[:, : self.hypotheses], IMPOSSIBLE)
         ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
-        # What has a row a prefix, and goes where the prefix goes.
-        followed = {
+        rows = {
+            "tokens": zeros + BOS,
+            "alive": (worth, worth),
+            "done": (ids[:, : self.hypotheses], nothing, nothing),
+            "written": unmoved(state),
+        }
+        if self.patience is not None:
+            rows["ended"] = zeros[:, 0]
+        prefixes = {
             "own": spread(moving(state), batch, size),
             "ids": ops.reshape(ids, (-1, longest)),
         }
         if self.coverage_penalty:
-            real = ops.repeat(memory["mask"], size, axis=0)
-            followed["seen"] = ops.cast(ops.zeros_like(real), "float32")
-
-        def unfinished(position: Any, tokens: Any, alive: Any, done: Any, *_: Any) -> Any:
-            best = alive[1][:, 0]
-            over = done[2][:, -1] >= best / greatest_penalty
-            over = ops.logical_or(over, best <= IMPOSSIBLE / 2)
-            over = ops.logical_or(over, position >= limits)
-            return ops.logical_not(ops.all(over))
-
-        def advance(
-            position: Any, tokens: Any, alive: Any, done: Any, followed: Any, written: Any
-        ) -> Any:
-            logp, worth = alive
-            current = {**followed["own"], "written": written, "memory": memory}
-            logits, new, alignment = step(ops.reshape(tokens, (-1,)), current)
-            options = Options(rules, logits, followed["ids"], position, worth)
-
-            # An end counts where it is among the best of the beam, so that one prefix is greedy.
-            worth, at = options.best(ending=True)
-            counts = ops.logical_and(options.end(at), worth > IMPOSSIBLE / 2)
-            parents = options.prefixes(at)
-            scores = worth / self.penalty(position + 1)
-            if self.coverage_penalty:
-                seen = followed["seen"] + ops.cast(alignment, "float32")
-                covered = ops.reshape(_coverage(seen, real), (-1, size))
-                scores = scores + self.coverage_penalty * pick(covered, parents)
-                followed = {**followed, "seen": seen}
-            scores = ops.where(counts, scores, IMPOSSIBLE)
-            ids = ops.take(followed["ids"], first + parents, axis=0)
-            done = self._merge(
-                done, (write(ids, EOS, position), _total(logp, worth, options, at), scores)
-            )
-
-            worth, at = options.best(ending=False)
-            # What is impossible stays so, but does not become more so with every step.
-            worth = ops.maximum(worth, IMPOSSIBLE)
-            parents, tokens = options.prefixes(at), options.pieces(at)
-            rows = ops.reshape(first + parents, (-1,))
-            followed = select({**followed, "own": moving(new)}, rows)
-            followed["ids"] = write(followed["ids"], ops.reshape(tokens, (-1, 1)), position)
-            alive = (_total(logp, worth, options, at), worth)
-            return position + 1, tokens, alive, done, followed, unmoved(new)
-
-        done = (ids[:, : self.hypotheses], nothing, nothing)
-        start = (0, zeros + BOS, (worth, worth), done, followed, unmoved(state))
-        _, _, _, (ids, logp, scores), *_ = ops.while_loop(unfinished, advance, start)
+            mask = ops.repeat(state["memory"]["mask"], size, axis=0)
+            prefixes["seen"] = ops.cast(ops.zeros_like(mask), "float32")
+        ids, logp, scores = walk(
+            lambda told: _Beam(self, step, told),
+            told,
+            rows,
+            prefixes,
+            size,
+            lambda rows, prefixes: rows["done"],
+        )
         found = scores > IMPOSSIBLE / 2
         return Hypotheses(ids, ops.where(found, lengths_of(ids), 0), logp, scores)
 
-    def _merge(self, done: Any, ended: Any) -> Any:
-        """The best of the old hypotheses and those that end here."""
-        ids, logp, scores = (
-            ops.concatenate(both, axis=1) for both in zip(done, ended, strict=True)
+
+class _Beam:
+    """The steps of a beam search, for the rows that are told about."""
+
+    def __init__(self, search: BeamSearch, step: Step, told: dict[str, Any]):
+        self.search, self.step, self.told, self.size = search, step, told, search.beam_size
+        self.limits = told["asked"]["limits"]
+        self.rules = Rules(**told["asked"], hypotheses=self.size, **search.penalties)
+        self.greatest_penalty = search.penalty(self.limits)
+        rows = ops.shape(self.limits)[0]
+        self.first = ops.arange(rows, dtype="int32")[:, None] * self.size
+
+    def unfinished(self, position: Any, rows: dict[str, Any], prefixes: Any) -> Any:
+        best = rows["alive"][1][:, 0]
+        over = ops.logical_or(best <= IMPOSSIBLE / 2, position >= self.limits)
+        over = ops.logical_or(over, rows["done"][2][:, -1] >= best / self.greatest_penalty)
+        if self.search.patience is not None:
+            enough = self.search.patience * self.size
+            over = ops.logical_or(over, ops.cast(rows["ended"], "float32") >= enough)
+        return ops.logical_not(over)
+
+    def advance(
+        self, position: Any, rows: dict[str, Any], prefixes: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        memory, (logp, worth) = self.told["memory"], rows["alive"]
+        logits, new, alignment = self.step(
+            ops.reshape(rows["tokens"], (-1,)),
+            {**prefixes["own"], "written": rows["written"], "memory": memory},
         )
-        scores, chosen = ops.top_k(scores, self.hypotheses)
-        return pick(ids, chosen), pick(logp, chosen), scores
+        options = Options(self.rules, logits, prefixes["ids"], position, worth)
+        prefixes = {**prefixes, "own": moving(new)}
+        if self.search.coverage_penalty:
+            prefixes["seen"] = prefixes["seen"] + ops.cast(alignment, "float32")
+
+        ended = self._ended(position, rows, prefixes, options)
+        worth, at = options.best(ending=False)
+        # What is impossible stays so, but does not become more so with every step.
+        worth = ops.maximum(worth, IMPOSSIBLE)
+        parents, tokens = options.prefixes(at), options.pieces(at)
+        prefixes = select(prefixes, ops.reshape(self.first + parents, (-1,)))
+        prefixes["ids"] = write(prefixes["ids"], ops.reshape(tokens, (-1, 1)), position)
+        alive = (_total(logp, worth, options, at), worth)
+        changed = {"tokens": tokens, "alive": alive, "written": unmoved(new)}
+        return {**rows, **changed, **ended}, prefixes
+
+    def _ended(
+        self, position: Any, rows: dict[str, Any], prefixes: dict[str, Any], options: Options
+    ) -> dict[str, Any]:
+        """The best hypotheses of the old ones and those that end here, and how many did."""
+        # An end counts where it is among the best of the beam, so that one prefix is greedy.
+        worth, at = options.best(ending=True)
+        counts = ops.logical_and(options.end(at), worth > IMPOSSIBLE / 2)
+        if self.search.patience is not None:
+            counts = ops.logical_and(counts, self.unfinished(position, rows, prefixes)[:, None])
+        parents = options.prefixes(at)
+        scores = worth / self.search.penalty(position + 1)
+        if self.search.coverage_penalty:
+            real = ops.repeat(self.told["memory"]["mask"], self.size, axis=0)
+            covered = ops.reshape(_coverage(prefixes["seen"], real), (-1, self.size))
+            scores = scores + self.search.coverage_penalty * pick(covered, parents)
+        scores = ops.where(counts, scores, IMPOSSIBLE)
+        ids = write(ops.take(prefixes["ids"], self.first + parents, axis=0), EOS, position)
+        ended = ids, _total(rows["alive"][0], worth, options, at), scores
+        ids, logp, scores = (
+            ops.concatenate(both, axis=1) for both in zip(rows["done"], ended, strict=True)
+        )
+        scores, chosen = ops.top_k(scores, self.search.hypotheses)
+        found = {"done": (pick(ids, chosen), pick(logp, chosen), scores)}
+        if self.search.patience is not None:
+            found["ended"] = rows["ended"] + ops.sum(ops.cast(counts, "int32"), axis=1)
+        return found
 
 
 def _total(before: Any, worth: Any, options: Options, at: Any) -> Any:

@@ -8,7 +8,7 @@ from keras import ops
 
 from models.search.base import Hypotheses, Search, Step
 from models.search.rollout import roll_out
-from models.search.rules import Rules, check_penalties
+from models.search.rules import asked, check_penalties
 
 
 class GreedySearch(Search):
@@ -35,7 +35,10 @@ class GreedySearch(Search):
         prefix: Any = None,
         keys: Any = None,
     ) -> Hypotheses:
-        rules = Rules(limits, minimums, prefix, **self.penalties)
-        found = roll_out(step, state, rules, lambda worth, _: ops.argmax(worth, axis=-1))
-        ids, lengths, total = (x[:, None] for x in found)
+        told = {"asked": asked(limits, minimums, prefix)}
+
+        def choose(worth: Any, position: Any, told: Any) -> Any:
+            return ops.argmax(worth, axis=-1)
+
+        ids, lengths, total = roll_out(step, state, told, choose, **self.penalties)
         return Hypotheses(ids, lengths, total, total)

@@ -8,6 +8,7 @@ from typing import Any
 from keras import ops
 
 from models.search.base import Step, lengths_of, moving, spread, unmoved, write
+from models.search.rows import walk
 from models.search.rules import Rules
 from models.vocabulary import BOS, EOS, PAD
 
@@ -15,48 +16,77 @@ from models.vocabulary import BOS, EOS, PAD
 def roll_out(
     step: Step,
     state: dict[str, Any],
-    rules: Rules,
-    choose: Callable[[Any, Any], Any],
+    told: dict[str, Any],
+    choose: Callable[[Any, Any, dict[str, Any]], Any],
     hypotheses: int = 1,
+    **penalties: Any,
 ) -> tuple[Any, Any, Any]:
     """Takes pieces one after another until all hypotheses have ended.
 
     Args:
         step: a decoder's.
         state: the decoder's before its first token, of ``batch`` rows.
-        rules: what may come, for ``rows = batch * hypotheses``.
-        choose: from what the pieces are worth ``[rows, pieces]`` and the position to the pieces
-            taken, ``[rows]``.
+        told: what is known of the rows, tensors ``[batch, ...]``; ``asked`` are ``Rules``'s.
+        choose: from what the pieces are worth ``[batch * hypotheses, pieces]``, the position and
+            what is told of the rows to the pieces taken, ``[batch * hypotheses]``.
         hypotheses: how many each row of the state has.
+        penalties: those of the rules.
 
     Returns:
-        Ids ``[rows, length]``, lengths ``[rows]`` and log-probabilities ``[rows]``, as in
-        ``Hypotheses``.
+        Ids ``[batch, hypotheses, length]``, lengths and log-probabilities ``[batch, hypotheses]``,
+        as in ``Hypotheses``.
     """
-    limits, memory = rules.limits, state["memory"]
+    limits = ops.repeat(told["asked"]["limits"], hypotheses, axis=0)
     longest = ops.max(limits, initial=1)
-    ids = ops.zeros_like(limits)[:, None] + ops.zeros((1, longest), dtype="int32")
-    total = ops.cast(ops.zeros_like(limits), "float32")
-    batch = ops.shape(limits)[0] // hypotheses
+    own = {
+        # No hypothesis goes on from another, so each has a row of its own also for what is written.
+        **spread(
+            {"own": moving(state), "written": unmoved(state)},
+            ops.shape(told["asked"]["limits"])[0],
+            hypotheses,
+        ),
+        "tokens": ops.full_like(limits, BOS),
+        "ids": ops.zeros_like(limits)[:, None] + ops.zeros((1, longest), dtype="int32"),
+        "total": ops.cast(ops.zeros_like(limits), "float32"),
+    }
 
-    def unfinished(position: Any, tokens: Any, *_: Any) -> Any:
-        return ops.logical_and(position < longest, ops.any(ops.not_equal(tokens, EOS)))
+    def begin(told: dict[str, Any]) -> _RollOut:
+        rules = Rules(**told["asked"], hypotheses=hypotheses, **penalties)
+        return _RollOut(step, rules, told, choose)
 
-    def advance(position: Any, tokens: Any, ids: Any, total: Any, state: Any) -> Any:
-        done = ops.equal(tokens, EOS)
-        logits, new, _ = step(
-            tokens, {**state["own"], "written": state["written"], "memory": memory}
-        )
-        own, worth = rules(logits, ids, position)
-        taken = ops.cast(choose(worth, position), "int32")
-        gain = ops.take_along_axis(own, taken[:, None], axis=-1)[:, 0]
-        ids = write(ids, ops.where(done, PAD, taken)[:, None], position)
-        total = total + ops.where(done, 0.0, gain)
-        state = {"own": moving(new), "written": unmoved(new)}
-        return position + 1, ops.where(done, EOS, taken), ids, total, state
+    def result(_: Any, own: dict[str, Any]) -> tuple[Any, Any]:
+        ids = ops.reshape(own["ids"], (-1, hypotheses, longest))
+        return ids, ops.reshape(own["total"], (-1, hypotheses))
 
-    # No hypothesis goes on from another, so each has a row of its own also for what is written.
-    rows = spread({"own": moving(state), "written": unmoved(state)}, batch, hypotheses)
-    start = (0, ops.full_like(limits, BOS), ids, total, rows)
-    _, _, ids, total, _ = ops.while_loop(unfinished, advance, start)
+    told = {**told, "memory": state["memory"]}
+    ids, total = walk(begin, told, {}, own, hypotheses, result)
     return ids, lengths_of(ids), total
+
+
+class _RollOut:
+    """The steps of hypotheses that have nothing to do with one another, for some rows."""
+
+    def __init__(self, step: Step, rules: Rules, told: dict[str, Any], choose: Callable[..., Any]):
+        self.step, self.rules, self.told, self.choose = step, rules, told, choose
+
+    def unfinished(self, position: Any, _: Any, own: dict[str, Any]) -> Any:
+        # At its limit a hypothesis ends, so none goes on behind it.
+        going = ops.reshape(ops.not_equal(own["tokens"], EOS), (-1, self.rules.hypotheses))
+        return ops.any(going, axis=1)
+
+    def advance(self, position: Any, rows: Any, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        tokens, ids = own["tokens"], own["ids"]
+        done = ops.equal(tokens, EOS)
+        logits, new, _ = self.step(
+            tokens, {**own["own"], "written": own["written"], "memory": self.told["memory"]}
+        )
+        likely, worth = self.rules(logits, ids, position)
+        taken = ops.cast(self.choose(worth, position, self.told), "int32")
+        gain = ops.take_along_axis(likely, taken[:, None], axis=-1)[:, 0]
+        return rows, {
+            "own": moving(new),
+            "written": unmoved(new),
+            "tokens": ops.where(done, EOS, taken),
+            "ids": write(ids, ops.where(done, PAD, taken)[:, None], position),
+            "total": own["total"] + ops.where(done, 0.0, gain),
+        }

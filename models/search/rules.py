@@ -23,6 +23,12 @@ def check_penalties(no_repeat_ngram: int, repetition_penalty: float) -> dict[str
     return {"no_repeat_ngram": no_repeat_ngram, "repetition_penalty": repetition_penalty}
 
 
+def asked(limits: Any, minimums: Any = None, prefix: Any = None) -> dict[str, Any]:
+    """What is asked of rows, as arguments of ``Rules``: tensors of int32 with a row for each."""
+    given = {"limits": limits, "minimums": minimums, "prefix": prefix}
+    return {name: ops.cast(x, "int32") for name, x in given.items() if x is not None}
+
+
 class Rules:
     """What the hypotheses of a batch may go on with.
 

@@ -9,7 +9,7 @@ from keras import ops
 from models.noise import gumbel_noise
 from models.search.base import IMPOSSIBLE, Hypotheses, Search, Step
 from models.search.rollout import roll_out
-from models.search.rules import Rules
+from models.search.rules import asked
 
 # Far below everything that can be worth something, noise included.
 NOTHING = -1e30
@@ -64,13 +64,13 @@ class SamplingSearch(Search):
         prefix: Any = None,
         keys: Any = None,
     ) -> Hypotheses:
-        rules = Rules(limits, minimums, prefix, self.hypotheses)
-        batch = ops.shape(limits)[0]
-        keys = ops.arange(batch, dtype="int32") if keys is None else ops.cast(keys, "int32")
-        keys = ops.repeat(keys, self.hypotheses)[:, None]
-        numbers = ops.tile(ops.arange(self.hypotheses, dtype="int32"), [batch])[:, None]
+        keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
+        told = {"asked": asked(limits, minimums, prefix), "keys": ops.cast(keys, "int32")}
 
-        def choose(worth: Any, position: Any) -> Any:
+        def choose(worth: Any, position: Any, told: dict[str, Any]) -> Any:
+            batch = ops.shape(told["keys"])[0]
+            keys = ops.repeat(told["keys"], self.hypotheses)[:, None]
+            numbers = ops.tile(ops.arange(self.hypotheses, dtype="int32"), [batch])[:, None]
             # The best piece is worth 0, so that no temperature makes it infinite.
             best = ops.max(worth, axis=-1, keepdims=True)
             warm = (worth - best) / self.temperature
@@ -84,10 +84,7 @@ class SamplingSearch(Search):
             chosen = ops.argmax(warm + noise, axis=-1)[:, None]
             return ops.take_along_axis(pieces, chosen, axis=-1)[:, 0]
 
-        found = roll_out(step, state, rules, choose, self.hypotheses)
-        ids, lengths, total = (
-            ops.reshape(x, (batch, self.hypotheses, *ops.shape(x)[1:])) for x in found
-        )
+        ids, lengths, total = roll_out(step, state, told, choose, self.hypotheses)
         total, order = ops.top_k(total, self.hypotheses)
         return Hypotheses(
             ops.take_along_axis(ids, order[:, :, None], axis=1),

@@ -143,6 +143,17 @@ def penalty_problems(config: Any) -> Iterator[Problem]:
             yield Problem(("training", "penalties", name), message)
 
 
+def beam_problems(search: BeamSearch) -> Iterator[Problem]:
+    """Beams that end before there are as many hypotheses as are wanted."""
+    if search.n_best > search.beam_size:
+        message = f"{search.n_best} is more than beam_size: {search.beam_size} can give"
+        yield Problem(("search", "n_best"), message)
+    elif search.patience is not None and search.patience * search.beam_size < search.n_best:
+        message = f"too little for n_best: {search.n_best} of beam_size: {search.beam_size}; use "
+        message += f"at least {search.n_best / search.beam_size:.3g}"
+        yield Problem(("search", "patience"), message)
+
+
 def search_problems(config: Any) -> Iterator[Problem]:
     """Searches that cannot find anything, or not with this model."""
     search = config.search
@@ -153,9 +164,7 @@ def search_problems(config: Any) -> Iterator[Problem]:
                 "tokenizer.vocab_size"
             )
             yield Problem(("search", "beam_size"), message)
-        if search.n_best > search.beam_size:
-            message = f"{search.n_best} is more than beam_size: {search.beam_size} can give"
-            yield Problem(("search", "n_best"), message)
+        yield from beam_problems(search)
         if search.coverage_penalty and config.model.attention is None:
             message = "there is no coverage without attention; leave it out"
             yield Problem(("search", "coverage_penalty"), message)

@@ -60,6 +60,11 @@ class BeamSearch(_Penalised):
         description="GNMT's beta: how much it costs to leave pieces of the source unseen.",
     )
     n_best: Positive = Field(default=1, description="Hypotheses that are given back.")
+    patience: Annotated[float, Field(gt=0.0)] | None = Field(
+        default=None,
+        description="Stop when this times beam_size hypotheses have ended, as most systems do with "
+        "1; null: when no better one can come.",
+    )
 
 
 class SamplingSearch(_Search):

@@ -21,7 +21,7 @@ from tests.models.tasks.tokenizers import write_tokenizers
 
 SOURCES = ["a cat sat", "the dog ran far away from home", "", "the mat"]
 SIDE = {**TRANSFORMER, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
-SEARCH = BeamSearch(beam_size=2, max_source_length=20, no_repeat_ngram=3).model_dump()
+SEARCH = BeamSearch(beam_size=2, max_source_length=20, no_repeat_ngram=3, patience=1.5).model_dump()
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,7 @@ def test_it_is_written_whole_checked_and_gives_the_same_scores(registry, tmp_pat
     rows = json.loads((registry / "small" / "3" / IN_MEMORY).read_text())
     mean = np.mean([rows[i]["answer"]["target_length"] for i in (0, 1, 3)])
     wanted = SEARCH["length_penalty"] * mean / (mean + 5)  # rises there as GNMT's does
+    assert done.arguments["patience"] == 1.5
     assert done.arguments["length_penalty"] == pytest.approx(wanted, abs=0.006)
     source = sentencepiece.SentencePieceProcessor(str(done.folder / "source.model"))
     target = sentencepiece.SentencePieceProcessor(str(done.folder / "target.model"))

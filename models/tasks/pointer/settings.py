@@ -10,6 +10,7 @@ from pydantic import Field, Tag
 
 from models.settings.attention import AdditiveScore, Matching
 from models.settings.base import Positive, Problem, Section, by_type, name_or_mapping
+from models.settings.checks import beam_problems
 from models.settings.encoders import RecurrentEncoder
 from models.settings.layers import Rate, Transformer
 from models.tasks.features import Feature
@@ -162,6 +163,5 @@ def _search(search: Any) -> Iterator[Problem]:
     if search.long_source != "refuse":
         message = "what is left of a row without its last points has another answer; use refuse"
         yield Problem(("search", "long_source"), message)
-    if search.type == "beam" and search.n_best > search.beam_size:
-        message = f"{search.n_best} is more than beam_size: {search.beam_size} can give"
-        yield Problem(("search", "n_best"), message)
+    if search.type == "beam":
+        yield from beam_problems(search)

@@ -20,8 +20,8 @@ def worth(toy, row, target, alpha, beta):
     return total / ((5 + len(target)) / 6) ** alpha + beta * coverage, total
 
 
-def plain_beam(toy, row, size, limit, alpha, beta):
-    """All that a beam comes across until its limit, the best first."""
+def plain_beam(toy, row, size, limit, alpha, beta, enough=np.inf):
+    """All that a beam comes across until its limit or until enough have ended, the best first."""
     alive, done = [((), 0.0)], []
     for length in range(1, limit + 1):
         options = []
@@ -34,6 +34,8 @@ def plain_beam(toy, row, size, limit, alpha, beta):
         ended = [target for target, _ in options[:size] if target[-1] == EOS]
         done += [(target, *worth(toy, row, target, alpha, beta)) for target in ended]
         alive = [option for option in options if option[0][-1] != EOS][:size]
+        if len(done) >= enough:
+            break
     return sorted(done, key=lambda option: -option[1])
 
 
@@ -66,6 +68,22 @@ def test_stopping_early_loses_nothing(size, alpha, beta):
             assert targets_of(best, row) == targets[:1]
             scores = [score for _, score, _ in expected]
             np.testing.assert_allclose(every.scores[row, : len(scores)], scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("patience", [0.4, 1.0, 1.5, 40.0])
+def test_patience_ends_a_row_when_so_many_have_ended(patience):
+    """Whatever the other rows do: they go on for longer. α of 3 prefers what comes late."""
+    size, limits, differ = 5, np.array([4, 12, 9]), []
+    search = BeamSearch(size, 3.0, n_best=2, patience=patience)
+    for toy in (TOY, Toy(scale=1.5, seed=3), Toy(scale=2.5, seed=1)):
+        found = arrays(search(toy.step, toy.state(), limits))
+        for row in range(3):
+            settings = toy, row, size, limits[row], 3.0, 0.0
+            expected = plain_beam(*settings, enough=patience * size)[:2]
+            assert targets_of(found, row) == [target for target, _, _ in expected]
+            differ.append(expected != plain_beam(*settings)[:2])
+    # The patient find what there is, the impatient something else here and there.
+    assert any(differ) == (patience < 4.0)
 
 
 def test_the_best_alone_takes_fewer_steps():

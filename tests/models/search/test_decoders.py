@@ -48,7 +48,8 @@ def uncached(model, memory, length):
     def step(tokens, state):
         here = keras.ops.equal(keras.ops.arange(length), state["position"][:, None])
         read = keras.ops.where(here, tokens[:, None], state["read"])
-        each = read.shape[0] // SOURCE.shape[0]
+        memory = state["memory"]
+        each = read.shape[0] // memory["mask"].shape[0]
         repeated = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), memory)
         logits, alignments = model.decoder.unroll(read, repeated)
         pick = keras.ops.cast(here, logits.dtype)[..., None]

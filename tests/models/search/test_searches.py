@@ -21,6 +21,7 @@ ALL = {
     "beam, covering": BeamSearch(3, 0.6, coverage_penalty=0.4),
     "beam, penalised": BeamSearch(3, 0.6, 0.2, 2, no_repeat_ngram=2, repetition_penalty=1.5),
     "beam, whole": BeamSearch(40, 0.6),
+    "beam, impatient": BeamSearch(3, 1.0, n_best=2, patience=1.0),
     "sampling": SamplingSearch(samples=3, seed=5),
     "sampling, cut": SamplingSearch(temperature=1.5, top_k=3, top_p=0.8, samples=2, seed=1),
 }
@@ -74,12 +75,15 @@ def test_batched_is_one_by_one(search):
         np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["greedy, penalised", "beam, penalised", "sampling, cut"])
-def test_in_a_graph_it_is_the_same(name):
-    """With the number of rows and their lengths unknown, as it is exported."""
+@pytest.mark.parametrize("batch", [None, 3])
+@pytest.mark.parametrize(
+    "name", ["greedy, penalised", "beam, penalised", "beam, impatient", "sampling, cut"]
+)
+def test_in_a_graph_it_is_the_same(name, batch):
+    """With the lengths unknown, and the number of rows too, as it is exported."""
     search = ALL[name]
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)] * 2)
+    @tf.function(input_signature=[tf.TensorSpec([batch], tf.int32)] * 2)
     def graph(limits, keys):
         state = select(TOY.state(), tf.range(tf.shape(limits)[0]))
         return search(TOY.step, state, limits, keys=keys, prefix=limits[:, None] * 0 + 4)
@@ -179,6 +183,7 @@ def test_sampling_from_the_best_piece_alone_is_greedy():
         (BeamSearch, {"n_best": 0}),
         (BeamSearch, {"n_best": 6}),
         (BeamSearch, {"no_repeat_ngram": -1}),
+        (BeamSearch, {"patience": 0.9}),
         (BeamSearch, {"repetition_penalty": 0.9}),
         (GreedySearch, {"no_repeat_ngram": -1}),
         (GreedySearch, {"repetition_penalty": 0.9}),

@@ -94,6 +94,10 @@ CASES = {
         "search: {beam_size: 2, n_best: 3}",
         ["4: search.n_best: 3 is more than beam_size: 2 can give"],
     ),
+    "too little patience": (
+        "search: {beam_size: 3, n_best: 2, patience: 0.5}",
+        ["4: search.patience: too little for n_best: 2 of beam_size: 3; use at least 0.667"],
+    ),
     "a tokenizer": (
         "tokenizer: {type: char}",
         ["4: tokenizer: "],

@@ -1,0 +1,113 @@
+"""Rows are carried as long as they have steps to take, and what they come to is in their place."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from models.decoders import DECODERS
+from models.encoders import ENCODERS
+from models.search.rows import DONE, walk
+from models.seq2seq import Seq2Seq
+
+
+class Countdown:
+    """Each row counts up to its own number, in two prefixes that add different things."""
+
+    def __init__(self, told, carried=None):
+        self.told, self.carried = told, carried
+
+    def unfinished(self, position, rows, prefixes):
+        return rows["count"] < self.told["until"]
+
+    def advance(self, position, rows, prefixes):
+        going = self.unfinished(position, rows, prefixes)
+        if self.carried is not None:
+            self.carried.append(int(going.shape[0]))
+        added = ops.reshape(prefixes["adds"], (-1, 2)) * ops.cast(going, "int32")[:, None]
+        total = prefixes["total"] + ops.reshape(added, (-1,))
+        rows = {"count": rows["count"] + ops.cast(going, "int32"), "totals": rows["totals"] + added}
+        return rows, {**prefixes, "total": total}
+
+
+def count(until, carried=None):
+    until = ops.convert_to_tensor(until, dtype="int32")
+    batch = ops.shape(until)[0]
+    prefixes = {
+        "adds": ops.arange(batch * 2, dtype="int32"),
+        "total": ops.zeros(batch * 2, "int32"),
+    }
+    rows = {"count": ops.zeros_like(until), "totals": ops.zeros((batch, 2), "int32")}
+
+    def result(rows, prefixes):
+        return rows, ops.reshape(prefixes["total"], (-1, 2))
+
+    def begin(told):
+        return Countdown(told, carried)
+
+    return keras.tree.map_structure(
+        ops.convert_to_numpy, walk(begin, {"until": until}, rows, prefixes, 2, result)
+    )
+
+
+@pytest.mark.parametrize(
+    "until", [[3, 1, 4, 1, 5, 9, 2, 6], [0, 0, 2], [7], [0], [], [2, 2, 2], list(range(40))]
+)
+def test_every_row_comes_to_its_own_end(until):
+    rows, totals = count(until)
+    np.testing.assert_array_equal(rows["count"], until)
+    expected = np.arange(2 * len(until)).reshape(-1, 2) * np.array(until, int)[:, None]
+    np.testing.assert_array_equal(rows["totals"], expected)
+    np.testing.assert_array_equal(totals, expected)
+
+
+def test_rows_that_are_done_are_left_behind():
+    until, carried = np.arange(1, 101), []
+    count(until, carried)
+    # Every row takes its steps, and between two cuts a few that are done are carried along.
+    assert len(carried) == 100
+    assert until.sum() <= sum(carried) <= until.sum() / (1 - DONE)
+    assert sum(carried) < 0.7 * 100 * 100
+
+
+def test_a_graph_may_know_the_number_of_rows_or_not():
+    until = [3, 1, 4, 1, 5]
+    expected = count(until)[1]
+    for rows in (None, 5):
+
+        @tf.function(input_signature=[tf.TensorSpec([rows], tf.int32)])
+        def graph(until):
+            zeros = {
+                "count": until * 0,
+                "totals": (until * 0)[:, None] + tf.zeros((1, 2), tf.int32),
+            }
+            prefixes = {"adds": tf.range(tf.shape(until)[0] * 2), "total": tf.repeat(until * 0, 2)}
+            wanted = lambda rows, prefixes: tf.reshape(prefixes["total"], [-1, 2])  # noqa: E731
+            return walk(Countdown, {"until": until}, zeros, prefixes, 2, wanted)
+
+        np.testing.assert_array_equal(graph(tf.constant(until, tf.int32)), expected)
+
+
+@pytest.mark.parametrize("decoder", ["transformer", "luong", "bahdanau"])
+@pytest.mark.parametrize("encoder", ["transformer", "recurrent"])
+def test_what_decoders_carry_has_a_row_for_each_row(encoder, decoder):
+    """Without this no row could be left behind; the same with one row and one hypothesis more."""
+    transformer = {"layers": 1, "heads": 2, "feed_forward": 8}
+    options = {"transformer": transformer, "recurrent": {"units": 8}}.get
+    keras.utils.set_random_seed(1)
+    encode = ENCODERS[encoder](9, embedding=8, **options(encoder))
+    decode = DECODERS[decoder](
+        9,
+        encode.depth,
+        encode.final_depth,
+        embedding=8,
+        attention={"score": "scaled_dot" if decoder == "transformer" else "general"},
+        **(options(decoder) or {"units": 8}),
+    )
+    model = Seq2Seq(encode, decode)
+    model.build()
+    for batch in (2, 3):
+        state = decode.start(model.remember(np.full((batch, 4), 5)), 6, 2)
+        for x in keras.tree.flatten(state):
+            assert x.shape[0] == batch

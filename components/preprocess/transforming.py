@@ -19,8 +19,9 @@ from tensorflow_transform import impl_helper
 from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 
 TEMPORARY = ".tmp"  # how the name of a file ends that is not whole
-# Rows that are in memory at once; few, for an image can have as many bytes as a thousand sentences.
-_ROWS = 256
+# A batch: more rows are no faster, and an image can have as many bytes as a thousand sentences.
+_ROWS = 1024
+_BYTES = 4 * 2**20
 _BATCHES = 2  # that are transformed while another is written
 
 
@@ -86,7 +87,8 @@ class _Loaded:
 
     def records(self, path: str) -> Iterator[bytes]:
         """The transformed examples of a file of raw ones, in their order."""
-        rows = tf.data.TFRecordDataset(path, compression_type="GZIP").batch(_ROWS)
+        rows = tf.data.TFRecordDataset(path, compression_type="GZIP")
+        rows = rows.batch(at_once(rows))
         options = tf.data.Options()
         options.autotune.enabled = False  # whose thread wakes rarely: a short file waits for it
         batches = rows.map(self._transform, num_parallel_calls=_BATCHES, deterministic=True)
@@ -94,6 +96,13 @@ class _Loaded:
             for record in self._encoder.encode(self._converter.convert(batch)):
                 # The encoder's order of the features is another one in every process.
                 yield tf.train.Example.FromString(record).SerializeToString(deterministic=True)
+
+
+def at_once(rows: tf.data.Dataset) -> int:
+    """How many of these rows make a batch, by the size of the first."""
+    for record in rows.take(1):
+        return max(1, min(_ROWS, _BYTES // max(1, len(record.numpy()))))
+    return _ROWS
 
 
 def jobs(raw: list[str], folder: str) -> list[Job]:

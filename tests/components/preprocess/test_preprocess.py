@@ -20,7 +20,7 @@ from components.corpus_gen.images import Images
 from components.corpus_gen.records import Encoder
 from components.preprocess import Preprocess
 from components.preprocess.executor import Executor
-from components.preprocess.transforming import Transformer, _Loaded, jobs
+from components.preprocess.transforming import Transformer, _Loaded, at_once, jobs
 from components.tokenizer_trainer.sentencepiece_model import train
 from models.tasks.features import Feature
 
@@ -284,3 +284,15 @@ def test_two_attempts_at_one_file_are_in_nobodys_way(
     assert [file.name for file in tmp_path.iterdir()] == [Path(job.transformed).name]
     first = transformed / "transformed" / "Split-train" / "transformed_examples-00000-of-00001.gz"
     assert Path(job.transformed).read_bytes() == first.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows"),
+    [([10], 1024), ([2**20, 10], 4), ([2**23], 1), ([0], 1024), ([], 1024)],
+)
+def test_large_rows_are_few_at_once(tmp_path: Path, sizes: list[int], rows: int) -> None:
+    path = str(tmp_path / "rows.gz")
+    with tf.io.TFRecordWriter(path, "GZIP") as writer:
+        for size in sizes:
+            writer.write(bytes(size))
+    assert at_once(tf.data.TFRecordDataset(path, compression_type="GZIP")) == rows

@@ -39,7 +39,7 @@ class BeamSearch(Search):
     pieces are worth only falls, so a prefix is worth at most what it has now over the greatest
     length penalty it can reach, and the coverage term is at most 0. With ``patience`` it is done
     too when so many hypotheses have ended as this is times the beam (Kasai et al. 2024, "A Call for
-    Clarity in Beam Search: How It Works and When It Stops", §2.2): with 1 when the beam is full,
+    Clarity in Beam Search: How It Works and When It Stops", §2): with 1 when the beam is full,
     which is where most systems stop, though a better one might come.
 
     With one prefix and no length penalty this is greedy search.

@@ -134,7 +134,12 @@ def read(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> 
     """
     import pyarrow.parquet as pq
 
-    return pq.read_table(path, columns=None if columns is None else list(columns)).to_pydict()
+    # Not read_table, which imports what reads folders, for a seventh of a second.
+    with pq.ParquetFile(path) as file:
+        wanted = file.schema_arrow.names if columns is None else list(columns)
+        if not file.num_row_groups:  # it has no way to read no rows
+            return file.schema_arrow.empty_table().select(wanted).to_pydict()
+        return file.read(columns=wanted).select(wanted).to_pydict()
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:

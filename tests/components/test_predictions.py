@@ -149,8 +149,16 @@ def test_numbers_without_a_score(tmp_path):
 def test_a_table_without_rows_has_the_columns_that_are_known(tmp_path):
     predictions.write(tmp_path / "t.parquet", fake_models.FEATURES, [], [])
     assert predictions.read(tmp_path / "t.parquet")["references"] == []
+    assert predictions.read(tmp_path / "t.parquet", ["references"]) == {"references": []}
     types = predictions.schema(fake_tasks.SORTING, [])
     assert types.field("hypothesis").type == pa.list_(pa.int64())
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_column_that_is_not_there_is_told_of(tmp_path, rows):
+    pq.write_table(pa.table({"row": list(range(rows))}), tmp_path / "t.parquet")
+    with pytest.raises(KeyError, match="nowhere"):
+        predictions.read(tmp_path / "t.parquet", ["row", "nowhere"])
 
 
 def test_two_columns_of_one_name_are_refused():

@@ -15,7 +15,7 @@ class Decoder(keras.layers.Layer):
 
     A *memory* is what an encoder gives: a dictionary with ``values`` ``[batch, source, depth]``,
     ``mask`` ``[batch, source]`` and whatever else an encoder adds. A *state* is a dictionary:
-    ``state["memory"]`` is what never changes while decoding, with ``batch`` rows;
+    ``state["memory"]`` is what never changes while decoding, with ``batch`` rows, or one for all;
     ``state["written"]``, where a decoder has it, changes with every step, but keeps ``batch`` rows
     in their order, with what all hypotheses of a row have written side by side; everything else
     has ``batch * hypotheses`` rows and is what a search reorders. A decoder sees from these how

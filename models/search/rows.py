@@ -44,7 +44,8 @@ def walk(
 
     Args:
         begin: from what the rows are told to their steps.
-        told: what never changes, a structure of tensors ``[batch, ...]``.
+        told: what never changes, a structure of tensors ``[batch, ...]``, or ``[1, ...]`` of what
+            is the same for all.
         rows: what changes, ``[batch, ...]``.
         prefixes: the same, ``[batch * size, ...]``.
         size: how many prefixes a row has.
@@ -84,9 +85,9 @@ def walk(
         state = _select((told, rows, prefixes), there, size)
         return position, ops.take(numbers, there, axis=0), state, results
 
-    some, results = keras.tree.flatten(told)[0], result(rows, prefixes)
-    numbers = ops.arange(ops.shape(some)[0], dtype="int32")
-    if some.shape[0] is not None:
+    results = result(rows, prefixes)
+    numbers = ops.arange(ops.shape(keras.tree.flatten(results)[0])[0], dtype="int32")
+    if any(x.shape[0] is not None for x in keras.tree.flatten((rows, prefixes))):
         # A graph takes a number of rows that it knows for the number after every step.
         numbers = _numbers(numbers >= 0)
         state = _select(state, numbers, size)
@@ -106,7 +107,10 @@ def _select(state: tuple[Any, Any, Any], numbers: Any, size: int) -> tuple[Any, 
     """What is told, rows and prefixes of some rows."""
     own = ops.reshape(numbers[:, None] * size + ops.arange(size, dtype="int32"), (-1,))
     told, rows, prefixes = state
-    return select(told, numbers), select(rows, numbers), select(prefixes, own)
+    told = keras.tree.map_structure(
+        lambda x: x if x.shape[0] == 1 else ops.take(x, numbers, axis=0), told
+    )
+    return told, select(rows, numbers), select(prefixes, own)
 
 
 def select(state: Any, numbers: Any) -> Any:

@@ -23,6 +23,7 @@ class Countdown:
 
     def advance(self, position, rows, prefixes):
         going = self.unfinished(position, rows, prefixes)
+        assert self.told["shared"].shape == (1, 3)
         if self.carried is not None:
             self.carried.append(int(going.shape[0]))
         added = ops.reshape(prefixes["adds"], (-1, 2)) * ops.cast(going, "int32")[:, None]
@@ -46,8 +47,9 @@ def count(until, carried=None):
     def begin(told):
         return Countdown(told, carried)
 
+    told = {"shared": ops.ones((1, 3)), "until": until}
     return keras.tree.map_structure(
-        ops.convert_to_numpy, walk(begin, {"until": until}, rows, prefixes, 2, result)
+        ops.convert_to_numpy, walk(begin, told, rows, prefixes, 2, result)
     )
 
 
@@ -72,9 +74,7 @@ def test_rows_that_are_done_are_left_behind():
 
 
 def test_a_graph_may_know_the_number_of_rows_or_not():
-    until = [3, 1, 4, 1, 5]
-    expected = count(until)[1]
-    for rows in (None, 5):
+    for until, rows in (([3, 1, 4, 1, 5], None), ([3, 1, 4, 1, 5], 5), ([3], None), ([3], 1)):
 
         @tf.function(input_signature=[tf.TensorSpec([rows], tf.int32)])
         def graph(until):
@@ -84,15 +84,24 @@ def test_a_graph_may_know_the_number_of_rows_or_not():
             }
             prefixes = {"adds": tf.range(tf.shape(until)[0] * 2), "total": tf.repeat(until * 0, 2)}
             wanted = lambda rows, prefixes: tf.reshape(prefixes["total"], [-1, 2])  # noqa: E731
-            return walk(Countdown, {"until": until}, zeros, prefixes, 2, wanted)
+            told = {"shared": tf.ones([1, 3]), "until": until}
+            return walk(Countdown, told, zeros, prefixes, 2, wanted)
 
-        np.testing.assert_array_equal(graph(tf.constant(until, tf.int32)), expected)
+        np.testing.assert_array_equal(graph(tf.constant(until, tf.int32)), count(until)[1])
 
 
-@pytest.mark.parametrize("decoder", ["transformer", "luong", "bahdanau"])
+@pytest.mark.parametrize(
+    ("decoder", "score"),
+    [
+        ("transformer", "scaled_dot"),
+        ("luong", "general"),
+        ("luong", "location"),
+        ("bahdanau", "additive"),
+    ],
+)
 @pytest.mark.parametrize("encoder", ["transformer", "recurrent"])
-def test_what_decoders_carry_has_a_row_for_each_row(encoder, decoder):
-    """Without this no row could be left behind; the same with one row and one hypothesis more."""
+def test_what_decoders_carry_has_a_row_for_each_row(encoder, decoder, score):
+    """Without this no row could be left behind; but in the memory may be what is one for all."""
     transformer = {"layers": 1, "heads": 2, "feed_forward": 8}
     options = {"transformer": transformer, "recurrent": {"units": 8}}.get
     keras.utils.set_random_seed(1)
@@ -102,12 +111,14 @@ def test_what_decoders_carry_has_a_row_for_each_row(encoder, decoder):
         encode.depth,
         encode.final_depth,
         embedding=8,
-        attention={"score": "scaled_dot" if decoder == "transformer" else "general"},
+        attention={"score": score},
         **(options(decoder) or {"units": 8}),
     )
     model = Seq2Seq(encode, decode)
     model.build()
     for batch in (2, 3):
         state = decode.start(model.remember(np.full((batch, 4), 5)), 6, 2)
-        for x in keras.tree.flatten(state):
-            assert x.shape[0] == batch
+        memory = state.pop("memory")
+        assert all(x.shape[0] == batch for x in keras.tree.flatten(state))
+        shared = [x for x in keras.tree.flatten(memory) if x.shape[0] != batch]
+        assert [x.shape[0] for x in shared] == [1] * (score == "location")

@@ -115,7 +115,8 @@ def questions(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]]:
     weights = dict(zip(model.names, model.weights, strict=True))
     np.savez(folder / "joeynmt.npz", **converted(weights, model.model))
     config = load(workload.ROOT / "benchmarks" / "transformer.yaml").model_dump(mode="json")
-    config |= read_record(version).get("config", {})
+    recorded = read_record(version).get("config", {})
+    config |= {name: recorded[name] for name in ("training", "search") if name in recorded}
     search = config["search"]
     sources, targets = workload.references(Path(config["data"]["root"]))
     pairs = list(zip(sources, targets, strict=True))[: arguments.sentences]

@@ -22,6 +22,7 @@ TEMPORARY = ".tmp"  # how the name of a file ends that is not whole
 # A batch: more rows are no faster, and an image can have as many bytes as a thousand sentences.
 _ROWS = 1024
 _BYTES = 4 * 2**20
+_LOOKED_AT = 64  # rows whose size is looked at
 _BATCHES = 2  # that are transformed while another is written
 
 
@@ -99,10 +100,9 @@ class _Loaded:
 
 
 def at_once(rows: tf.data.Dataset) -> int:
-    """How many of these rows make a batch, by the size of the first."""
-    for record in rows.take(1):
-        return max(1, min(_ROWS, _BYTES // max(1, len(record.numpy()))))
-    return _ROWS
+    """How many of these rows make a batch, by the largest of the first ones."""
+    sizes = [len(record) for record in rows.take(_LOOKED_AT).as_numpy_iterator()]
+    return max(1, min(_ROWS, _BYTES // max([*sizes, 1])))
 
 
 def jobs(raw: list[str], folder: str) -> list[Job]:

@@ -288,7 +288,7 @@ def test_two_attempts_at_one_file_are_in_nobodys_way(
 
 @pytest.mark.parametrize(
     ("sizes", "rows"),
-    [([10], 1024), ([2**20, 10], 4), ([2**23], 1), ([0], 1024), ([], 1024)],
+    [([10], 1024), ([2**20, 10], 4), ([10, 2**20], 4), ([2**23], 1), ([0], 1024), ([], 1024)],
 )
 def test_large_rows_are_few_at_once(tmp_path: Path, sizes: list[int], rows: int) -> None:
     path = str(tmp_path / "rows.gz")

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from models.layers.dropouts import Dropout
-from models.layers.grid import Coordinates, GridSelfAttention
+from models.layers.grid import Coordinates, GridPositions, GridSelfAttention
 from models.serialization import register
 
 _BRIGHTEST = 255.0
@@ -31,6 +31,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
         units: the depth of the memory.
         dropout: the share dropped of the memory, in training.
         self_attention: whether the cells of the grid look at each other (``GridSelfAttention``).
+        positions: what of its place is added to each cell, as in ``GridPositions``; or "none".
 
     Shapes: images ``[batch, height, width, 3]``, numbers from 0 to 255 → a memory, a dictionary
     of ``values`` ``[batch, cells, units]``, row by row from the upper left corner, and ``mask``
@@ -50,6 +51,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
         units: int = 128,
         dropout: float = 0.0,
         self_attention: bool = False,
+        positions: str = "none",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -66,6 +68,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
             "units": units,
             "dropout": dropout,
             "self_attention": self_attention,
+            "positions": positions,
         }
         policy = self.dtype_policy
         self.grid = (size[0] // factor, size[1] // factor)
@@ -87,6 +90,9 @@ class ConvolutionalEncoder(keras.layers.Layer):
         self.look = GridSelfAttention(dtype=policy, name="look") if self_attention else None
         self.coordinates = Coordinates(dtype=policy, name="coordinates")
         self.project = keras.layers.Dense(units, activation="relu", dtype=policy, name="project")
+        self.positions = None
+        if positions != "none":
+            self.positions = GridPositions(positions, self.grid, dtype=policy, name="positions")
         self.dropout = Dropout(dropout, dtype=policy)
 
     @property
@@ -108,6 +114,8 @@ class ConvolutionalEncoder(keras.layers.Layer):
         if self.look is not None:
             self.look.build((None, *self.grid, depth))
         self.project.build((None, None, depth + 2))
+        if self.positions is not None:
+            self.positions.build((None, *self.grid, self.depth))
         self.built = True
 
     def call(self, images: Any, training: bool = False) -> dict[str, Any]:
@@ -127,6 +135,8 @@ class ConvolutionalEncoder(keras.layers.Layer):
         if self.look is not None:
             features = self.look(features)
         features = self.project(self.coordinates(features))
+        if self.positions is not None:
+            features = self.positions(features)
         values = ops.reshape(features, (-1, self.cells, self.depth))
         mask = ops.ones(ops.shape(values)[:2], dtype="bool")
         return {"values": self.dropout(values, training=training), "mask": mask}

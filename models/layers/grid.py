@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
 from models.attention.alignments.base import masked_softmax
-from models.serialization import register
+from models.layers.positions import POSITIONS
+from models.serialization import by_name, register
+
+# Of the positions those that are added to what is read.
+_ADDED = {name: POSITIONS[name] for name in ("sinusoidal", "learned")}
 
 
 @register
@@ -28,6 +33,56 @@ class Coordinates(keras.layers.Layer):
         shape = (batch, height, width, 1)
         places = [ops.broadcast_to(part, shape) for part in (rows, columns)]
         return ops.concatenate([grid, *places], axis=-1)
+
+
+@register
+class GridPositions(keras.layers.Layer):
+    """Adds to the first half of a cell's features its row, to the second half its column.
+
+    Carion et al. 2020, "End-to-End Object Detection with Transformers", §A.4: what Vaswani's
+    sinusoids say of a place in a row, said of either side. ``Coordinates`` are two numbers among
+    many, which a Transformer's decoder hardly finds; these are as large as the features.
+
+    Args:
+        positions: "sinusoidal" or "learned".
+        size: the height and the width of the grid.
+
+    Shapes: ``[batch, height, width, depth]`` → the same.
+
+    Raises:
+        ValueError: there are no such positions.
+    """
+
+    def __init__(
+        self, positions: str = "sinusoidal", size: Sequence[int] = (16, 16), **kwargs: Any
+    ):
+        super().__init__(**kwargs)
+        self.settings: dict[str, Any] = {"positions": positions, "size": tuple(size)}
+        kind = by_name("positions", _ADDED, positions)
+        self.sides = [
+            kind(length, dtype=self.dtype_policy, name=name)
+            for length, name in zip(size, ("rows", "columns"), strict=True)
+        ]
+
+    def build(self, grid_shape: tuple[int | None, ...]) -> None:
+        depth = int(grid_shape[-1] or 0)
+        self.depths = (depth - depth // 2, depth // 2)
+        for side, part in zip(self.sides, self.depths, strict=True):
+            side.build((None, None, part))
+        self.built = True
+
+    def call(self, grid: Any) -> Any:
+        height, width = size = self.settings["size"]
+        rows, columns = (
+            side(ops.zeros((1, length, part), dtype=self.compute_dtype), ops.arange(length)[None])
+            for side, length, part in zip(self.sides, size, self.depths, strict=True)
+        )
+        rows = ops.broadcast_to(rows[0, :, None], (height, width, self.depths[0]))
+        columns = ops.broadcast_to(columns, (height, width, self.depths[1]))
+        return grid + ops.concatenate([rows, columns], axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.settings}
 
 
 @register

@@ -41,6 +41,10 @@ class ConvolutionalEncoder(Section):
     self_attention: bool = Field(
         default=False, description="Whether the cells of the grid look at each other (Zhang 2019)."
     )
+    positions: Literal["none", "sinusoidal", "learned"] = Field(
+        default="sinusoidal",
+        description="How a cell knows its row and column, besides two numbers (Carion 2020).",
+    )
 
 
 class Model(Section):

@@ -54,16 +54,31 @@ def test_where_a_thing_is_can_be_told():
     assert not np.allclose(values[1, 1], values[2, 4], atol=1e-3)
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_positions_say_where_a_cell_is_whatever_is_in_it(positions):
+    plain, placed = made(), made(positions=positions)
+    weights = iter(plain.get_weights())
+    for variable in placed.weights:
+        if "positions" not in variable.path:
+            variable.assign(next(weights))
+    added = np.asarray(placed(IMAGES)["values"]) - np.asarray(plain(IMAGES)["values"])
+    np.testing.assert_allclose(added[0], added[2], atol=1e-5)
+    distances = np.linalg.norm(added[0, :, None] - added[0, None], axis=-1)
+    assert distances[~np.eye(24, dtype=bool)].min() > 0.1
+    np.testing.assert_allclose(added[0].reshape(4, 6, 6)[2, :, :3].std(axis=0), 0, atol=1e-5)
+
+
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision(policy):
-    encoder, full = made(dtype=keras.DTypePolicy(policy)), made()
+    encoder = made(dtype=keras.DTypePolicy(policy), positions="sinusoidal")
+    full = made(positions="sinusoidal")
     encoder.set_weights(full.get_weights())
     found = keras.ops.cast(encoder(IMAGES)["values"], "float32")
     np.testing.assert_allclose(found, full(IMAGES)["values"], atol=0.1)
 
 
 def test_round_trip():
-    encoder = made(self_attention=True)
+    encoder = made(self_attention=True, positions="learned")
     again = ConvolutionalEncoder.from_config(encoder.get_config())
     again.build()
     again.set_weights(encoder.get_weights())

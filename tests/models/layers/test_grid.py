@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.grid import Coordinates, GridSelfAttention
+from models.layers.grid import Coordinates, GridPositions, GridSelfAttention
 
 GRID = np.random.default_rng(4).normal(size=(2, 3, 4, 8)).astype("float32")
 
@@ -21,6 +21,38 @@ def test_coordinates():
     np.testing.assert_array_equal(found[..., :8], GRID)
     np.testing.assert_allclose(found[1, :, 2, 8], [-1, 0, 1])
     np.testing.assert_allclose(found[0, 1, :, 9], [-1, -1 / 3, 1 / 3, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [8, 7])
+def test_a_cell_gets_the_sinusoids_of_its_row_and_of_its_column(depth):
+    grid = GRID[..., :depth]
+    layer = GridPositions("sinusoidal", (3, 4))
+    layer.build(grid.shape)
+    expected = grid.astype("float64")
+    halves = ((depth + 1) // 2, depth // 2)
+    for row in range(3):
+        for column in range(4):
+            for place, half, start in ((row, halves[0], 0), (column, halves[1], halves[0])):
+                for i in range(half):
+                    phase = place / 10000 ** (2 * (i // 2) / half)
+                    wave = np.cos(phase) if i % 2 else np.sin(phase)
+                    expected[:, row, column, start + i] += wave
+    np.testing.assert_allclose(layer(grid), expected, atol=1e-5)
+
+
+def test_rows_and_columns_are_learned_apart():
+    layer = GridPositions("learned", (3, 4))
+    layer.build(GRID.shape)
+    rows, columns = (np.asarray(side.table) for side in layer.sides)
+    assert (rows.shape, columns.shape) == ((3, 4), (4, 4))
+    found = np.asarray(layer(GRID)) - GRID
+    np.testing.assert_allclose(found[1, :, 2, :4], rows, atol=1e-6)
+    np.testing.assert_allclose(found[0, 1, :, 4:], columns, atol=1e-6)
+
+
+def test_positions_that_are_not_added():
+    with pytest.raises(ValueError, match="Unknown positions 'rotary'"):
+        GridPositions("rotary", (3, 4))
 
 
 def test_it_begins_as_if_it_were_not_there():
@@ -50,3 +82,5 @@ def test_too_little_depth():
 def test_round_trip():
     layer = attention()
     assert GridSelfAttention.from_config(layer.get_config()).reduction == 4
+    placed = GridPositions("learned", (3, 4))
+    assert GridPositions.from_config(placed.get_config()).settings == placed.settings

@@ -14,6 +14,7 @@ import pytest
 # Modules of tests.models.backends, and how far their numbers may be apart.
 PARTS = {
     "attention": 1e-5,
+    "images": 1e-5,
     "pointer": 1e-4,
     "recurrent": 2e-4,
     "searches": 1e-4,

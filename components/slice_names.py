@@ -1,7 +1,7 @@
 """What the slices of a test split are called, where the Evaluator and the configuration name them.
 
 A slice's title is its kind and its name: ``domain=news``, ``pattern=questions``, ``length=11-20``,
-``oov=0.1+``.
+``oov=0.1+``, ``seen=no``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-LENGTH, OOV, PATTERN = "length", "oov", "pattern"
+LENGTH, OOV, PATTERN, SEEN = "length", "oov", "pattern", "seen"
+# Of rows whose answer is not in the training split, and of those whose is.
+SEEN_NAMES = ("no", "yes")
 # What is left of a feature's values, beside those that are slices of their own.
 OTHERS = "(others)"
 

@@ -213,6 +213,7 @@ _VALIDATED_BY = (
     "components/registry/rival.py",
     "components/registry/versions.py",
     "components/scripts.py",
+    "components/seen.py",
     "components/words.py",
     "models/tasks/features.py",
     "models/unspaced.py",

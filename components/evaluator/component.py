@@ -13,10 +13,12 @@ from components.evaluator.executor import EvaluatorExecutor
 from components.files import source_digest
 
 SOURCES = (
+    "components/corpus_gen/splits.py",
     "components/evaluator",
     "components/profiles.py",
     "components/predictions.py",
     "components/scripts.py",
+    "components/seen.py",
     "components/slice_names.py",
     "components/words.py",
     "models/metrics",
@@ -46,8 +48,8 @@ class Evaluator(BaseComponent):
 
     Args:
         predictions: what the Predictor made.
-        findings: what the ExampleValidator noticed, with the words of the train split; None: rows
-            are not told apart by the words that are new to the model.
+        findings: what the ExampleValidator noticed, with the words of the train split and the
+            references that it has too; None: rows are not told apart by what is new to the model.
         config: the ``evaluation`` section of the configuration as JSON.
         code: a digest of the code, for the cache; by default that of this component.
     """

@@ -13,13 +13,13 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from components import events, predictions
+from components import events, predictions, seen
 from components.errors import UserError
 from components.evaluator import blessing as rules
 from components.evaluator import decision, degeneration, model_analysis, scoring, slices
 from components.evaluator.answers import answered, baseline, text_files
 from components.evaluator.scoring import Part, Scores
-from components.evaluator.unknown_words import Vocabulary, vocabulary
+from components.evaluator.unknown_words import REMEDY, Vocabulary, vocabulary
 from components.files import atomic_write
 from models import metrics
 from models.metrics import Metric, Rows, likelihood
@@ -68,8 +68,8 @@ class EvaluatorExecutor(BaseExecutor):
         lengths = None
         if contract["size"]:
             lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
-        known = _known(input_dict.get("findings"), asked)
-        found = slices.find(candidate, lengths, asked, known, config)
+        known, repeated = _known(input_dict.get("findings"), asked, contract["answer_kind"])
+        found = slices.find(candidate, lengths, asked, known, repeated, config)
         parts = scoring.in_parts(scores, found)
         against = None
         if config.get("production") and "production" in models:
@@ -115,11 +115,15 @@ def _answers(
     return models
 
 
-def _known(findings: list[Artifact] | None, asked: Sequence[str]) -> Vocabulary | None:
-    """The words of the train split, where there are words and somebody has counted them."""
-    if not findings or not asked:
-        return None
-    return vocabulary(Path(artifact_utils.get_single_uri(findings)), asked)
+def _known(
+    findings: list[Artifact] | None, asked: Sequence[str], answer_kind: str
+) -> tuple[Vocabulary | None, frozenset[int] | None]:
+    """The train split's words, and which references of texts are there too, if anybody looked."""
+    if not findings:
+        return None, None
+    folder = Path(artifact_utils.get_single_uri(findings))
+    words = vocabulary(folder, asked) if asked else None
+    return words, seen.read(folder, REMEDY) if answer_kind == "text" else None
 
 
 def _write_parts(

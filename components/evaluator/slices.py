@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.evaluator.unknown_words import Vocabulary
+from components.seen import key
 from components.slice_names import (
     LENGTH,
     OOV,
     OTHERS,
     PATTERN,
+    SEEN,
+    SEEN_NAMES,
     length_names,
     length_ranges,
     share_names,
@@ -28,7 +31,7 @@ class Slice:
     """Some of the rows.
 
     Attributes:
-        kind: the feature whose value they share, or ``pattern``, ``length`` or ``oov``.
+        kind: the feature whose value they share, or ``pattern``, ``length``, ``oov`` or ``seen``.
         name: that value, the pattern's name, or bounds such as ``11-20`` and ``31+``; None: what
             is left of a feature's values.
         rows: their places in the split.
@@ -64,6 +67,7 @@ def find(
     lengths: Sequence[int] | None,
     asked: Sequence[str],
     vocabulary: Vocabulary | None,
+    seen: frozenset[int] | None,
     config: Mapping[str, Any],
 ) -> list[Slice]:
     """The slices that have rows.
@@ -73,6 +77,7 @@ def find(
         lengths: of the rows, in the unit of the model's contract; None where there is none.
         asked: the columns of text that the model is given.
         vocabulary: of the train split; None where it is not known.
+        seen: the keys of references that the train split has too; None where nobody looked.
         config: the ``evaluation`` section: ``slices``, and ``length_buckets``, the upper bounds.
     """
     wanted = config.get("slices", {})
@@ -88,6 +93,8 @@ def find(
             for texts in zip(*(rows.columns[name] for name in asked), strict=True)
         ]
         found += _by_share(shares, wanted["oov"])
+    if seen is not None and wanted.get("seen"):
+        found += _by_seen(rows, seen)
     return [one for one in found if one.rows]
 
 
@@ -117,6 +124,15 @@ def _by_share(shares: Sequence[float], bounds: Sequence[float]) -> list[Slice]:
     return [
         Slice(OOV, name, _where(places, number.__eq__))
         for number, name in enumerate(share_names(bounds))
+    ]
+
+
+def _by_seen(rows: Rows, seen: frozenset[int]) -> list[Slice]:
+    """The rows of which no reference is in the train split, and those of which one is."""
+    known = [any(key(text) in seen for text in wanted) for wanted in rows.references]
+    return [
+        Slice(SEEN, name, _where(known, bool(number).__eq__))
+        for number, name in enumerate(SEEN_NAMES)
     ]
 
 

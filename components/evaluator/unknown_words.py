@@ -8,7 +8,7 @@ from pathlib import Path
 
 from components.profiles import FILE, read, words
 
-_REMEDY = "The ExampleValidator wrote it: remove the artifacts of the run and run it again."
+REMEDY = "The ExampleValidator wrote it: remove the artifacts of the run and run it again."
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def vocabulary(findings: Path, features: Sequence[str]) -> Vocabulary | None:
     path = findings / FILE
     if not path.exists():
         return None
-    counted = read(path, _REMEDY)["features"]
+    counted = read(path, REMEDY)["features"]
     known = [counted[name] for name in features if "words" in counted.get(name, ())]
     if not known:
         return None

@@ -46,8 +46,8 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
         code: the digest of this component's code.
 
     Outputs: ``anomalies`` (as TFX's) and ``findings``: ``checks.json`` (count, share and first
-    examples of every check, with file and line; lengths; drift) and ``profile.json`` (words and
-    lengths of the training split).
+    examples of every check, with file and line; lengths; drift), ``profile.json`` (words and
+    lengths of the training split) and ``seen.json`` (answers of the others that it has too).
     """
 
     SPEC_CLASS = ExampleValidatorSpec

@@ -16,9 +16,9 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components import events, profiles
+from components import events, profiles, seen
 from components.example_validator import changes, near, verdict, vocabulary, writing
-from components.example_validator.repeats import compare
+from components.example_validator.repeats import compare, count_seen
 from components.example_validator.rows import Shard, fetch
 from components.example_validator.scan import OUTPUTS, scan
 from components.example_validator.tally import Tally
@@ -59,6 +59,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         tally, words = self._count(shards, features, checks, uri)
         usual = writing.usual(tally, checks["script"]["usual"]) if "script" in checks else {}
         tally = writing.judged(tally, usual)
+        count_seen(tally)
         refs = {
             ref
             for name, kept in tally.examples.items()
@@ -81,6 +82,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             content["drift"] = drift
         _write(os.path.join(uri, profiles.FILE), profile)
         _write(os.path.join(uri, "checks.json"), content)
+        if "target_overlap" in checks:
+            keys = (key for _, _, key in tally.seen)
+            write_uri(os.path.join(uri, seen.FILE), seen.to_json(keys))
 
         for text in [
             *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),
@@ -125,7 +129,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 (others.packed, trained.packed)
                 | "Packed" >> beam.Flatten()
                 | "Meet" >> beam.GroupByKey()
-                | "Compare" >> beam.MapTuple(lambda _, packed: compare(packed))
+                | "Compare" >> beam.MapTuple(compare)
             )
             nearly = (
                 trained.near

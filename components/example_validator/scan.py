@@ -10,12 +10,13 @@ from apache_beam.pvalue import TaggedOutput
 
 from components.example_validator import writing
 from components.example_validator.near import Neighbours, text_of
-from components.example_validator.repeats import Packer, content
+from components.example_validator.repeats import Packer, content, hashed
 from components.example_validator.rows import Shard, read
 from components.example_validator.tally import Tally, reference
 from components.example_validator.texts import find
 from components.example_validator.vocabulary import WordCounter
 from components.profiles import histogram, unit
+from components.seen import key
 from models.tasks.features import Feature
 
 REPEATS = ("duplicates", "overlap")
@@ -44,7 +45,7 @@ def scan(
         on ``near`` what is nearly the same as those (of train).
     """
     train = shard.split == "train"
-    tally, packer = Tally(), Packer(train)
+    tally, packer, answers = Tally(), Packer(train, "rows"), Packer(train, "answers")
     texts = {i: feature.name for i, feature in enumerate(features) if feature.tokenized}
     inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
     learned = [i for i, feature in enumerate(features) if feature.role != "extra"]
@@ -73,9 +74,13 @@ def scan(
             writing.note(tally, ref, by_name, script["share"], train)
         if repeats:
             contents = [content(of_feature) for of_feature in values]
-            whole = [contents[i] for i in learned]
-            for packed in packer.add(ref, [contents[i] for i in inputs], whole):
+            whole = hashed([contents[i] for i in learned])
+            for packed in packer.add(ref, hashed([contents[i] for i in inputs]), whole):
                 yield TaggedOutput("packed", packed)
+        if "target_overlap" in checks:
+            for text in (text for i in right for text in values[i] if text.strip()):
+                for packed in answers.add(ref, key(text)):
+                    yield TaggedOutput("packed", packed)
         if near and (text := text_of(values[i] for i in given)).strip():
             if neighbours:
                 neighbours.add(ref, text)
@@ -87,7 +92,7 @@ def scan(
                     for counts in counter.add(name, text):
                         yield TaggedOutput("words", counts)
 
-    for packed in packer.flush():
+    for packed in (*packer.flush(), *answers.flush()):
         yield TaggedOutput("packed", packed)
     for counts in counter.flush() if counter else ():
         yield TaggedOutput("words", counts)

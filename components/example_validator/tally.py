@@ -30,6 +30,8 @@ class Tally:
         examples: of each check: the row's reference, and that of the row it repeats, if it does.
         letters: of each feature of train, by script.
         lengths: of each feature, by shard: how many there are up to each bound.
+        seen: answers of other splits that train has too: the row's reference, that of the first row
+            of train with the same, and the answer's key.
         capped: rows of train that were not measured with all that may be nearly the same.
     """
 
@@ -38,6 +40,7 @@ class Tally:
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
     letters: dict[str, dict[str, int]] = field(default_factory=dict)
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+    seen: list[tuple[int, int, int]] = field(default_factory=list)
     capped: int = 0
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
@@ -65,6 +68,7 @@ class Tally:
             for feature, histograms in tally.lengths.items():
                 # A shard is read in one go: no two tallies have lengths of the same one.
                 whole.lengths.setdefault(feature, {}).update(histograms)
+            whole.seen += tally.seen
             whole.capped += tally.capped
         return whole
 
@@ -82,6 +86,7 @@ class Tally:
             {name: [(r, o) for r, o in kept] for name, kept in content["examples"].items()},
             content["letters"],
             {name: _by_shard(counts) for name, counts in content["lengths"].items()},
+            [(ref, other, key) for ref, other, key in content["seen"]],
             content["capped"],
         )
 

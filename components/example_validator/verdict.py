@@ -24,12 +24,13 @@ _SAYS = {
     "overlap": "of the other splits have inputs that are in the training split",
     "near_overlap": "of the other splits have inputs that are nearly the same as one in the "
     "training split",
+    "target_overlap": "of the other splits have targets that are in the training split",
     "same_sides": "have the same text on both sides",
     "script": "are in a script that is unusual for their side",
     "control_characters": "hold characters that control and show nothing",
     "encoding": "were decoded by the wrong encoding",
 }
-_OF_OTHERS = ("overlap", "near_overlap")
+_OF_OTHERS = ("overlap", "near_overlap", "target_overlap")
 
 
 class Judge:
@@ -58,8 +59,8 @@ class Judge:
         """What every check that is on found, by its name.
 
         ``share`` is of the rows that a check looks at: the training split's for ``duplicates``,
-        the other splits' for ``overlap`` and ``near_overlap``, otherwise all. ``capped``: so many
-        rows of train were like too many others for all of them to be measured.
+        the other splits' for ``overlap``, ``near_overlap`` and ``target_overlap``, otherwise all.
+        ``capped``: so many rows of train were like too many others for all of them to be measured.
 
         Args:
             tally: the counts.

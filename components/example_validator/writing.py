@@ -7,6 +7,7 @@ that have much of them, of which there are few kinds, and judged in the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from components.example_validator.tally import Tally
 from components.scripts import scripts
@@ -66,12 +67,10 @@ def judged(tally: Tally, usual: Mapping[str, set[str]]) -> Tally:
         for kind in kinds
         if any(script not in usual.get(feature, {script}) for feature, script in _strong(kind))
     ]
-    rest = Tally(
-        tally.rows,
-        {name: counts for name, counts in tally.counts.items() if name not in kinds},
-        {name: kept for name, kept in tally.examples.items() if name not in kinds},
-        tally.letters,
-        tally.lengths,
+    rest = replace(
+        tally,
+        counts={name: counts for name, counts in tally.counts.items() if name not in kinds},
+        examples={name: kept for name, kept in tally.examples.items() if name not in kinds},
     )
     return Tally.total([rest, *strange])
 

@@ -11,7 +11,11 @@ from components.reporter import words
 from components.reporter.facts import Facts
 from components.words import figure, rows_of, size
 
-_SLICED = {"oov": "share of new words", "length": "length of the input"}
+_SLICED = {
+    "length": "length of the input",
+    "oov": "share of new words",
+    "seen": "reference seen in training",
+}
 _PROBLEMS = {"encoding": "lines that are not UTF-8", "nul": "lines with a NUL", "row": "bad rows"}
 _DONE = {"skip": "left out", "replace": "repaired"}
 _DRIFT = {

@@ -221,6 +221,11 @@ class Checks(CheckSet):
         description="Rows of eval and test whose source is nearly the same as one in train; those "
         "of overlap are not counted again.",
     )
+    target_overlap: Check | None = Field(
+        default=Check(limit=0.05),
+        description="Rows of eval and test of which a target, where it is a text, is one of train "
+        "too; evaluation.slices.seen scores those of test apart.",
+    )
     same_sides: Check | None = Field(
         default=Check(limit=0.01),
         description="Rows whose source is their target too, and has letters.",

@@ -109,10 +109,15 @@ class Slices(Section):
         "train split does not have; of over 50,000 words, those that are not among the 50,000 most "
         "frequent. null: no such parts.",
     )
+    seen: bool = Field(
+        default=True,
+        description="Where a model writes text: the rows of which a reference is a target of train "
+        "too (seen=yes), and the others (seen=no); data.checks.target_overlap finds them.",
+    )
     floors: dict[str, dict[str, float]] = Field(
         default_factory=dict,
         description="As evaluation.floors, of one part: domain=news, pattern=questions, "
-        "length=0-10, oov=0.1+; or of all parts of one kind: domain.",
+        "length=0-10, oov=0.1+, seen=no; or of all parts of one kind: domain.",
         examples=[{"domain=news": {"bleu": 25.0}}],
     )
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from components.slice_names import LENGTH, OOV, PATTERN, length_names, share_names
+from components.slice_names import (
+    LENGTH,
+    OOV,
+    PATTERN,
+    SEEN,
+    SEEN_NAMES,
+    length_names,
+    share_names,
+)
 from models.metrics import METRICS
 from models.settings.base import Path, Problem
 from models.tasks.features import Feature
@@ -63,7 +71,7 @@ def _features(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[P
         path = (*_PLACE, "by", index)
         if name in evaluation.slices.by[:index]:
             yield Problem(path, f"{show(name)} is given twice")
-        if name in (LENGTH, OOV, PATTERN):
+        if name in (LENGTH, OOV, PATTERN, SEEN):
             yield Problem(path, f"other slices are called {name}; give the column another name")
     for path, name in named:
         if name not in texts:
@@ -90,6 +98,8 @@ def _unknown(
         known[LENGTH] = length_names(evaluation.length_buckets)
     if slices.oov and any(one.kind == "text" and one.role == "input" for one in features):
         known[OOV] = share_names(slices.oov)
+    if slices.seen and any(one.kind == "text" and one.role == "reference" for one in features):
+        known[SEEN] = list(SEEN_NAMES)
     kind, found, value = name.partition("=")
     kinds = [*slices.by, *(kind for kind, values in known.items() if values)]
     if kind not in kinds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from components import predictions
 from components.artifacts import Findings, Predictions
 from components.evaluator.executor import EvaluatorExecutor
 from components.predictions import Row
+from components.seen import FILE, key, to_json
 from serving.saved_model import Answer
 from tests import fake_models, fake_tasks
 
@@ -55,19 +57,22 @@ def summary(folder: Path, rows: int, contract=CONTRACT, **more) -> None:
     predictions.write_summary(folder, {**values, "production_error": None, **more})
 
 
-def run(tmp_path: Path, config: dict, words: dict | None = None):
+def run(tmp_path: Path, config: dict, words: dict | None = None, seen: Sequence[str] | None = None):
     """The evaluation's artifact's folder and the blessing.
 
     Args:
         tmp_path: holds the folder with the tables.
         config: the section ``evaluation``.
         words: of each feature the words of the train split, if they are known.
+        seen: texts of the test split that the train split has too.
     """
-    evaluation, blessing = evaluated(tmp_path, config, words)
+    evaluation, blessing = evaluated(tmp_path, config, words, seen)
     return Path(evaluation.uri), blessing
 
 
-def evaluated(tmp_path: Path, config: dict, words: dict | None = None):
+def evaluated(
+    tmp_path: Path, config: dict, words: dict | None = None, seen: Sequence[str] | None = None
+):
     """The two artifacts."""
     made = []
     kinds = (Predictions, standard_artifacts.ModelEvaluation, standard_artifacts.ModelBlessing)
@@ -77,10 +82,12 @@ def evaluated(tmp_path: Path, config: dict, words: dict | None = None):
         Path(artifact.uri).mkdir(exist_ok=True)
         made.append(artifact)
     inputs = {"predictions": [made[0]]}
-    if words is not None:
+    if words is not None or seen is not None:
         findings = Findings()
         findings.uri = str(tmp_path / "findings")
-        profile(Path(findings.uri), words)
+        profile(Path(findings.uri), words or {})
+        if seen is not None:
+            (tmp_path / "findings" / FILE).write_text(to_json(map(key, seen)))
         inputs["findings"] = [findings]
     EvaluatorExecutor().Do(
         inputs,

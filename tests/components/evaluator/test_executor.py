@@ -194,6 +194,21 @@ def test_slices_by_new_words_need_the_words_of_the_train_split(folder, tmp_path)
     assert [one["candidate"]["exact_match"] for one in parts] == [1.0, 1.0, 0.5]
 
 
+def test_rows_whose_reference_is_in_the_train_split_are_scored_apart(folder, tmp_path):
+    table(folder, predictions.CANDIDATE, GOOD)
+    summary(folder, 4)
+    config = {**CONFIG, "slices": {"seen": True, "floors": {"seen=no": {"exact_match": 0.9}}}}
+    evaluation, blessing = run(tmp_path, config, seen=[REFERENCES[0], REFERENCES[2], "other"])
+    parts = read(evaluation / "slices.json")["slices"]
+    assert [(one["slice"], one["name"], one["rows"]) for one in parts] == [
+        ("seen", "no", 2),
+        ("seen", "yes", 2),
+    ]
+    # Of the good answers only the last, which train does not have, is wrong.
+    assert [one["candidate"]["exact_match"] for one in parts] == [0.5, 1.0]
+    assert not model_utils.is_model_blessed(blessing)
+
+
 def test_slices_may_keep_a_model_back(folder, tmp_path):
     table(folder, predictions.CANDIDATE, GOOD)
     table(folder, predictions.PRODUCTION, REFERENCES)

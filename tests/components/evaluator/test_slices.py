@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from components.evaluator.slices import Slice, find
 from components.evaluator.unknown_words import Vocabulary
+from components.seen import key
 from models.metrics import Rows
 
 TEXTS = ["one two", "is it?", "three four one two", "five six", "no"]
@@ -11,8 +12,8 @@ ROWS = Rows(
 KNOWN = Vocabulary(frozenset({"one", "two", "three", "is", "it", "six"}), True)
 
 
-def found(config, lengths=None, known=None):
-    slices = find(ROWS, lengths, ["source"], known, config)
+def found(config, lengths=None, known=None, seen=None):
+    slices = find(ROWS, lengths, ["source"], known, seen, config)
     return [(one.title, list(one.rows)) for one in slices]
 
 
@@ -27,7 +28,7 @@ def test_by_value():
 def test_rare_values_are_one_slice():
     values = [str(number // 2) for number in range(60)] + ["x", "y"]
     rows = Rows(["a"] * 62, [["a"]] * 62, {"domain": values})
-    slices = find(rows, None, [], None, {"slices": {"by": ["domain"]}})
+    slices = find(rows, None, [], None, None, {"slices": {"by": ["domain"]}})
     assert len(slices) == 31
     assert (slices[-1].name, slices[-1].title) == (None, "domain=(others)")
     assert slices[-1].rows == [60, 61]
@@ -63,6 +64,21 @@ def test_by_the_share_of_unknown_words():
     ]
     assert found(config) == []
     assert found({"slices": {"oov": None}}, known=KNOWN) == []
+
+
+def test_by_whether_train_has_the_reference():
+    seen = frozenset(map(key, ("no", "five six", "nobody says that")))
+    config = {"slices": {"seen": True}}
+    assert found(config, seen=seen) == [("seen=no", [0, 1, 2]), ("seen=yes", [3, 4])]
+    assert found(config, seen=frozenset()) == [("seen=no", [0, 1, 2, 3, 4])]
+    assert found(config) == []
+    assert found({"slices": {"seen": False}}, seen=seen) == []
+
+
+def test_one_of_several_references_is_enough():
+    rows = Rows(["x"] * 2, [["a", " b "], ["c", "d"]], {})
+    slices = find(rows, None, [], None, frozenset([key("b")]), {"slices": {"seen": True}})
+    assert [(one.title, list(one.rows)) for one in slices] == [("seen=no", [1]), ("seen=yes", [0])]
 
 
 def test_a_name_means_one_or_all_of_a_kind():

@@ -13,6 +13,7 @@ from components.corpus_gen.images import Images
 from components.corpus_gen.records import Encoder
 from components.errors import UserError
 from components.example_validator.executor import Executor
+from components.seen import key, read
 from models.tasks.features import Feature
 
 BEAM = [
@@ -28,6 +29,7 @@ CHECKS = {
     "duplicates": {"limit": 0.2, "action": "warn"},
     "overlap": {"limit": 0.0, "action": "warn"},
     "near_overlap": {"similarity": 0.8, "limit": 0.05, "action": "warn"},
+    "target_overlap": {"limit": 0.5, "action": "warn"},
     "same_sides": {"limit": 0.05, "action": "warn"},
     "script": {"share": 0.3, "usual": 0.001, "limit": 0.01, "action": "warn"},
     "control_characters": {"limit": 0.01, "action": "warn"},
@@ -173,6 +175,7 @@ def test_every_check_finds_its_rows(tmp_path, validate):
         "duplicates": ["train.tsv:23"],
         "overlap": ["test.tsv:1"],
         "near_overlap": ["test.tsv:3"],
+        "target_overlap": ["test.tsv:1"],
         "same_sides": ["train.tsv:24"],
         "script": ["train.tsv:25"],
         "control_characters": ["train.tsv:26"],
@@ -194,7 +197,9 @@ def test_every_check_finds_its_rows(tmp_path, validate):
         "control_characters",
         "encoding",
     ]
-    assert result.files == ["checks.json", "profile.json"]
+    assert found["target_overlap"]["examples"][0]["same_as"] == "train.tsv:8"
+    assert result.files == ["checks.json", "profile.json", "seen.json"]
+    assert read(tmp_path / "Findings", "") == {key("target number 7")}
 
 
 def test_too_many_empty_sides_end_the_run(tmp_path, validate):
@@ -209,6 +214,7 @@ def test_a_check_that_is_off_is_not_in_the_findings(tmp_path, validate):
     checks = {"duplicates": None, "empty_side": CHECKS["empty_side"]}
     result = validate(write_examples(tmp_path, train=rows, test=rows), checks)
     assert list(result.content["checks"]) == ["empty_side"]
+    assert result.files == ["checks.json", "profile.json"]
 
 
 def test_rows_without_any_text(tmp_path, validate):
@@ -243,12 +249,16 @@ def test_an_image_under_two_names_is_the_same_input(tmp_path, validate):
     for name, content in (("a", b"x"), ("b", b"y"), ("copy", b"x")):
         (tmp_path / f"{name}.png").write_bytes(content)
     train = [("a.png", ["a dog", "one dog"]), ("b.png", ["a cat", ""])]
-    examples = write_examples(tmp_path, features, train=train, test=[("copy.png", ["a dog"])])
+    examples = write_examples(
+        tmp_path, features, train=train, test=[("copy.png", ["dogs", "a cat"])]
+    )
     checks = {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}}
     found = validate(examples, checks, features=features).content["checks"]
     assert found["overlap"]["examples"] == [
-        {"where": "test.tsv:1", "text": "copy.png | a dog", "same_as": "train.tsv:1"}
+        {"where": "test.tsv:1", "text": "copy.png | dogs / a cat", "same_as": "train.tsv:1"}
     ]
+    (seen,) = found["target_overlap"]["examples"]
+    assert (seen["where"], seen["same_as"]) == ("test.tsv:1", "train.tsv:2")
     assert found["empty_side"]["examples"][0]["text"] == "b.png | a cat /"
     assert found["duplicates"]["count"] == found["length_ratio"]["count"] == 0
 

@@ -4,27 +4,28 @@ import random
 
 import pytest
 
-from components.example_validator.repeats import Packer, compare, content
+from components.example_validator.repeats import Packer, compare, content, count_seen, hashed
 from components.example_validator.rows import Image
 from components.example_validator.tally import Tally, reference
+from components.seen import key
 
 
 def tally(train, rest, limit=1 << 18):
     """What all buckets give for the rows of two shards, met in any order."""
     buckets = {}
     for shard, rows in enumerate((train, rest)):
-        packer = Packer(train=shard == 0, limit=limit)
+        packer = Packer(shard == 0, "rows", limit)
         contents = [[content([text]) for text in row] for row in rows]
         packed = [
             p
             for i, row in enumerate(contents)
-            for p in packer.add(reference(shard, i), row[:1], row)
+            for p in packer.add(reference(shard, i), hashed(row[:1]), hashed(row))
         ]
         for bucket, part in [*packed, *packer.flush()]:
             buckets.setdefault(bucket, []).append(part)
     for parts in buckets.values():
         random.Random(1).shuffle(parts)
-    return Tally.total(compare(parts) for parts in buckets.values())
+    return Tally.total(compare(*met) for met in buckets.items())
 
 
 def test_a_pair_that_comes_again_is_a_duplicate():
@@ -39,15 +40,15 @@ def test_the_sides_are_not_run_together():
 
 
 def test_all_inputs_together_overlap_or_do_not():
-    packers = Packer(train=True), Packer(train=False)
+    packers = Packer(True, "rows"), Packer(False, "rows")
     rows = [[b"a", b"b"]], [[b"a", b"c"], [b"ab", b""], [b"a", b"b"]]
     parts = {}
     for shard, (packer, inputs) in enumerate(zip(packers, rows, strict=True)):
         for i, row in enumerate(inputs):
-            assert not list(packer.add(reference(shard, i), row, row))
+            assert not list(packer.add(reference(shard, i), hashed(row), hashed(row)))
         for bucket, part in packer.flush():
             parts.setdefault(bucket, []).append(part)
-    found = Tally.total(map(compare, parts.values()))
+    found = Tally.total(compare(*met) for met in parts.items())
     assert found.examples["overlap"] == [(reference(1, 2), 0)]
 
 
@@ -87,3 +88,37 @@ def test_many_small_packets_give_the_same():
     assert tally(train, rest, limit=37) == whole
     assert whole.counts["duplicates"][0] == 1000 - len(set(train))
     assert whole.counts["overlap"][1] == sum(row in set(train) for row in rest)
+
+
+def answers(train, rest, limit=1 << 18):
+    """What is counted of rows with several answers each."""
+    buckets = {}
+    for shard, rows in enumerate((train, rest)):
+        packer = Packer(shard == 0, "answers", limit)
+        packed = [
+            p
+            for i, row in enumerate(rows)
+            for answer in row
+            for p in packer.add(reference(shard, i), key(answer))
+        ]
+        for bucket, part in [*packed, *packer.flush()]:
+            buckets.setdefault(bucket, []).append(part)
+    found = Tally.total(compare(*met) for met in buckets.items())
+    count_seen(found)
+    return found
+
+
+@pytest.mark.parametrize("limit", [1 << 18, 2])
+def test_an_answer_that_train_has_is_counted_once_a_row(limit):
+    train = [["yes"], ["no"], ["yes"], ["cafe\u0301", "maybe"]]
+    rest = [["perhaps"], ["maybe", "other", " no"], ["Yes"], ["caf\u00e9"]]
+    found = answers(train, rest, limit)
+    assert found.counts == {"target_overlap": {1: 2}}
+    row = reference(1, 1)
+    assert found.examples["target_overlap"] == [(row, 1), (reference(1, 3), 3)]
+    assert {answer for _, _, answer in found.seen} == {key(t) for t in ("no", "maybe", "caf\u00e9")}
+
+
+def test_the_answers_of_train_alone_are_no_finding():
+    assert answers([["yes"], ["yes"]], []).counts == {}
+    assert answers([], [["yes"], ["yes"]]).counts == {}

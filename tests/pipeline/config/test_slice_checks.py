@@ -27,7 +27,7 @@ CASES = {
         f"evaluation: {{slices: {{{SLICES}, floors: {{domain=news: {{bleu: 20}}}}}}}}",
         [
             "4: evaluation.slices.floors.domain=news: there is no slice 'domain=news'; choices: "
-            "pattern, length, oov; evaluation.slices.by adds features"
+            "pattern, length, oov, seen; evaluation.slices.by adds features"
         ],
     ),
     "a pattern that there is not": (
@@ -38,17 +38,23 @@ CASES = {
         ],
     ),
     "bounds that there are not": (
-        "evaluation:\n  production:\n    slices: [length=10-20, length=31+, oov=0.2+, oov]",
+        "evaluation:\n  production:\n    slices: [length=10-20, length=31+, oov=0.2+, oov, seen=o]",
         [
             "6: evaluation.production.slices.0: there is no slice 'length=10-20'; did you mean "
             "length=11-20? choices: length=0-10, length=11-20, length=21-30, length=31+",
             "6: evaluation.production.slices.2: there is no slice 'oov=0.2+'; did you mean "
             "oov=0.1+? choices: oov=0, oov=0-0.1, oov=0.1+",
+            "6: evaluation.production.slices.4: there is no slice 'seen=o'; did you mean "
+            "seen=no? choices: seen=no, seen=yes",
         ],
     ),
     "slices that are turned off": (
-        "evaluation:\n  slices: {oov: null, floors: {oov: {bleu: 20}}}",
-        ["5: evaluation.slices.floors.oov: there is no slice 'oov'; choices: length; eval"],
+        "evaluation:\n  slices:\n    oov: null\n    seen: false\n"
+        "    floors: {oov: {bleu: 20}, seen=no: {bleu: 20}}",
+        [
+            f"7: evaluation.slices.floors.{name}: there is no slice '{name}'; choices: length; eval"
+            for name in ("oov", "seen=no")
+        ],
     ),
     "a floor of a slice out of range": (
         "evaluation:\n  slices: {floors: {oov=0: {exact_match: 97}}}",
@@ -73,6 +79,10 @@ CASES = {
         "evaluation: {slices: {oov: []}}",
         ["4: evaluation.slices.oov: there is no bound; use null for no such slices"],
     ),
+    "a column called like those of seen references": (
+        "  extra: [seen]\nevaluation: {slices: {by: [seen]}}",
+        ["5: evaluation.slices.by.0: other slices are called seen; give the column another name"],
+    ),
     "a column called like other slices": (
         "  extra: [oov]\nevaluation: {slices: {by: [oov]}}",
         ["5: evaluation.slices.by.0: other slices are called oov; give the column another name"],
@@ -96,7 +106,7 @@ def test_without_text_there_are_no_unknown_words(tmp_path: Path) -> None:
 def test_images_have_no_length(tmp_path: Path) -> None:
     text = "name: x\ntask: captioning\ndata: {train: a.jsonl}\nevaluation:\n"
     found = problems_of(tmp_path, f"{text}  production: {{slices: [length]}}\n")
-    message = "there is no slice 'length'; evaluation.slices.by adds features"
+    message = "there is no slice 'length'; choices: seen; evaluation.slices.by adds features"
     compare(found, [f"5: evaluation.production.slices.0: {message}"])
 
 

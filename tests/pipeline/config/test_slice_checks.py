@@ -52,7 +52,7 @@ CASES = {
         "evaluation:\n  slices:\n    oov: null\n    seen: false\n"
         "    floors: {oov: {bleu: 20}, seen=no: {bleu: 20}}",
         [
-            f"7: evaluation.slices.floors.{name}: there is no slice '{name}'; choices: length; eval"
+            f"8: evaluation.slices.floors.{name}: there is no slice '{name}'; choices: length; eval"
             for name in ("oov", "seen=no")
         ],
     ),

@@ -68,7 +68,8 @@ class EvaluatorExecutor(BaseExecutor):
         lengths = None
         if contract["size"]:
             lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
-        known, repeated = _known(input_dict.get("findings"), asked, contract["answer_kind"])
+        apart = config.get("slices", {}).get("seen") and contract["answer_kind"] == "text"
+        known, repeated = _known(input_dict.get("findings"), asked, apart)
         found = slices.find(candidate, lengths, asked, known, repeated, config)
         parts = scoring.in_parts(scores, found)
         against = None
@@ -116,14 +117,14 @@ def _answers(
 
 
 def _known(
-    findings: list[Artifact] | None, asked: Sequence[str], answer_kind: str
+    findings: list[Artifact] | None, asked: Sequence[str], apart: bool
 ) -> tuple[Vocabulary | None, frozenset[int] | None]:
-    """The train split's words, and which references of texts are there too, if anybody looked."""
+    """The train split's words, and if asked which references are there too, if anybody looked."""
     if not findings:
         return None, None
     folder = Path(artifact_utils.get_single_uri(findings))
     words = vocabulary(folder, asked) if asked else None
-    return words, seen.read(folder, REMEDY) if answer_kind == "text" else None
+    return words, (seen.read(folder, REMEDY) if apart else None)
 
 
 def _write_parts(

@@ -1,4 +1,7 @@
-"""The parts of the test split that are scored apart: by a feature, a pattern, length, new words."""
+"""The parts of the test split that are scored apart: by a feature, a pattern, length, what is new.
+
+What is new to a model: words of what it is asked, and references.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ def find(
             for texts in zip(*(rows.columns[name] for name in asked), strict=True)
         ]
         found += _by_share(shares, wanted["oov"])
-    if seen is not None and wanted.get("seen"):
+    if seen is not None:
         found += _by_seen(rows, seen)
     return [one for one in found if one.rows]
 

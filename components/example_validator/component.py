@@ -47,7 +47,7 @@ class ExampleValidator(base_beam_component.BaseBeamComponent):
 
     Outputs: ``anomalies`` (as TFX's) and ``findings``: ``checks.json`` (count, share and first
     examples of every check, with file and line; lengths; drift), ``profile.json`` (words and
-    lengths of the training split) and ``seen.json`` (answers of the others that it has too).
+    lengths of the training split) and ``seen.json`` (references of the others that it has too).
     """
 
     SPEC_CLASS = ExampleValidatorSpec

@@ -59,7 +59,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         tally, words = self._count(shards, features, checks, uri)
         usual = writing.usual(tally, checks["script"]["usual"]) if "script" in checks else {}
         tally = writing.judged(tally, usual)
-        count_seen(tally)
+        known = count_seen(tally)
         refs = {
             ref
             for name, kept in tally.examples.items()
@@ -83,8 +83,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         _write(os.path.join(uri, profiles.FILE), profile)
         _write(os.path.join(uri, "checks.json"), content)
         if "target_overlap" in checks:
-            keys = (key for _, _, key in tally.seen)
-            write_uri(os.path.join(uri, seen.FILE), seen.to_json(keys))
+            write_uri(os.path.join(uri, seen.FILE), seen.to_json(known))
 
         for text in [
             *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),

@@ -1,12 +1,11 @@
-"""Duplicates in the training split, and inputs and answers of other splits that are in it.
+"""Duplicates in the training split, and inputs and references of other splits that are in it.
 
-Rows meet in buckets of a hash, as packed arrays of some 20 bytes a row: a bucket is the most that
-is in memory at once, and Beam handles a few large elements instead of one a row.
+Rows meet in buckets of a hash, as packed arrays of 24 bytes a row and 16 a reference: a bucket is
+the most that is in memory at once, and Beam handles a few large elements instead of one a row.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,11 +14,14 @@ import numpy as np
 from components.corpus_gen.splits import normal
 from components.example_validator.rows import Image
 from components.example_validator.tally import Tally
+from components.seen import digest
 
 BUCKETS = 64
 # What of a row meets what of others: the first hash decides where.
-KINDS = {"rows": ("inputs", "row"), "answers": ("answer",)}
+KINDS = {"rows": ("inputs", "row"), "references": ("reference",)}
 Bucket = tuple[str, int]
+# A reference of another split, the first one of train that is the same, and what both are.
+_SEEN = np.dtype([("ref", "<u8"), ("other", "<u8"), ("key", "<u8")])
 
 
 def content(values: Sequence[Any]) -> bytes:
@@ -34,13 +36,9 @@ def content(values: Sequence[Any]) -> bytes:
 
 
 def hashed(contents: Sequence[bytes]) -> int:
-    """64 bits that stand for the contents of several features.
-
-    A wrong hit among ten million rows has a chance of one in 400,000.
-    """
+    """64 bits that stand for the contents of several features."""
     # With their lengths, so that they do not run together.
-    whole = b"".join([b"%d:%b" % (len(part), part) for part in contents])
-    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "little")
+    return digest(b"".join([b"%d:%b" % (len(part), part) for part in contents]))
 
 
 class Packer:
@@ -63,8 +61,8 @@ class Packer:
 
         Args:
             ref: the row's reference.
-            hashes: of ``rows`` those of the model's inputs and of all features, of ``answers``
-                that of one answer.
+            hashes: of ``rows`` those of the model's inputs and of all features, of ``references``
+                that of one of them.
         """
         self._rows.append((ref, *hashes))
         if len(self._rows) == self._limit:
@@ -74,28 +72,34 @@ class Packer:
         """Gives out what is left, as (bucket, (train, packed rows))."""
         rows = np.array(self._rows, _packed(self._kind))
         self._rows = []
+        if self._train and self._kind == "references":
+            # However often all say "yes", one of them is enough: the first.
+            rows = rows[np.unique(rows["reference"], return_index=True)[1]]
         buckets = rows[KINDS[self._kind][0]] % BUCKETS
         for bucket in np.unique(buckets):
             yield (self._kind, int(bucket)), (self._train, rows[buckets == bucket].tobytes())
 
 
 def compare(bucket: Bucket, packed: Iterable[tuple[bool, bytes]]) -> Tally:
-    """Finds what is repeated in one bucket: ``duplicates`` and ``overlap``, or answers ``seen``."""
+    """Finds what is repeated in one bucket: ``duplicates`` and ``overlap``, or what is ``seen``."""
     kind = _packed(bucket[0])
     parts: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for is_train, content in packed:
         parts[is_train].append(np.frombuffer(content, kind))
     train, rest = (_joined(parts[side], kind) for side in (True, False))
-    return _seen(train, rest) if bucket[0] == "answers" else _repeated(train, rest)
+    return _seen(train, rest) if bucket[0] == "references" else _repeated(train, rest)
 
 
-def count_seen(tally: Tally) -> None:
-    """Counts each row of which an answer was ``seen`` once, as ``target_overlap``."""
-    told: set[int] = set()
-    for ref, other, _ in sorted(tally.seen):
-        if ref not in told:
-            told.add(ref)
-            tally.add("target_overlap", ref, other)
+def count_seen(tally: Tally) -> list[int]:
+    """Counts each row of which a reference was ``seen`` once, as ``target_overlap``.
+
+    Returns:
+        What was seen, each key once.
+    """
+    seen = np.sort(np.frombuffer(tally.seen, _SEEN), order=("ref", "other"))
+    for i in np.unique(seen["ref"], return_index=True)[1]:
+        tally.add("target_overlap", int(seen["ref"][i]), int(seen["other"][i]))
+    return [int(key) for key in np.unique(seen["key"])]
 
 
 def _packed(kind: str) -> np.dtype:
@@ -114,12 +118,11 @@ def _repeated(train: np.ndarray, rest: np.ndarray) -> Tally:
 
 
 def _seen(train: np.ndarray, rest: np.ndarray) -> Tally:
-    pairs = _in_train(rest["answer"], train["answer"])
-    return Tally(
-        seen=[
-            (int(rest["ref"][i]), int(train["ref"][at]), int(rest["answer"][i])) for i, at in pairs
-        ]
-    )
+    found = [
+        (rest["ref"][i], train["ref"][at], rest["reference"][i])
+        for i, at in _in_train(rest["reference"], train["reference"])
+    ]
+    return Tally(seen=np.array(found, _SEEN).tobytes())
 
 
 def _in_train(rest: np.ndarray, train: np.ndarray) -> Iterator[tuple[int, int]]:

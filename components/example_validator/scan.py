@@ -45,7 +45,7 @@ def scan(
         on ``near`` what is nearly the same as those (of train).
     """
     train = shard.split == "train"
-    tally, packer, answers = Tally(), Packer(train, "rows"), Packer(train, "answers")
+    tally, packer, references = Tally(), Packer(train, "rows"), Packer(train, "references")
     texts = {i: feature.name for i, feature in enumerate(features) if feature.tokenized}
     inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
     learned = [i for i, feature in enumerate(features) if feature.role != "extra"]
@@ -79,7 +79,7 @@ def scan(
                 yield TaggedOutput("packed", packed)
         if "target_overlap" in checks:
             for text in (text for i in right for text in values[i] if text.strip()):
-                for packed in answers.add(ref, key(text)):
+                for packed in references.add(ref, key(text)):
                     yield TaggedOutput("packed", packed)
         if near and (text := text_of(values[i] for i in given)).strip():
             if neighbours:
@@ -92,7 +92,7 @@ def scan(
                     for counts in counter.add(name, text):
                         yield TaggedOutput("words", counts)
 
-    for packed in (*packer.flush(), *answers.flush()):
+    for packed in (*packer.flush(), *references.flush()):
         yield TaggedOutput("packed", packed)
     for counts in counter.flush() if counter else ():
         yield TaggedOutput("words", counts)

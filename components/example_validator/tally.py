@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field
@@ -30,8 +31,7 @@ class Tally:
         examples: of each check: the row's reference, and that of the row it repeats, if it does.
         letters: of each feature of train, by script.
         lengths: of each feature, by shard: how many there are up to each bound.
-        seen: answers of other splits that train has too: the row's reference, that of the first row
-            of train with the same, and the answer's key.
+        seen: references of other splits that train has too, as ``repeats`` packs them.
         capped: rows of train that were not measured with all that may be nearly the same.
     """
 
@@ -40,7 +40,7 @@ class Tally:
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
     letters: dict[str, dict[str, int]] = field(default_factory=dict)
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
-    seen: list[tuple[int, int, int]] = field(default_factory=list)
+    seen: bytes = b""
     capped: int = 0
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
@@ -74,7 +74,7 @@ class Tally:
 
     def to_json(self) -> str:
         """As text, for a file."""
-        return json.dumps(asdict(self))
+        return json.dumps({**asdict(self), "seen": base64.b64encode(self.seen).decode("ascii")})
 
     @classmethod
     def from_json(cls, text: str) -> Tally:
@@ -86,7 +86,7 @@ class Tally:
             {name: [(r, o) for r, o in kept] for name, kept in content["examples"].items()},
             content["letters"],
             {name: _by_shard(counts) for name, counts in content["lengths"].items()},
-            [(ref, other, key) for ref, other, key in content["seen"]],
+            base64.b64decode(content["seen"]),
             content["capped"],
         )
 

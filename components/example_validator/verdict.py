@@ -24,8 +24,7 @@ _SAYS = {
     "overlap": "of the other splits have inputs that are in the training split",
     "near_overlap": "of the other splits have inputs that are nearly the same as one in the "
     "training split",
-    "target_overlap": "of the other splits have targets that are in the training split "
-    "(evaluation.slices.seen scores them apart)",
+    "target_overlap": "of the other splits have targets that are in the training split",
     "same_sides": "have the same text on both sides",
     "script": "are in a script that is unusual for their side",
     "control_characters": "hold characters that control and show nothing",

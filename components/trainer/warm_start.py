@@ -29,6 +29,8 @@ from models.tasks.base import Task
 KEY = "training.warm_start"
 # Settings of a model that its weights do not depend on in what they mean.
 _FREE = re.compile(r"dropout|^pretrained\b|^max_length$|^least$")
+# Settings that an older Regard did not know, and what its models are like.
+_BEFORE = {"encoder.positions": "none"}
 _MOST_TOLD = 5
 # What reading files raises that are not what they should be.
 _BROKEN = (
@@ -230,13 +232,14 @@ def _check_architecture(
 
 
 def _differing(here: Any, there: Any, key: str = "") -> Iterator[str]:
-    """The settings that both have and that differ."""
+    """The settings that both have, or that say what is new, and that differ."""
     if _FREE.search(key):
         return
     if isinstance(here, Mapping) and isinstance(there, Mapping):
         for name in here:
-            if name in there:
-                yield from _differing(here[name], there[name], f"{key}.{name}".lstrip("."))
+            path = f"{key}.{name}".lstrip(".")
+            if name in there or path in _BEFORE:
+                yield from _differing(here[name], there.get(name, _BEFORE.get(path)), path)
     elif here != there:
         yield f"model.{key} is {_plain(here)}, and there {_plain(there)}"
 

@@ -50,7 +50,7 @@ class GridPositions(keras.layers.Layer):
     Shapes: ``[batch, height, width, depth]`` → the same.
 
     Raises:
-        ValueError: there are no such positions.
+        ValueError: there are no such positions; when built, the depth has no two halves.
     """
 
     def __init__(
@@ -66,6 +66,8 @@ class GridPositions(keras.layers.Layer):
 
     def build(self, grid_shape: tuple[int | None, ...]) -> None:
         depth = int(grid_shape[-1] or 0)
+        if depth < 2:
+            raise ValueError(f"A grid of depth {depth} has no room for rows and columns.")
         self.depths = (depth - depth // 2, depth // 2)
         for side, part in zip(self.sides, self.depths, strict=True):
             side.build((None, None, part))

@@ -184,7 +184,8 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if message := unusable(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
     sized = config.description.sized
-    yield from impossible_slices(evaluation, config.stored_features, sized)
+    looked = config.data.checks.target_overlap is not None
+    yield from impossible_slices(evaluation, config.stored_features, sized, looked)
     yield from _answer_checks(config)
     yield from _alignment(evaluation, metrics, config.features)
     yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))

@@ -112,7 +112,8 @@ class Slices(Section):
     seen: bool = Field(
         default=True,
         description="Where a model writes text: the rows of which a reference is a target of train "
-        "too (seen=yes), and the others (seen=no); data.checks.target_overlap finds them.",
+        "too (seen=yes), and the others (seen=no); data.checks.target_overlap finds them. A model "
+        "in production may have seen others.",
     )
     floors: dict[str, dict[str, float]] = Field(
         default_factory=dict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from components.slice_names import (
     LENGTH,
@@ -23,7 +23,7 @@ _PLACE: Path = ("evaluation", "slices")
 
 
 def impossible_slices(
-    evaluation: Evaluation, features: Sequence[Feature], sized: bool
+    evaluation: Evaluation, features: Sequence[Feature], sized: bool, looked: bool
 ) -> Iterator[Problem]:
     """Yields what of ``evaluation.slices`` cannot be, and what is asked of slices there are not.
 
@@ -31,18 +31,20 @@ def impossible_slices(
         evaluation: the section.
         features: those of the task.
         sized: whether the task's rows have a length.
+        looked: whether ``data.checks.target_overlap`` is on.
     """
+    known = _known(evaluation, features, sized, looked)
     yield from _features(evaluation, features)
     yield from _shares(evaluation)
     for name, floors in evaluation.slices.floors.items():
         path: Path = (*_PLACE, "floors", name)
-        yield from _unknown(path, name, evaluation, features, sized)
+        yield from _unknown(path, name, evaluation.slices.by, known)
         for metric, floor in floors.items():
             yield from impossible_floor((*path, metric), metric, floor, evaluation.metrics)
     if evaluation.production is not None:
         for index, name in enumerate(evaluation.production.slices):
             path = ("evaluation", "production", "slices", index)
-            yield from _unknown(path, name, evaluation, features, sized)
+            yield from _unknown(path, name, evaluation.slices.by, known)
 
 
 def impossible_floor(
@@ -88,23 +90,34 @@ def _shares(evaluation: Evaluation) -> Iterator[Problem]:
         yield Problem(path, f"the bounds must rise; {list(bounds)} was given")
 
 
-def _unknown(
-    path: Path, name: str, evaluation: Evaluation, features: Sequence[Feature], sized: bool
-) -> Iterator[Problem]:
-    """A name that no slice can have; the values of features are known to the test split alone."""
+def _known(
+    evaluation: Evaluation, features: Sequence[Feature], sized: bool, looked: bool
+) -> dict[str, list[str]]:
+    """The names of slices by kind, of those kinds whose names are known before there are rows."""
     slices = evaluation.slices
+    texts = {feature.role for feature in features if feature.kind == "text"}
     known = {PATTERN: list(slices.patterns)}
     if sized:
         known[LENGTH] = length_names(evaluation.length_buckets)
-    if slices.oov and any(one.kind == "text" and one.role == "input" for one in features):
+    if slices.oov and "input" in texts:
         known[OOV] = share_names(slices.oov)
-    if slices.seen and any(one.kind == "text" and one.role == "reference" for one in features):
+    if slices.seen and looked and "reference" in texts:
         known[SEEN] = list(SEEN_NAMES)
+    return known
+
+
+def _unknown(
+    path: Path, name: str, by: Sequence[str], known: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
+    """A name that no slice can have; the values of features are known to the test split alone."""
     kind, found, value = name.partition("=")
-    kinds = [*slices.by, *(kind for kind, values in known.items() if values)]
+    kinds = [*by, *(kind for kind, values in known.items() if values)]
     if kind not in kinds:
         message = f"there is no slice {show(name)}{suggest(kind, kinds) if kinds else ''}"
-        yield Problem(path, f"{message}; evaluation.slices.by adds features")
+        how = "evaluation.slices.by adds features"
+        if kind == SEEN:
+            how = "data.checks.target_overlap and evaluation.slices.seen make those of references"
+        yield Problem(path, f"{message}; {how}")
     elif found and kind in known and value not in known[kind]:
         titles = [f"{kind}={value}" for value in known[kind]]
         yield Problem(path, f"there is no slice {show(name)}{suggest(name, titles)}")

@@ -93,6 +93,9 @@ def problems(config: Any) -> Iterator[Problem]:
             yield Problem(("model", "image", side), message)
     if not model.encoder.channels:
         yield Problem(("model", "encoder", "channels"), "there must be a stage")
+    if model.encoder.positions != "none" and model.encoder.units < 2:
+        message = "a row and a column need at least 2; or set model.encoder.positions to none"
+        yield Problem(("model", "encoder", "units"), message)
     yield from checks.transformer_problems(config)
     yield from checks.attention_problems(config, model.encoder.units)
     yield from checks.tying_problems(config)

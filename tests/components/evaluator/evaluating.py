@@ -87,7 +87,7 @@ def evaluated(
         findings.uri = str(tmp_path / "findings")
         profile(Path(findings.uri), words or {})
         if seen is not None:
-            (tmp_path / "findings" / FILE).write_text(to_json(map(key, seen)))
+            (tmp_path / "findings" / FILE).write_text(to_json([key(text) for text in seen]))
         inputs["findings"] = [findings]
     EvaluatorExecutor().Do(
         inputs,

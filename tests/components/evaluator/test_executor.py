@@ -113,7 +113,7 @@ def test_no_rows_are_refused(folder, tmp_path):
 def test_a_model_that_answers_everything_alike_is_not_blessed(folder, tmp_path):
     numbers(folder, predictions.CANDIDATE, [0.5, 0.5, 0.5], [0.25, 0.5, 1.0])
     summary(folder, 3, fake_tasks.Matcher().contract())
-    _, blessing = run(tmp_path, NUMBERS)
+    _, blessing = run(tmp_path, {**NUMBERS, "slices": {"seen": True}}, seen=["0.5"])
     assert not model_utils.is_model_blessed(blessing)
     assert read(Path(blessing.uri) / "blessing.json")["sentence"] == (
         "Not blessed: Pearson is undefined (nrefs:1|undefined:all hypotheses are the same)."
@@ -198,15 +198,17 @@ def test_rows_whose_reference_is_in_the_train_split_are_scored_apart(folder, tmp
     table(folder, predictions.CANDIDATE, GOOD)
     summary(folder, 4)
     config = {**CONFIG, "slices": {"seen": True, "floors": {"seen=no": {"exact_match": 0.9}}}}
-    evaluation, blessing = run(tmp_path, config, seen=[REFERENCES[0], REFERENCES[2], "other"])
+    evaluation, blessing = run(tmp_path, config, seen=[REFERENCES[0], REFERENCES[3], "other"])
     parts = read(evaluation / "slices.json")["slices"]
     assert [(one["slice"], one["name"], one["rows"]) for one in parts] == [
         ("seen", "no", 2),
         ("seen", "yes", 2),
     ]
-    # Of the good answers only the last, which train does not have, is wrong.
-    assert [one["candidate"]["exact_match"] for one in parts] == [0.5, 1.0]
-    assert not model_utils.is_model_blessed(blessing)
+    # Of the good answers only the last, which has line breaks, is wrong.
+    assert [one["candidate"]["exact_match"] for one in parts] == [1.0, 0.5]
+    assert model_utils.is_model_blessed(blessing)
+    stricter = {**config, "slices": {"seen": True, "floors": {"seen": {"exact_match": 0.9}}}}
+    assert not model_utils.is_model_blessed(run(tmp_path, stricter, seen=[REFERENCES[3]])[1])
 
 
 def test_slices_may_keep_a_model_back(folder, tmp_path):

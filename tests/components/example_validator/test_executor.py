@@ -209,6 +209,13 @@ def test_too_many_empty_sides_end_the_run(tmp_path, validate):
     assert result.content["checks"]["empty_side"]["exceeded"]
 
 
+def test_an_empty_target_is_nobodys_answer(tmp_path, validate):
+    train, test = [*plain(9), ("a", "")], [("b", " "), ("c", "target number 3")]
+    checks = {"target_overlap": {"limit": 0.9, "action": "warn"}}
+    result = validate(write_examples(tmp_path, train=train, test=test), checks)
+    assert result.content["checks"]["target_overlap"]["splits"] == {"test": 1}
+
+
 def test_a_check_that_is_off_is_not_in_the_findings(tmp_path, validate):
     rows = plain(3) * 2
     checks = {"duplicates": None, "empty_side": CHECKS["empty_side"]}

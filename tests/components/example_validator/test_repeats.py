@@ -90,35 +90,45 @@ def test_many_small_packets_give_the_same():
     assert whole.counts["overlap"][1] == sum(row in set(train) for row in rest)
 
 
-def answers(train, rest, limit=1 << 18):
-    """What is counted of rows with several answers each."""
+def references(train, rest, limit=1 << 18):
+    """What is counted of rows with several references each, and what was seen."""
     buckets = {}
     for shard, rows in enumerate((train, rest)):
-        packer = Packer(shard == 0, "answers", limit)
+        packer = Packer(shard == 0, "references", limit)
         packed = [
             p
             for i, row in enumerate(rows)
-            for answer in row
-            for p in packer.add(reference(shard, i), key(answer))
+            for text in row
+            for p in packer.add(reference(shard, i), key(text))
         ]
         for bucket, part in [*packed, *packer.flush()]:
             buckets.setdefault(bucket, []).append(part)
     found = Tally.total(compare(*met) for met in buckets.items())
-    count_seen(found)
-    return found
+    return found, count_seen(found)
 
 
 @pytest.mark.parametrize("limit", [1 << 18, 2])
-def test_an_answer_that_train_has_is_counted_once_a_row(limit):
+def test_a_reference_that_train_has_is_counted_once_a_row(limit):
     train = [["yes"], ["no"], ["yes"], ["cafe\u0301", "maybe"]]
     rest = [["perhaps"], ["maybe", "other", " no"], ["Yes"], ["caf\u00e9"]]
-    found = answers(train, rest, limit)
+    found, keys = references(train, rest, limit)
     assert found.counts == {"target_overlap": {1: 2}}
     row = reference(1, 1)
     assert found.examples["target_overlap"] == [(row, 1), (reference(1, 3), 3)]
-    assert {answer for _, _, answer in found.seen} == {key(t) for t in ("no", "maybe", "caf\u00e9")}
+    assert keys == sorted(key(text) for text in ("no", "maybe", "caf\u00e9"))
 
 
-def test_the_answers_of_train_alone_are_no_finding():
-    assert answers([["yes"], ["yes"]], []).counts == {}
-    assert answers([], [["yes"], ["yes"]]).counts == {}
+def test_the_references_of_one_side_alone_are_no_finding():
+    assert references([["yes"], ["yes"]], []) == (Tally(), [])
+    assert references([], [["yes"], ["yes"]]) == (Tally(), [])
+
+
+def test_what_train_says_often_is_packed_once():
+    packer = Packer(True, "references")
+    for i in range(1000):
+        assert not list(packer.add(i, key("yes")))
+    ((_, (train, packed)),) = packer.flush()
+    assert (train, len(packed)) == (True, 16)
+    assert references([["no"], ["yes"], ["yes"]], [["yes"]])[0].examples == {
+        "target_overlap": [(reference(1, 0), 1)]
+    }

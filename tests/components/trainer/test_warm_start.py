@@ -182,6 +182,13 @@ def test_another_architecture_is_refused(simple):
     assert "combine/kernel (32, 16) is not there" in refused(config, OLD, one_less)
 
 
+@pytest.mark.parametrize(("here", "told"), [("sinusoidal", 1), ("none", 0)])
+def test_a_captioner_of_before_has_no_positions(here, told):
+    grid = {"type": "convolutional", "units": 8}
+    found = [*warm_start._differing({"encoder": {**grid, "positions": here}}, {"encoder": grid})]
+    assert found == [f"model.encoder.positions is {here}, and there none"] * told
+
+
 def test_what_weights_do_not_depend_on_may_differ(simple):
     _, old, _ = simple
     config = settings({**LSTM, "dropout": 0.3})

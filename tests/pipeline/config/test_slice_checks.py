@@ -52,9 +52,14 @@ CASES = {
         "evaluation:\n  slices:\n    oov: null\n    seen: false\n"
         "    floors: {oov: {bleu: 20}, seen=no: {bleu: 20}}",
         [
-            f"8: evaluation.slices.floors.{name}: there is no slice '{name}'; choices: length; eval"
-            for name in ("oov", "seen=no")
+            "8: evaluation.slices.floors.oov: there is no slice 'oov'; choices: length; eval",
+            "8: evaluation.slices.floors.seen=no: there is no slice 'seen=no'; choices: length; "
+            "data.checks.target_overlap and evaluation.slices.seen make those of references",
         ],
+    ),
+    "references that nobody looks for": (
+        "  checks: {target_overlap: null}\nevaluation: {production: {slices: [seen=no]}}",
+        ["5: evaluation.production.slices.0: there is no slice 'seen=no'; choices: length, oov; d"],
     ),
     "a floor of a slice out of range": (
         "evaluation:\n  slices: {floors: {oov=0: {exact_match: 97}}}",

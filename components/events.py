@@ -1,13 +1,14 @@
 """What a running node tells the outside: one JSON line an event, in a file.
 
 The runner names the file in the environment variable ``REGARD_EVENTS``, which child processes
-inherit; where it is unset (a container of a cluster, a unit test) events go nowhere. A file
-needs no server, survives a kill, and is read by the live view, by the summary and by tests.
+inherit; where it is unset (a container of a cluster, a unit test) notes and warnings are logged. A
+file needs no server, survives a kill, and is read by the live view, by the summary and by tests.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "REGARD_EVENTS"
+_LOG = logging.getLogger("regard")
 _START = b'{"time": '  # every event begins so; inside a text the quotes would be escaped
 
 
@@ -22,6 +24,9 @@ def emit(kind: str, **fields: Any) -> None:
     """Appends one event; ``kind`` is ``node``, ``progress``, ``note`` or ``warning``."""
     path = os.environ.get(VARIABLE)
     if not path:
+        if kind in ("note", "warning"):
+            # Also a note as a warning: less is not shown unless somebody asked for it.
+            _LOG.warning("%s: %s: %s", fields.get("node", "regard"), kind, fields.get("text"))
         return
     line = json.dumps({"time": time.time(), "kind": kind, **fields}, ensure_ascii=False) + "\n"
     # One write of one line in append mode: lines of several processes do not mix.

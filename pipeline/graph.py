@@ -60,9 +60,7 @@ def pipeline_at(
     corpus = CorpusGen(
         data=place.data,
         fingerprint=place.fingerprint,
-        code=source_digest(
-            "components/corpus_gen", "components/parameters.py", "models/tasks/features.py"
-        ),
+        code=keys.corpus_code(),
         run_parameters=place.run_parameters,
     )
     examples = corpus.outputs["examples"]
@@ -86,7 +84,7 @@ def pipeline_at(
             ),
             features=json.dumps(task.text_features),
             seed=0,  # of the sample; trainings that differ in their seed share a tokenizer
-            code=source_digest("components/tokenizer_trainer"),
+            code=keys.tokenizer_code(),
         )
     preprocess = Preprocess(
         examples=examples,

@@ -17,12 +17,26 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 # What the rows of the splits depend on beside the files' content.
-_ROWS = ("format", "columns", "images", "header", "split", "encoding_errors", "bad_rows")
+_ROWS = ("format", "columns", "extra", "images", "header", "split", "encoding_errors", "bad_rows")
+
+
+def corpus_code() -> str:
+    """A digest of the code that reads the files and makes the splits."""
+    return source_digest(
+        "components/corpus_gen", "components/parameters.py", "models/tasks/features.py"
+    )
+
+
+def tokenizer_code() -> str:
+    """A digest of the code that trains tokenizers."""
+    return source_digest(
+        "components/corpus_gen/text.py", "components/tokenizer_trainer", "models/vocabulary.py"
+    )
 
 
 def preprocess_code(task: str) -> str:
     """A digest of the code that preprocesses for a task."""
-    return source_digest(*_task_code(task), "components/preprocess")
+    return source_digest(*_task_code(task), "components/preprocess", "models/vocabulary.py")
 
 
 def trainer_code(task: str) -> str:
@@ -30,7 +44,8 @@ def trainer_code(task: str) -> str:
     models = Path(__file__).parent.parent / "models"
     names = [path.name for path in models.iterdir() if path.name not in ("tasks", "settings")]
     own = [f"models/{name}" for name in names if not name.startswith(("_", "."))]
-    return source_digest(*own, *_task_code(task), "components/trainer")
+    beside = ("components/corpus_gen/text.py", "components/trainer", "serving/saved_model.py")
+    return source_digest(*own, *_task_code(task), *beside)
 
 
 def _task_code(task: str) -> list[str]:
@@ -60,9 +75,10 @@ def training_key(config: Config, content: str, word_vectors: dict[str, str]) -> 
         json.dumps(word_vectors, sort_keys=True),
         json.dumps(training, sort_keys=True),
         *_answered_by(config),
+        corpus_code(),
         preprocess_code(config.task),
         trainer_code(config.task),
-        source_digest("components/tokenizer_trainer"),
+        tokenizer_code(),
         *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
     )
 

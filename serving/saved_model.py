@@ -305,3 +305,10 @@ def _text(value: bytes) -> str:
 def _told(specs: Mapping[str, tuple[str, str]]) -> str:
     """Inputs in words: ``source: string[batch]``."""
     return ", ".join(f"{name}: {kind}{axes}" for name, (kind, axes) in specs.items()) or "nothing"
+
+
+def device() -> str:
+    """``GPU`` where TensorFlow would answer on one, else ``CPU``."""
+    import tensorflow as tf
+
+    return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"

@@ -217,7 +217,10 @@ def _profile(
 
 
 def _warns(finding: Mapping[str, Any]) -> bool:
-    return finding["exceeded"] and finding["action"] == "warn"
+    """Whether it is over a limit that only warns, or may be over it where nobody looked."""
+    if finding["exceeded"]:
+        return finding["action"] == "warn"
+    return "capped" in finding
 
 
 def _write(uri: str, content: Any) -> None:

@@ -75,7 +75,7 @@ class Ask(beam.DoFn):
         with parts.failing(self._folder):
             self._model: ServedModel = self._shared.acquire(lambda: _load(self._path))
         self._load_seconds = time.monotonic() - began
-        self._worker, self._device = uuid.uuid4().hex, device()
+        self._worker, self._device = uuid.uuid4().hex, saved_model.device()
 
     def process(self, element: tuple[int, Iterable[tuple[int, bytes] | None]]) -> None:
         """Answers one batch.
@@ -117,13 +117,6 @@ class Ask(beam.DoFn):
             if self._lenient:
                 return answers
             raise
-
-
-def device() -> str:
-    """``GPU`` where TensorFlow would decode on one, else ``CPU``."""
-    import tensorflow as tf
-
-    return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 
 
 def _load(path: Path) -> ServedModel:

@@ -18,7 +18,7 @@ from components.predictor.parts import Told
 from components.predictor.plan import Plan
 from components.predictor.watching import seconds, speed, watching
 from models.tasks.features import Feature
-from serving.saved_model import SavedModelError, read_contract
+from serving.saved_model import SavedModelError, device, read_contract
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Decoded:
     @property
     def device(self) -> str:
         """``CPU`` or ``GPU``, or both where the workers had not the same."""
-        return ", ".join(sorted({one.device for one in self.told})) or asking.device()
+        return ", ".join(sorted({one.device for one in self.told})) or device()
 
     def speed(self) -> dict[str, float]:
         """``load_seconds``, ``seconds`` and ``sentences_per_second``, for people."""

@@ -9,7 +9,7 @@ from typing import Any
 from components.evaluator import blessing
 from components.reporter import words
 from components.reporter.facts import Facts
-from components.words import figure, rows_of, size
+from components.words import counted, figure, rows_of, size
 
 _SLICED = {
     "length": "length of the input",
@@ -248,7 +248,10 @@ def _answers(entry: Mapping[str, Any]) -> list[list[str]]:
 
 def _places(entry: Mapping[str, Any]) -> list[list[str]]:
     """The examples of a check of data: where they stand, what they are, and what of them."""
-    return [
+    more = []
+    if capped := entry.get("capped"):
+        more.append([f"not all measured, there may be more: {counted(capped, 'row')} of train"])
+    return more + [
         [
             one["where"],
             one["text"],

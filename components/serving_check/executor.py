@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,12 @@ class ServingCheckExecutor(BaseExecutor):
         contract = predictions.read_summary(answers)["contract"]
         rows = questions(answers, examples, int(exec_properties["rows"]))
         exported = path_utils.serving_model_path(model.uri)
+        trained = in_memory(Path(exported), contract)
         request = {
             "model": exported,
             "servers": servers,
-            "rows": [*rows, *in_memory(Path(exported), contract)],
-            "tolerances": _tolerances(answers),
+            "rows": [*rows, *trained],
+            "tolerances": _tolerances(answers, trained),
         }
         result = run_check(request, int(exec_properties["timeout_seconds"]))
         text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
@@ -82,9 +84,11 @@ def _check_versions(servers: list[str]) -> None:
             raise UserError(str(error), where="serving.tf_serving") from error
 
 
-def _tolerances(answers: Path) -> dict[str, float]:
-    on_cpu = predictions.read_summary(answers).get("device", "CPU") == "CPU"
-    return TOLERANCES if on_cpu else TOLERANCES_ACCELERATOR
+def _tolerances(answers: Path, trained: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """By where the Predictor and the Trainer answered: the check itself is on a CPU."""
+    devices = {predictions.read_summary(answers).get("device", "CPU")}
+    devices |= {row["device"] for row in trained}
+    return TOLERANCES if devices == {"CPU"} else TOLERANCES_ACCELERATOR
 
 
 def _raise_failures(result: dict[str, Any]) -> None:

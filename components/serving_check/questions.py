@@ -56,6 +56,7 @@ def in_memory(model: Path, contract: Mapping[str, Any]) -> list[dict[str, Any]]:
             "shown": ", ".join(_shown(value, kinds[key]) for key, value in row["inputs"].items()),
             "answer": row["answer"],
             "kept_by": "in memory",
+            "device": row["device"],
         }
         for number, row in enumerate(json.loads(file.read_text(encoding="utf-8")))
     ]

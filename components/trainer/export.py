@@ -15,7 +15,7 @@ from components.files import replace_dir
 from models.tasks.base import Task
 from models.tasks.served import Served
 from models.trained import TrainedModel
-from serving.saved_model import CONTRACT, IN_MEMORY, Answer, answers, arrays
+from serving.saved_model import CONTRACT, IN_MEMORY, Answer, answers, arrays, device
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
@@ -93,6 +93,7 @@ def _in_memory(exported: Served, rows: Sequence[Mapping[str, Any]]) -> list[dict
         {
             "inputs": {key: _plain(value) for key, value in row.items()},
             "answer": {key: _plain(value) for key, value in answer.outputs.items()},
+            "device": device(),
         }
         for row, answer in zip(rows, found, strict=True)
     ]

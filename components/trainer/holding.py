@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -65,22 +64,16 @@ def _taken(folder: Path, node: str) -> int | None:
     try:
         _lock(descriptor)
     except BlockingIOError:
-        _tell("note", node, "waiting for another run of the same training")
+        events.emit("note", node=node, text="waiting for another run of the same training")
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except _NoLocks as error:
         text = f"{folder} cannot be locked ({error.strerror}): run one training of it at a time"
-        _tell("warning", node, text)
+        events.emit("warning", node=node, text=text)
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(descriptor), os.stat(folder / _LOCK)):
             return descriptor
     os.close(descriptor)
     return None
-
-
-def _tell(kind: str, node: str, text: str) -> None:
-    """Says it in the log, too: in a container nobody listens to events."""
-    events.emit(kind, node=node, text=text)
-    logging.getLogger(__name__).warning("%s", text)
 
 
 class _NoLocks(OSError):

@@ -143,6 +143,15 @@ def penalty_problems(config: Any) -> Iterator[Problem]:
             yield Problem(("training", "penalties", name), message)
 
 
+def look_problems(config: Any) -> Iterator[Problem]:
+    """What trains looks, of tasks that train them by their answers alone."""
+    for name in ("penalties", "reinforce"):
+        field = type(config.training).model_fields[name]
+        if getattr(config.training, name) != field.default:
+            message = f"{config.task} learns from its answers alone; leave it out"
+            yield Problem(("training", name), message)
+
+
 def beam_problems(search: BeamSearch) -> Iterator[Problem]:
     """Beams that end before there are as many hypotheses as are wanted."""
     if search.n_best > search.beam_size:

@@ -14,7 +14,7 @@ from models.settings.base import Path, Problem
 from models.settings.decoders import TransformerDecoder
 from models.tasks.features import Feature
 from pipeline.config.beam import impossible_beam
-from pipeline.config.data import Data, format_of
+from pipeline.config.data import Data, DriftCheck, format_of
 from pipeline.config.errors import show, suggest
 from pipeline.config.evaluation import Alignment, Evaluation
 from pipeline.config.kubeflow_checks import impossible_kubeflow
@@ -186,6 +186,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     sized = config.description.sized
     looked = config.data.checks.target_overlap is not None
     yield from impossible_slices(evaluation, config.stored_features, sized, looked)
+    yield from _drift(config)
     yield from _answer_checks(config)
     yield from _alignment(evaluation, metrics, config.features)
     yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))
@@ -234,6 +235,16 @@ def _heads(alignment: Alignment | None, decoder: Any) -> Iterator[Problem]:
             if number is not None and number > most:
                 message = f"{number} is too high: model.decoder.{name}s is {most}; use 1 to {most}"
                 yield Problem((*path, name), message)
+
+
+def _drift(config: Config) -> Iterator[Problem]:
+    """Checks that are to end a run, and have nothing to compare with."""
+    if config.evaluation.production is not None:
+        return
+    for name, check in config.data.checks:
+        if isinstance(check, DriftCheck) and check.action == "fail":
+            message = "nothing is compared with where evaluation.production is null; use warn"
+            yield Problem(("data", "checks", name, "action"), message)
 
 
 def _answer_checks(config: Config) -> Iterator[Problem]:

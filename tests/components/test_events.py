@@ -25,6 +25,17 @@ def test_events_come_back_in_order_and_from_an_offset(file):
     assert found[-1][1] == file.stat().st_size
 
 
+def test_where_nobody_listens_notes_and_warnings_are_logged(monkeypatch, caplog):
+    monkeypatch.delenv(events.VARIABLE, raising=False)
+    events.emit("warning", node="CorpusGen", text="3 lines left out")
+    events.emit("note", text="span 4 is not whole yet")
+    events.emit("progress", node="Trainer", text="epoch 1", fraction=0.5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "CorpusGen: warning: 3 lines left out",
+        "regard: note: span 4 is not whole yet",
+    ]
+
+
 def test_half_a_line_at_the_end_is_waited_for(file):
     events.emit("note", text="a")
     with open(file, "ab") as half:

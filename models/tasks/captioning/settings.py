@@ -112,6 +112,11 @@ def problems(config: Any) -> Iterator[Problem]:
     if getattr(model.decoder, "pointer_generator", False):
         message = "there is nothing to copy in an image; use false"
         yield Problem(("model", "decoder", "pointer_generator"), message)
+    for name in ("max_source_length", "long_source"):
+        field = type(search).model_fields[name]
+        if getattr(search, name) != field.default:
+            message = "an image has no pieces to count; leave it out"
+            yield Problem(("search", name), message)
     if search.max_length_factor or search.min_length_factor:
         name = "max_length_factor" if search.max_length_factor else "min_length_factor"
         message = "an image has no pieces to count; use 0, and set max_length_offset"

@@ -10,7 +10,7 @@ from pydantic import Field, Tag
 
 from models.settings.attention import AdditiveScore, Matching
 from models.settings.base import Positive, Problem, Section, by_type, name_or_mapping
-from models.settings.checks import beam_problems
+from models.settings.checks import beam_problems, look_problems
 from models.settings.encoders import RecurrentEncoder
 from models.settings.layers import Rate, Transformer
 from models.tasks.features import Feature
@@ -102,6 +102,7 @@ def problems(config: Any) -> Iterator[Problem]:
     """Yields what of a configuration cannot work together, at the key to be changed."""
     yield from _network(config.model)
     yield from _training(config.training)
+    yield from look_problems(config)
     yield from _search(config.search)
 
 

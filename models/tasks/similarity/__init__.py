@@ -13,6 +13,7 @@ DESCRIPTION = Description(
     metrics=("pearson", "spearman", "mse"),
     defaults={
         "tokenizer": {"type": "word", "shared": True, "vocab_limit": "soft"},
+        "training": {"label_smoothing": 0.0},
         "evaluation": {"length_buckets": (10, 20, 30)},
     },
     problems=problems,

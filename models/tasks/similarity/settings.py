@@ -173,5 +173,9 @@ def problems(config: Any) -> Iterator[Problem]:
         if isinstance(alignment, HardAlignment) and alignment.training == "reinforce":
             message = "nothing rewards where sentences look; use training: straight_through"
             yield Problem(("model", "cross", "attention", "alignment"), message)
+    if config.training.label_smoothing:
+        message = "a score is one number, with nothing beside it to be smoothed to; use 0"
+        yield Problem(("training", "label_smoothing"), message)
+    yield from checks.look_problems(config)
     yield from checks.transformer_problems(config)
     yield from checks.xla_problems(config)

@@ -209,6 +209,16 @@ def test_too_many_empty_sides_end_the_run(tmp_path, validate):
     assert result.content["checks"]["empty_side"]["exceeded"]
 
 
+def test_what_was_not_measured_is_warned_of_though_nothing_is_over_a_limit(tmp_path, validate):
+    rooms = [f"Room number {i:04d} on floor {i % 9} is free from nine to ten." for i in range(99)]
+    train, test = [(text.upper(), "x") for text in rooms[:3]], [(text, "y") for text in rooms]
+    checks = {"near_overlap": {"similarity": 0.5, "limit": 1.0, "action": "fail"}}
+    result = validate(write_examples(tmp_path, train=train, test=test), checks)
+    assert result.error is None
+    (told,) = result.warnings
+    assert "of train may be like over 50 rows" in told
+
+
 def test_an_empty_target_is_nobodys_answer(tmp_path, validate):
     train, test = [*plain(9), ("a", "")], [("b", " "), ("c", "target number 3")]
     checks = {"target_overlap": {"limit": 0.9, "action": "warn"}}

@@ -107,6 +107,21 @@ def test_another_answer_is_a_bug_with_row_and_values(tokenizing, tmp_path, monke
     assert [path.name for path in (tmp_path / "blessing").iterdir()] == ["serving_check.json"]
 
 
+@pytest.mark.parametrize(
+    ("predictor", "trainer", "expected"),
+    [
+        ("CPU", ["CPU"], executor.TOLERANCES),
+        ("CPU", [], executor.TOLERANCES),
+        ("CPU", ["CPU", "GPU"], executor.TOLERANCES_ACCELERATOR),
+        ("CPU, GPU", ["CPU"], executor.TOLERANCES_ACCELERATOR),
+    ],
+)
+def test_an_answer_of_a_gpu_is_only_about_the_same(tmp_path, predictor, trainer, expected):
+    predictions.write_summary(tmp_path, {"device": predictor})
+    rows = [{"device": device} for device in trainer]
+    assert executor._tolerances(tmp_path, rows) == expected
+
+
 def test_an_unknown_server_is_refused_before_anything_runs(tokenizing, tmp_path):
     with pytest.raises(UserError, match=r"'2\.99' are not known \(choices: 2\.6 to 2\.20\)"):
         run(tmp_path, tokenizing, ["2.99"])

@@ -46,7 +46,7 @@ def test_rows_of_the_trainer_say_whose_they_are(tmp_path):
     assert in_memory(tmp_path, contract) == []
     file = tmp_path / saved_model.IN_MEMORY
     file.parent.mkdir()
-    row = {"inputs": {"source": "ab" * 50}, "answer": {"score": -1.0}}
+    row = {"inputs": {"source": "ab" * 50}, "answer": {"score": -1.0}, "device": "GPU"}
     file.write_text(json.dumps([row]))
     (first,) = in_memory(tmp_path, contract)
     assert first == {
@@ -55,7 +55,9 @@ def test_rows_of_the_trainer_say_whose_they_are(tmp_path):
         "shown": f"'{'ab' * 29}a…'",
         "kept_by": "in memory",
     }
-    file.write_text(json.dumps([{"inputs": {"points": [[0, 1], [1, 0]]}, "answer": {}}]))
+    file.write_text(
+        json.dumps([{"inputs": {"points": [[0, 1], [1, 0]]}, "answer": {}, "device": "CPU"}])
+    )
     contract = fake_tasks.Sorter().contract()
     assert [one["shown"] for one in in_memory(tmp_path, contract)] == ["2 points"]
 

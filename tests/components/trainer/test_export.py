@@ -57,6 +57,7 @@ def test_what_it_answers_in_memory_is_kept(tmp_path, trained):
     assert first["answer"]["translation"] == "B É"
     assert first["answer"]["alignment"] == [[0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
     assert second["answer"]["target_pieces"] == ["</s>"]
+    assert first["device"] == second["device"] == saved_model.device()
     export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
     assert json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text()) == []
 

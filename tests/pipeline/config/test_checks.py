@@ -232,6 +232,41 @@ def test_a_baseline_has_to_read_and_write_texts(task: str, tmp_path: Path) -> No
     compare(found, ["4: evaluation.baseline: lead_1 answers a text with a text"])
 
 
+NOT_READ = {
+    "similarity": {
+        "training: {label_smoothing: 0.1, penalties: {coverage: 1.0}}": [
+            "4: training.label_smoothing: a score is one number, with nothing beside it to be",
+            "4: training.penalties: similarity learns from its answers alone; leave it out",
+        ]
+    },
+    "captioning": {
+        "search: {max_source_length: 3, long_source: refuse}": [
+            "4: search.max_source_length: an image has no pieces to count; leave it out",
+            "4: search.long_source: an image has no pieces to count; leave it out",
+        ],
+        "model: {encoder: {units: 1}}": [
+            "4: model.encoder.units: a row and a column need at least 2; or set",
+        ],
+    },
+    "translation": {
+        "  checks: {drift_oov: {action: fail}}\nevaluation: {production: null}": [
+            "4: data.checks.drift_oov.action: nothing is compared with where evaluation.production",
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "text"), [(task, text) for task, cases in NOT_READ.items() for text in cases]
+)
+def test_what_a_task_would_not_read_is_refused(task: str, text: str, tmp_path: Path) -> None:
+    head = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\n"
+    if text.startswith("  "):
+        head = head.replace("data: {train: a.jsonl}", "data:\n  train: a.jsonl")
+    expected = [line.replace("4: data", "5: data") for line in NOT_READ[task][text]]
+    compare(problems_of(tmp_path, f"{head}{text}\n"), expected)
+
+
 def test_checks_of_answers_that_are_no_texts(tmp_path: Path) -> None:
     checks = "evaluation: {checks: {empty: {action: fail}, copies: {action: fail}, loops: {}}}"
     for task, wrong in (("similarity", ["empty", "copies"]), ("captioning", ["copies"])):

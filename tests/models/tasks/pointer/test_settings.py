@@ -26,6 +26,13 @@ CASES = {
             "10, or another width"
         ],
     ),
+    "what trains looks": (
+        "training: {penalties: {coverage: 0.1}, reinforce: {reward_weight: 2.0}}",
+        [
+            "4: training.penalties: pointer learns from its answers alone; leave it out",
+            "4: training.reinforce: pointer learns from its answers alone; leave it out",
+        ],
+    ),
     "odd heads cannot turn": (
         "model: {width: 12, encoder: {heads: 4, positions: rotary}}",
         ["4: model.encoder.positions: rotary turns pairs of numbers, but a head is 3 wide"],

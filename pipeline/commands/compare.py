@@ -100,7 +100,11 @@ def compare(
     request = Request(labels, jobs, keep, shlex.join(command))
     outcome = Outcome()
     if not (status or table_only):
-        data_section(comparison.members[0].config)  # the same for all; looked for before any runs
+        notes: list[str] = []
+        # The same for all; looked for before any runs.
+        data_section(comparison.members[0].config, notes)
+        for note in notes:
+            terminal.err().print(f"data: {note}", soft_wrap=True)
         outcome = run(comparison, request, workspace, terminal.err() if as_json else terminal.out())
     content = results.gather(comparison, workspace)
     if not status:
@@ -110,7 +114,10 @@ def compare(
     elif status:
         terminal.out().print("\n".join(table.status_lines(content)), soft_wrap=True)
     else:
-        _show(content, folder, outcome, request.command)
+        # The table's command is that of all models; what goes on is what was asked for.
+        command += [word for label in only or () for word in ("--only", label)]
+        command += [*(["--jobs", str(jobs)] if jobs > 1 else []), *(["--keep"] if keep else [])]
+        _show(content, folder, outcome, shlex.join(command))
     if not outcome.undisturbed:
         raise typer.Exit(_INTERRUPTED)
     if outcome.failures:

@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
+from components.errors import UserError
 from pipeline.commands import terminal
+
+_LEAST, _MOST, _NAMESPACE = 2, 6, "default"
 
 app = typer.Typer(
     help="Put a pushed model behind TensorFlow Serving.",
@@ -56,13 +59,31 @@ def render(
     image: Annotated[
         str, typer.Option(metavar="IMAGE", help="TensorFlow Serving's, with its version.")
     ] = "tensorflow/serving:2.19.1",
-    replicas: Annotated[int, typer.Option(metavar="N", help="Servers at the least.", min=1)] = 2,
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Servers at the least; not of compose.",
+            min=1,
+            show_default=str(_LEAST),
+        ),
+    ] = None,
     most_replicas: Annotated[
-        int, typer.Option("--max-replicas", metavar="N", help="Servers at the most.", min=1)
-    ] = 6,
+        int | None,
+        typer.Option(
+            "--max-replicas",
+            metavar="N",
+            help="Servers at the most; not of compose.",
+            min=1,
+            show_default=str(_MOST),
+        ),
+    ] = None,
     cpu: Annotated[str, typer.Option(metavar="N", help="Processors of a server.")] = "2",
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "2Gi",
-    namespace: Annotated[str, typer.Option(metavar="NAME", help="Of Kubernetes.")] = "default",
+    namespace: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of Kubernetes.", show_default=_NAMESPACE),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace files that were changed by hand.")
     ] = False,
@@ -78,6 +99,15 @@ def render(
 
       regard deploy render translation --to kserve --storage gs://bucket/registry
     """
+    if target is Target.compose:
+        given = {"--replicas": replicas, "--max-replicas": most_replicas, "--namespace": namespace}
+        for option, value in given.items():
+            if value is not None:
+                raise UserError(
+                    "does not go with --to compose: it has one server, and no namespaces",
+                    option,
+                    "Leave it out, or give --to kubernetes or --to kserve.",
+                )
     from pipeline import deploying
     from pipeline.workspace import Workspace
 
@@ -88,11 +118,11 @@ def render(
         target.value,
         storage=storage,
         image=image,
-        replicas=replicas,
-        most_replicas=most_replicas,
+        replicas=_LEAST if replicas is None else replicas,
+        most_replicas=_MOST if most_replicas is None else most_replicas,
         cpu=cpu,
         memory=memory,
-        namespace=namespace,
+        namespace=_NAMESPACE if namespace is None else namespace,
     )
     folder = out or Path("deploy") / model.partition("@")[0]
     deploying.write(rendered.files, folder, force=force)

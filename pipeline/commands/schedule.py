@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,16 +12,13 @@ import typer
 
 from components.errors import UserError
 from pipeline.commands import terminal
-from pipeline.commands.submit import (
-    ExperimentOption,
-    HostOption,
-    NamespaceOption,
-    ParameterOption,
-)
+from pipeline.commands.submit import HostOption, NamespaceOption, ParameterOption
 
 _REASONS = "What is reason enough for a run"
 _HERE = "On this machine"
 _ON_CLUSTER = "On Kubeflow Pipelines"
+_EXPERIMENT = "regard"
+_OF_CLUSTER = "is for schedules on a cluster"
 
 
 class Target(str, Enum):
@@ -139,11 +137,25 @@ def schedule(
         ),
     ] = None,
     max_concurrency: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=10, help="Runs at once.", rich_help_panel=_ON_CLUSTER),
-    ] = 1,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=10,
+            help="Runs at once.",
+            show_default="1",
+            rich_help_panel=_ON_CLUSTER,
+        ),
+    ] = None,
     host: HostOption = None,
-    experiment: ExperimentOption = "regard",
+    experiment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The group of runs that it belongs to; made where it is missing.",
+            show_default=_EXPERIMENT,
+        ),
+    ] = None,
     namespace: NamespaceOption = None,
     parameters: ParameterOption = None,
     as_json: terminal.JsonOption = False,
@@ -157,7 +169,8 @@ def schedule(
 
     On a cluster the times are those of its time zone, UTC where nobody has set
     another. Kubeflow's own expressions begin with the second: the usual five
-    fields get a 0 in front.
+    fields get a 0 in front. Only there --host, --namespace, --experiment and
+    --param say anything.
 
     [bold]Examples[/bold]
 
@@ -176,13 +189,13 @@ def schedule(
     asked = [option for option, is_asked in ways.items() if is_asked]
     if len(asked) > 1:
         raise UserError("these do not go together", ", ".join(asked), "Give one of them.")
+    reasons: dict[str, object] = {"--new-span": new_span, "--new-rows": new_rows}
+    reasons |= {"--drift": drift, "--require": require}
+    unit = {"--output": output, "--force": force or None}
     if target is Target.kubeflow:
-        local: dict[str, object] = {"--time-zone": time_zone, "--every": every}
-        local |= {"--new-span": new_span, "--new-rows": new_rows}
-        local |= {"--drift": drift, "--require": require}
-        asked += [option for option, value in local.items() if value is not None]
-        if asked:
-            raise UserError("is for schedules of this machine", asked[0], "Leave it out.")
+        local: dict[str, object] = {option: is_asked or None for option, is_asked in ways.items()}
+        local |= {"--time-zone": time_zone, "--every": every, **reasons, **unit}
+        _refuse(local, "is for schedules of this machine")
         if cron is None:
             raise UserError("is missing; on a cluster only it says when to run", "--cron")
         _on_kubeflow(
@@ -191,13 +204,31 @@ def schedule(
             name,
             host,
             namespace,
-            experiment,
+            experiment or _EXPERIMENT,
             parameters,
-            max_concurrency=max_concurrency,
+            max_concurrency=max_concurrency or 1,
             catchup=not no_catchup,
             as_json=as_json,
         )
         return
+    elsewhere = {"--name": name, "--max-concurrency": max_concurrency, "--host": host}
+    elsewhere |= {"--experiment": experiment, "--namespace": namespace}
+    _refuse(elsewhere, _OF_CLUSTER, "Leave it out, or give --to kubeflow.")
+    _refuse(
+        {"--param": parameters or None},
+        _OF_CLUSTER,
+        "Write the value into the YAML file, or give --to kubeflow.",
+    )
+    if not systemd:
+        _refuse(unit, "goes with --systemd", "Leave it out, or give --systemd.")
+    if history:
+        looks = {"--cron": cron, "--every": every, **reasons, "--no-catchup": no_catchup or None}
+        _refuse(looks, "does not go with --history, which only reads what was tried")
+        _refuse(
+            {"--time-zone": time_zone},
+            "does not go with --history, whose times are those of schedule.timezone",
+            "Leave it out, or set schedule.timezone in the YAML file.",
+        )
     from pipeline.commands import scheduling
 
     request = scheduling.Request(
@@ -222,6 +253,13 @@ def schedule(
         raise UserError("goes with --dry-run and --history", "--json", "Leave it out.")
     else:
         raise typer.Exit(scheduling.keep(request, once))
+
+
+def _refuse(options: Mapping[str, object], why: str, remedy: str = "Leave it out.") -> None:
+    """Raises a ``UserError`` about the first option that is given; None: it is not."""
+    for option, value in options.items():
+        if value is not None:
+            raise UserError(why, option, remedy)
 
 
 def _on_kubeflow(

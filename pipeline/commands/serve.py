@@ -51,7 +51,8 @@ def serve(
         typer.Option(
             "--per-model-batching/--common-batching",
             help="Each version's own batching_params.pbtxt says how; those without one answer "
-            "each request alone.",
+            "each request alone. Of --batching-parameters-file only num_batch_threads counts "
+            "then: the threads that all versions share.",
         ),
     ] = False,
     host: Annotated[

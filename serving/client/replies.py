@@ -11,12 +11,17 @@ import numpy as np
 # A row's outputs by name: texts, numbers, lists of texts, arrays.
 Row = dict[str, Any]
 
-# Which outputs say how much of the others' dimensions is real, in what Regard exports.
+# Which outputs say how much of the others' dimensions is real, in what Regard exports: of the rows
+# and of the columns.
 _PAIRS = (
     ("target_length", "source_length"),
     ("first_length", "second_length"),
     ("length", "points_length"),
 )
+# Of the heads of self-attention rows and columns are pieces of one side.
+_SELF = ("source_heads", "target_heads")
+# What the decoder has read is as long as what it writes.
+_AS_LONG_AS = {"read_pieces": "target_pieces"}
 
 
 class ClientError(Exception):
@@ -64,19 +69,27 @@ def _real(name: str, outputs: Mapping[str, np.ndarray], row: int) -> Any:
 
 def _limits(name: str, outputs: Mapping[str, np.ndarray], dimensions: int) -> list[str | None]:
     """The outputs that say how long a dimension is, as far as there are such."""
-    side = name.rpartition("_")[0]
-    own = f"{side}_length" if side else "length"
     if dimensions == 1:
-        # "order" as "order_length" says, "first_weights" as "first_length", others as "length".
-        return [next((key for key in (f"{name}_length", own, "length") if key in outputs), None)]
+        return [_length(name, outputs)]
+    rows, columns = next((pair for pair in _PAIRS if pair[0] in outputs), (None, None))
+    if name in _SELF:
+        rows = columns = _length(name, outputs)
+    # Layers and heads come before the rows, and are all real.
+    before = 2 if name.endswith("_heads") and dimensions >= 4 else 0
     limits: list[str | None] = [None] * dimensions
-    for rows, columns in _PAIRS:
-        if rows in outputs:
-            limits[0] = rows
-            if dimensions == 2 and columns in outputs:
-                limits[1] = columns
-            break
+    limits[before] = rows
+    # What has more dimensions is over the grid of an image.
+    if dimensions == before + 2 and columns in outputs:
+        limits[before + 1] = columns
     return limits
+
+
+def _length(name: str, outputs: Mapping[str, np.ndarray]) -> str | None:
+    """The output that says how many pieces, or whatever they are, this one's side has."""
+    # "order" as "order_length" says, "first_weights" as "first_length", others as "length".
+    side = _AS_LONG_AS.get(name, name).rpartition("_")[0]
+    own = f"{side}_length" if side else "length"
+    return next((key for key in (f"{name}_length", own, "length") if key in outputs), None)
 
 
 def _text(value: Any) -> Any:

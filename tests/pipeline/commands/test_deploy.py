@@ -49,3 +49,31 @@ def test_a_setting_that_cannot_be_writes_nothing(home):
     with pytest.raises(UserError, match="3 to 2 replicas"):
         _render("reverser", "--replicas", "3", "--max-replicas", "2")
     assert not (home / "deploy").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        (("--replicas", "3"), "--replicas"),
+        # What is given is said, also where it is the default.
+        (("--replicas", "2"), "--replicas"),
+        (("--max-replicas", "8"), "--max-replicas"),
+        (("--namespace", "nlp"), "--namespace"),
+    ],
+)
+def test_compose_refuses_what_it_has_not(home, options, where):
+    with pytest.raises(UserError, match="one server, and no namespaces") as caught:
+        _render("reverser", "--to", "compose", *options)
+    assert caught.value.where == where
+    assert "--to kubernetes" in caught.value.remedy
+    assert not (home / "deploy").exists()
+
+
+def test_kubernetes_takes_replicas_and_a_namespace(home):
+    given = ("--replicas", "3", "--max-replicas", "8", "--namespace", "nlp")
+    for number, (options, expected) in enumerate([((), (2, 6)), (given, (3, 8))]):
+        assert _render("reverser", "-o", f"out{number}", *options).exit_code == 0
+        spec = yaml.safe_load((home / f"out{number}" / "autoscaler.yaml").read_text())["spec"]
+        assert (spec["minReplicas"], spec["maxReplicas"]) == expected
+        kustomization = yaml.safe_load((home / f"out{number}" / "kustomization.yaml").read_text())
+        assert kustomization["namespace"] == ("nlp" if options else "default")

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from components.errors import UserError
 from pipeline import lock
 from pipeline.cli import app
+from pipeline.commands import schedule as command
 from pipeline.commands import schedule_views
 from pipeline.scheduling import state
 from pipeline.scheduling.decision import remembered
@@ -165,6 +166,60 @@ def test_what_cannot_be(corpus, options, where, message):
         regard(corpus, *options)
     assert caught.value.where == where
     assert message in caught.value.message
+
+
+CLUSTER, LOCAL = "is for schedules on a cluster", "is for schedules of this machine"
+KUBEFLOW = ("--to", "kubeflow", "--cron", "@daily")
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "message", "remedy"),
+    [
+        (("--param", "max_epochs=3"), "--param", CLUSTER, "YAML file"),
+        (("--name", "nightly"), "--name", CLUSTER, "--to kubeflow"),
+        (("--max-concurrency", "2"), "--max-concurrency", CLUSTER, "--to kubeflow"),
+        # What is given is said, also where it is the default.
+        (("--max-concurrency", "1"), "--max-concurrency", CLUSTER, "--to kubeflow"),
+        (("--host", "http://localhost:8888"), "--host", CLUSTER, "--to kubeflow"),
+        (("--experiment", "nights"), "--experiment", CLUSTER, "--to kubeflow"),
+        (("--experiment", "regard"), "--experiment", CLUSTER, "--to kubeflow"),
+        (("--namespace", "nlp"), "--namespace", CLUSTER, "--to kubeflow"),
+        (("--dry-run", "--param", "max_epochs=3"), "--param", CLUSTER, "YAML file"),
+        (("--systemd", "--output", "-", "--host", "http://a"), "--host", CLUSTER, "--to kubeflow"),
+        (("--output", "-"), "--output", "goes with --systemd", "--systemd"),
+        (("--force",), "--force", "goes with --systemd", "--systemd"),
+        (("--once", "--output", "unit"), "--output", "goes with --systemd", "--systemd"),
+        ((*KUBEFLOW, "--output", "-"), "--output", LOCAL, "Leave it out."),
+        ((*KUBEFLOW, "--force"), "--force", LOCAL, "Leave it out."),
+        (("--history", "--time-zone", "UTC"), "--time-zone", "--history", "schedule.timezone"),
+        (("--history", "--cron", "@daily"), "--cron", "--history", "Leave it out."),
+        (("--history", "--every", "1h"), "--every", "--history", "Leave it out."),
+        (("--history", "--no-new-span"), "--new-span", "--history", "Leave it out."),
+        (("--history", "--new-rows", "1"), "--new-rows", "--history", "Leave it out."),
+        (("--history", "--no-catchup"), "--no-catchup", "--history", "Leave it out."),
+    ],
+)
+def test_what_would_be_ignored_is_refused(corpus, paths, options, where, message, remedy):
+    with pytest.raises(UserError) as caught:
+        regard(corpus, *options)
+    assert caught.value.where == where
+    assert message in caught.value.message
+    assert remedy in caught.value.remedy
+    assert not paths.root.exists()
+
+
+def test_what_goes_to_a_cluster_where_nothing_is_said(corpus, monkeypatch):
+    said = []
+    monkeypatch.setattr(
+        command, "_on_kubeflow", lambda *given, **named: said.append((given, named))
+    )
+    regard(corpus, *KUBEFLOW)
+    regard(corpus, *KUBEFLOW, "--experiment", "nights", "--max-concurrency", "2", "--no-catchup")
+    assert [given[5] for given, _ in said] == ["regard", "nights"]
+    assert [(named["max_concurrency"], named["catchup"]) for _, named in said] == [
+        (1, True),
+        (2, False),
+    ]
 
 
 def test_nothing_says_when(corpus):

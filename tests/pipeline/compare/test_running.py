@@ -76,13 +76,43 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(fakes):
     out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
     assert fakes.started() == ["small", "large"]
-    assert "regard compare sizes.yaml" in out
+    assert "go on    regard compare sizes.yaml   (what is done is skipped)" in out
     states = [model["state"] for model in fakes.results().values()]
     assert states == ["finished", "interrupted", "waiting"]
     fakes.goes()
     assert fakes.run("--keep")[0] == 0
     assert fakes.started() == ["small", "large", "large", "wide"]
     assert fakes.results()["wide"]["state"] == "finished"
+
+
+def test_what_goes_on_is_what_was_asked_for(fakes):
+    fakes.goes(small="user")
+    code, out, _ = fakes.run("--only", "wide,small", "--jobs", "2", "--keep", "--name", "mine")
+    assert code == 1
+    command = "regard compare sizes.yaml --name mine --only wide,small --jobs 2 --keep"
+    assert f"go on    {command}   (what is done is skipped)" in out
+    # The table is of all models, whichever were run last.
+    table = (fakes.home / "compare" / "mine" / "table.md").read_text()
+    assert "\nregard compare sizes.yaml --name mine\n" in table
+
+
+def test_spans_that_are_left_out_are_told_before_anything_runs(fakes):
+    text = fakes.matrix.read_text().replace("train: train.tsv", "train: 'train-{SPAN}.tsv'")
+    text = text.replace("}\n  model:", ", spans: {marker: 'done-{SPAN}', last: 4}}\n  model:", 1)
+    fakes.matrix.write_text(text)
+    for span in (1, 2, 4):
+        rows = "".join(f"a {span} {i}\tb\n" for i in range(200))
+        (fakes.folder / "data" / f"train-{span}.tsv").write_text(rows)
+        if span != 2:
+            (fakes.folder / "data" / f"done-{span}").touch()
+    code, out, err = fakes.run("--json", "--only", "small")
+    assert code == 0
+    assert json.loads(out)["models"][0]["state"] == "finished"
+    assert err.splitlines()[:2] == [
+        f"data: span 2 is left out: {fakes.folder}/data/done-2 is not there",
+        "data: 1 span is missing between 1 and 4: 3",
+    ]
+    assert fakes.run("--status")[2] == ""
 
 
 def test_jobs_end_with_a_killed_parent(fakes):

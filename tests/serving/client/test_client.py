@@ -50,13 +50,14 @@ def folder(tmp_path_factory):
     fake_models.save(fake_tasks.Sorter(least=2), root / "sorter" / "1")
     fake_models.save(fake_tasks.Namer(), root / "namer" / "1")
     fake_models.save(fake_tasks.Matcher(), root / "matcher" / "1")
+    fake_models.save(fake_models.ManyHeaded(), root / "headed" / "1")
     return root
 
 
 @pytest.fixture(scope="module", params=["stand-in", REAL])
 def ports(request, folder, tmp_path_factory):
     """The ports of gRPC and REST."""
-    names = ("reverser", "sorter", "namer", "matcher")
+    names = ("reverser", "sorter", "namer", "headed", "matcher")
     if request.param == "stand-in":
         every = Policy(None, every=True)
         models = [ModelConfig(name, folder / name, every) for name in names]
@@ -136,6 +137,14 @@ def test_where_it_looked_comes_without_padding(connect):
     assert short["alignment"].shape == (2, 2)
     assert short["alignment"].dtype == np.float32
     assert short["alignment"].tolist() == [[1, 0], [0, 1]]
+
+
+def test_heads_have_all_layers_and_no_padding(connect):
+    asked = [{"source": "abcdef", "target": "FEDCBA"}, {"source": "x", "target": "X"}]
+    long, short = connect("headed").predict(asked, "heads")
+    assert long["cross_heads"].shape == (2, 3, 7, 7)
+    assert short["cross_heads"].shape == (2, 3, 2, 2)
+    assert short["cross_heads"][1, 0].tolist() == [[1, 0], [0, 1]]
 
 
 def test_given_answers_are_scored(connect):

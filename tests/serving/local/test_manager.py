@@ -298,6 +298,11 @@ def test_a_version_says_itself_how_it_is_batched(folder):
     assert batching(per_model=True) == {1: (None, 0), 2: (None, 0)}
 
 
+def test_versions_that_say_it_themselves_share_the_threads_of_all(folder):
+    made = manager(folder, batching=Batching(num_batch_threads=3), per_model=True, threads=7)
+    assert made._running._max_workers == 3
+
+
 def test_a_wrong_file_of_batches_ends_its_version(folder):
     (folder / "1" / PER_MODEL).write_text("max_batch_size: 3")
 

@@ -12,8 +12,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from components.corpus_gen.splits import normal
 from components.errors import UserError
+from components.normal_form import normal
 
 FILE = "seen.json"
 

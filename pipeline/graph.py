@@ -205,6 +205,7 @@ _VALIDATED_BY = (
     "components/corpus_gen",
     "components/drift.py",
     "components/example_validator",
+    "components/normal_form.py",
     "components/parameters.py",
     "components/profiles.py",
     "components/registry/records.py",

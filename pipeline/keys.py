@@ -23,7 +23,10 @@ _ROWS = ("format", "columns", "extra", "images", "header", "split", "encoding_er
 def corpus_code() -> str:
     """A digest of the code that reads the files and makes the splits."""
     return source_digest(
-        "components/corpus_gen", "components/parameters.py", "models/tasks/features.py"
+        "components/corpus_gen",
+        "components/normal_form.py",
+        "components/parameters.py",
+        "models/tasks/features.py",
     )
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from components.corpus_gen.sources import Group, features
 from components.errors import UserError
+from components.normal_form import normal
 from models.tasks.features import Feature
-
-
-def normal(text: str) -> str:
-    """The form in which two texts count as the same: stripped and NFC-normalised."""
-    text = text.strip()
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def canonical(value: Any) -> str | None:

@@ -13,8 +13,8 @@ from components.evaluator.executor import EvaluatorExecutor
 from components.files import source_digest
 
 SOURCES = (
-    "components/corpus_gen/splits.py",
     "components/evaluator",
+    "components/normal_form.py",
     "components/profiles.py",
     "components/predictions.py",
     "components/scripts.py",

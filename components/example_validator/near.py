@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from rensa import RMinHash, RMinHashLSH
 
-from components.corpus_gen.splits import normal
 from components.example_validator.tally import Tally
+from components.normal_form import normal
 
 SHINGLE = 4
 _MISSED = 0.001

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from components.corpus_gen.splits import normal
 from components.example_validator.rows import Image
 from components.example_validator.tally import Tally
+from components.normal_form import normal
 from components.seen import digest
 
 BUCKETS = 64

@@ -40,7 +40,16 @@ def test_what_is_only_looked_at_is_the_same_training(key):
     assert key(", checks: {duplicates: null}") == key()
 
 
-@pytest.mark.parametrize("path", ["components/corpus_gen", "components/tokenizer_trainer"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "components/corpus_gen",
+        "components/normal_form.py",
+        "components/tokenizer_trainer",
+        "models/vocabulary.py",
+        "serving/saved_model.py",
+    ],
+)
 def test_other_code_on_the_way_is_another_training(key, monkeypatch, path):
     before, digest = key(), keys.source_digest
 

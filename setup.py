@@ -1,4 +1,4 @@
-"""The distribution `regard`: four packages and the command `regard`.
+"""The distribution `regard`: the package `regard` and the command `regard`.
 
 On glibc >= 2.39 `pip install .` resolves everything from the index. On an older one no release
 of TFX resolves by itself: there `make install` takes requirements/lock.txt (see CONTRIBUTING.md).
@@ -6,7 +6,7 @@ of TFX resolves by itself: there `make install` takes requirements/lock.txt (see
 
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, setup
 
 REQUIRES = [
     # The pipeline and the model
@@ -30,7 +30,9 @@ REQUIRES = [
     "pydantic>=2.10,<3",
     "typer>=0.15",
     "rich>=13.9",
-    "pyyaml>=6,<7",
+    "ruamel.yaml>=0.18,<0.20",
+    "pyyaml>=6,<7",  # Kubeflow Pipelines reads YAML 1.1
+    "pooch>=1.8,<2",
     "requests>=2.32,<3",
     "jinja2>=3.1,<4",
     "matplotlib>=3.9,<4",
@@ -43,7 +45,7 @@ REQUIRES = [
     "starlette>=0.45",
     "uvicorn>=0.34,<1",
     "httpx>=0.27,<1",
-    "python-rapidjson>=1.20,<2",
+    "orjson>=3.10,<4",
     # Generated data: locales, and numbers spelled out
     "babel>=2.16,<3",
     "num2words>=0.5.13",
@@ -54,7 +56,7 @@ EXTRAS = {
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # regard export --to ctranslate2
     "ctranslate2": ["ctranslate2>=4.6,<5"],
-    # The peers that benchmarks/ measures beside ours
+    # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend
     "dev": [
@@ -85,17 +87,17 @@ if __name__ == "__main__":
         long_description_content_type="text/markdown",
         license="Apache-2.0",
         license_files=["LICENSE"],
-        packages=find_packages(include=["pipeline*", "components*", "models*", "serving*"]),
+        packages=find_namespace_packages(include=["regard*"], exclude=["*__pycache__*"]),
         package_data={
             "": [
                 *("*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg"),
-                *("templates/*", "page/*", "tf_serving/*", "kubernetes/*"),
+                *("templates/*", "page/*", "deploy/*/*"),
             ]
         },
         python_requires=">=3.10,<3.14",
         install_requires=REQUIRES,
         extras_require=EXTRAS,
-        entry_points={"console_scripts": ["regard = pipeline.cli:main"]},
+        entry_points={"console_scripts": ["regard = regard.pipeline.cli.app:main"]},
         classifiers=[
             "Development Status :: 4 - Beta",
             "Environment :: Console",

@@ -1,7 +1,7 @@
-"""Decodes with a SavedModel of Regard's, or with CTranslate2, in this process, and tells how long.
+"""Decode with a SavedModel of Regard or with CTranslate2 in this process, and measure the times.
 
-`benchmarks/decoding.py` starts it with a request as JSON on standard input. It answers with one
-line of JSON.
+`benchmarks/decoding.py` starts this process with a request as JSON on standard input. The result is
+one line of JSON.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import asking
+from benchmarks import latency
 
 
 def main() -> None:
-    """Decodes, and prints."""
+    """Decode, and print the result."""
     request = json.load(sys.stdin)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: request["threads"]])
-    make = {"regard": regard, "ctranslate2": ctranslate2}[request["program"]]
-    began = time.perf_counter()
-    answer = make(request)
-    loading = time.perf_counter() - began
-    found = asking.measure(answer, request["texts"], request["passes"], request["single"])
-    print(json.dumps({**found, "loading": loading}))
+    load = {"regard": regard, "ctranslate2": ctranslate2}[request["program"]]
+    start = time.perf_counter()
+    predict = load(request)
+    loading = time.perf_counter() - start
+    result = latency.measure(predict, request["texts"], request["passes"], request["single"])
+    print(json.dumps({**result, "loading": loading}))
 
 
-def regard(request: Mapping[str, Any]) -> asking.Answering:
-    """The signature that TensorFlow Serving would ask."""
+def regard(request: Mapping[str, Any]) -> latency.PredictFn:
+    """Load a SavedModel, and return its default signature, which TensorFlow Serving calls."""
     import tensorflow as tf
 
-    from serving import saved_model
+    from regard.serving import saved_model
 
     model = saved_model.load(request["model"])
     signature, name = model.signature("serving_default"), model.contract["answer"]
 
-    def answer(texts: Sequence[str]) -> list[str]:
-        found = signature(source=tf.constant(list(texts)))[name].numpy()
-        return [text.decode() for text in found]
+    def predict(texts: Sequence[str]) -> list[str]:
+        outputs = signature(source=tf.constant(list(texts)))[name].numpy()
+        return [text.decode() for text in outputs]
 
-    return asking.in_batches(answer, request["batch"])
+    return latency.in_batches(predict, request["batch"])
 
 
-def ctranslate2(request: Mapping[str, Any]) -> asking.Answering:
-    """All texts at once, which CTranslate2 puts into batches by itself; with the tokenizers."""
+def ctranslate2(request: Mapping[str, Any]) -> latency.PredictFn:
+    """Load a CTranslate2 model with its tokenizers; CTranslate2 forms batches itself."""
     import ctranslate2 as engine
     import sentencepiece
 
@@ -62,20 +62,20 @@ def ctranslate2(request: Mapping[str, Any]) -> asking.Answering:
         intra_threads=request["threads"] // request["inter_threads"],
     )
 
-    def answer(texts: Sequence[str]) -> list[str]:
-        pieces = source.encode(list(texts), out_type=str)
-        longest = max(map(len, pieces))
+    def predict(texts: Sequence[str]) -> list[str]:
+        tokens = source.encode(list(texts), out_type=str)
+        longest = max(map(len, tokens))
         limit = int(request["length_factor"] * longest) + request["length_offset"]
-        found = translator.translate_batch(
-            pieces,
+        results = translator.translate_batch(
+            tokens,
             beam_size=request["beam_size"],
-            length_penalty=request["own_length_penalty"],
+            length_penalty=request["ctranslate2_length_penalty"],
             max_decoding_length=limit,
             max_batch_size=request["batch"],
         )
-        return target.decode([one.hypotheses[0] for one in found])
+        return target.decode([one.hypotheses[0] for one in results])
 
-    return answer
+    return predict
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What proving a model costs beside decoding: the Evaluator, the report, and opening it.
+"""Measure the cost of the evaluation in addition to decoding: Evaluator, report, opening it.
 
     python benchmarks/evaluation.py multi30k-en-de
 
-Takes the newest run of a pipeline (or any that `regard report` takes), decodes its test split once
-more as the Predictor does, evaluates, makes the report, opens it in Chromium, and lets sacreBLEU's
-command line score the lines that the Evaluator left. Prints seconds as JSON. Each step but the
-first runs three times in this process, and the median counts.
+Takes the newest run of a pipeline (or any run that `regard report` accepts), decodes its test split
+again as the Predictor does, evaluates, writes the report, opens it in Chromium, and computes BLEU
+with sacreBLEU's command line on the files of the Evaluator. Prints seconds as JSON: medians of
+three in this process, except for decoding, which runs once.
 """
 
 from __future__ import annotations
@@ -27,81 +27,81 @@ REPEATS = 3
 
 
 def main() -> None:
-    """Measures, and prints."""
+    """Measure, and print the result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("run", help="a run, as `regard report` takes it")
+    parser.add_argument("run", help="a run, as for `regard report`")
     arguments = parser.parse_args()
 
-    from pipeline import runs
-    from pipeline.workspace import Workspace
+    from regard.pipeline import run_store
+    from regard.pipeline.workspace import Workspace
 
-    run = runs.find(Workspace.from_environment(), arguments.run)
+    run = run_store.find(Workspace.from_environment(), arguments.run)
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(measure(run, Path(folder)), indent=2))
 
 
 def measure(run: Any, folder: Path) -> dict[str, Any]:
-    """The seconds of each step, and what they are shares of."""
-    from pipeline import reporting
+    """Measure the seconds of each step."""
+    from regard.pipeline.lineage import run_report
 
-    found: dict[str, Any] = {"run": run.full_id}
-    predictions = decode(run, folder, found)
-    evaluation, bare = evaluate(run, predictions, folder)
-    found["evaluator"] = round(bare, 2)
-    beside = found["predictor"] - found["asking"]
-    found["outside_decoding"] = round((beside + bare) / (found["predictor"] + bare), 3)
-    found["report"] = repeated(lambda: reporting.write(run, folder / "report.html"))
-    found["report_bytes"] = (folder / "report.html").stat().st_size
-    found["opening"] = opening(folder / "report.html", folder)
-    found["bleu"], found["bleu_of_sacrebleu"] = both_bleus(evaluation)
-    return found
+    result: dict[str, Any] = {"run": run.full_id}
+    predictions = decode(run, folder, result)
+    evaluation, seconds = evaluate(run, predictions, folder)
+    result["evaluator"] = round(seconds, 2)
+    overhead = result["predictor"] - result["decoding"] + seconds
+    result["outside_decoding"] = round(overhead / (result["predictor"] + seconds), 3)
+    result["report"] = median_seconds(lambda: run_report.write_report(run, folder / "report.html"))
+    result["report_bytes"] = (folder / "report.html").stat().st_size
+    result["opening"] = open_page(folder / "report.html", folder)
+    result["bleu"], result["bleu_of_sacrebleu"] = compare_bleu(evaluation)
+    return result
 
 
-def decode(run: Any, folder: Path, found: dict[str, Any]) -> Path:
-    """Answers the test split as the Predictor does."""
+def decode(run: Any, folder: Path, result: dict[str, Any]) -> Path:
+    """Decode the test split as the Predictor does, and return the folder of its output."""
     from tfx.types import standard_artifacts
 
-    from components.artifacts import Predictions
-    from components.predictor.executor import PredictorExecutor
-    from pipeline import progress
-    from pipeline.config import restored
+    from regard.components.common.artifacts import Predictions
+    from regard.components.predictor.executor import PredictorExecutor
+    from regard.pipeline import progress
+    from regard.pipeline.config import config_from_values
 
     state = progress.read(run.events)
     examples, model = standard_artifacts.Examples(), standard_artifacts.Model()
     examples.uri = state.outputs("CorpusGen")["examples"]
     examples.split_names = json.dumps(["train", "eval", "test"])
     model.uri = state.outputs("Trainer")["model"]
-    made = Predictions()
-    made.uri = str(folder / "predictions")
-    Path(made.uri).mkdir()
-    config = restored(run.settings())
+    output = Predictions()
+    output.uri = str(folder / "predictions")
+    Path(output.uri).mkdir()
+    config = config_from_values(run.settings())
     properties = {
         "features": json.dumps([feature.to_json() for feature in config.features]),
         "production": "",
         "production_version": "",
         "batch_size": config.evaluation.batch_size,
     }
-    began = time.monotonic()
+    start = time.monotonic()
     inputs = {"examples": [examples], "model": [model]}
-    PredictorExecutor().Do(inputs, {"predictions": [made]}, properties)
-    told = json.loads(Path(made.uri, "predictions.json").read_text(encoding="utf-8"))
-    loading = told["models"]["candidate"]["load_seconds"]
-    found["rows"], found["asking"], found["loading"] = told["rows"], told["seconds"], loading
-    found["predictor"] = round(time.monotonic() - began - loading, 2)
-    return Path(made.uri)
+    PredictorExecutor().Do(inputs, {"predictions": [output]}, properties)
+    summary = json.loads(Path(output.uri, "predictions.json").read_text(encoding="utf-8"))
+    loading = summary["models"]["candidate"]["load_seconds"]
+    result |= {"rows": summary["rows"], "decoding": summary["seconds"], "loading": loading}
+    result["predictor"] = round(time.monotonic() - start - loading, 2)
+    return Path(output.uri)
 
 
 def evaluate(run: Any, predictions: Path, folder: Path) -> tuple[Path, float]:
-    """Scores the answers as the Evaluator does; the folder, and the seconds."""
+    """Evaluate as the Evaluator does; return the folder of its output and the seconds."""
     from tfx.types import standard_artifacts
 
-    from components.artifacts import Predictions
-    from components.evaluator.executor import EvaluatorExecutor
-    from pipeline.config import restored
+    from regard.components.common.artifacts import Predictions
+    from regard.components.evaluator.executor import EvaluatorExecutor
+    from regard.pipeline.config import config_from_values
 
-    given = Predictions()
-    given.uri = str(predictions)
-    config = restored(run.settings()).section_json("evaluation")
+    artifact_in = Predictions()
+    artifact_in.uri = str(predictions)
+    config = config_from_values(run.settings()).section_json("evaluation")
 
     def once() -> None:
         outputs = {"evaluation": standard_artifacts.ModelEvaluation()}
@@ -110,29 +110,29 @@ def evaluate(run: Any, predictions: Path, folder: Path) -> tuple[Path, float]:
             artifact.uri = str(folder / name)
             Path(artifact.uri).mkdir(exist_ok=True)
         listed = {name: [artifact] for name, artifact in outputs.items()}
-        EvaluatorExecutor().Do({"predictions": [given]}, listed, {"config": config})
+        EvaluatorExecutor().Do({"predictions": [artifact_in]}, listed, {"config": config})
 
-    return folder / "evaluation", repeated(once)
+    return folder / "evaluation", median_seconds(once)
 
 
-def opening(page: Path, folder: Path) -> float:
-    """Until the page is there with its first look drawn."""
+def open_page(page: Path, folder: Path) -> float:
+    """Measure the seconds until the page is open with its first attention map."""
     from tests.browser import Browser
 
     browser = Browser(folder / "profile")
 
     def once() -> None:
         browser.open(page.as_uri())
-        browser.wait("document.querySelector('.look[open] .pieces, #scores') !== null")
+        browser.wait("document.querySelector('.attention[open] .tokens, #scores') !== null")
 
     try:
-        return repeated(once)
+        return median_seconds(once)
     finally:
         browser.close()
 
 
-def both_bleus(evaluation: Path) -> tuple[float | None, float | None]:
-    """BLEU as the Evaluator and as sacreBLEU's command line give it; None where none is wanted."""
+def compare_bleu(evaluation: Path) -> tuple[float | None, float | None]:
+    """Compute BLEU as the Evaluator and with sacreBLEU's command line; None without BLEU."""
     metrics = json.loads((evaluation / "metrics.json").read_text(encoding="utf-8"))["metrics"]
     if "bleu" not in metrics:
         return None, None
@@ -143,18 +143,18 @@ def both_bleus(evaluation: Path) -> tuple[float | None, float | None]:
     )
     command = [sys.executable, "-m", "sacrebleu", str(evaluation / "references.txt")]
     command += ["-i", str(evaluation / "hypotheses.txt"), "-tok", tokenize, "-b", "-w", "10"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return round(metrics["bleu"]["value"], 10), float(done.stdout)
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return round(metrics["bleu"]["value"], 10), float(process.stdout)
 
 
-def repeated(step: Callable[[], Any]) -> float:
-    """The median of the seconds that a step takes."""
-    found = []
+def median_seconds(step: Callable[[], Any]) -> float:
+    """Run a step several times, and return the median of its seconds."""
+    times = []
     for _ in range(REPEATS):
-        began = time.monotonic()
+        start = time.monotonic()
         step()
-        found.append(time.monotonic() - began)
-    return round(statistics.median(found), 3)
+        times.append(time.monotonic() - start)
+    return round(statistics.median(times), 3)
 
 
 if __name__ == "__main__":

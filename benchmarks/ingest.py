@@ -1,18 +1,16 @@
-"""What it costs to take a corpus in, from 10,000 to 1,000,000 pairs: CorpusGen to Preprocess.
+"""Measure the ingestion of 10,000 to 1,000,000 pairs, from CorpusGen to Preprocess.
 
     python benchmarks/ingest.py                         # as in benchmarks/ingest.md
     python benchmarks/ingest.py --pairs 10000 --modes in_process
 
 Runs `regard run --to Preprocess` on Multi30k repeated with noise (`benchmarks/corpora.py`), each
-size in each mode in a process and a workspace of its own, and looks at all processes of the run
-ten times a second. Prints a line of JSON for each: of every node its wall and processor seconds,
-and what the process that held most memory held. The processor's time is what counts on a machine
-that others use, too.
+size and mode in a process and a workspace of its own, and samples all processes of the run ten
+times per second. Prints a line of JSON for each: wall seconds, CPU seconds and peak memory of every
+node. On a shared machine, the CPU time is the relevant one.
 
-Beside that stands `bare`: SentencePiece's own C++ encodes the same pairs with the run's own
-tokenizer, in one process and one thread, a list of texts a call, and does nothing else. The share
-is the pairs a second of CorpusGen and Preprocess together, by the wall, of what bare processes
-would do on all cores.
+The baseline is SentencePiece's C++ library, which encodes the same pairs with the run's tokenizer
+in one process and one thread, a list of texts per call. The share is the throughput of CorpusGen
+and Preprocess together, by wall time, relative to such processes on all cores.
 """
 
 from __future__ import annotations
@@ -37,9 +35,9 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-_INGESTED = ("CorpusGen", "Preprocess")
-_BARE_PAIRS = 100_000  # the first of the corpus: more give the same rate
-_BARE_REPEATS = 3
+_MEASURED_NODES = ("CorpusGen", "Preprocess")
+_BASELINE_PAIRS = 100_000  # more pairs have the same rate
+_BASELINE_REPEATS = 3
 NODES = (
     "CorpusGen",
     "StatisticsGen",
@@ -49,8 +47,8 @@ NODES = (
     "Preprocess",
 )
 MODES = ("in_process", "processes")
-FILES = 4  # a side: of as many that come together most corpora are
-_SECONDS = 0.1
+FILES = 4  # per side
+_SAMPLE_INTERVAL = 0.1  # seconds
 _CONFIG = """
 name: ingest
 task: translation
@@ -65,11 +63,13 @@ beam: {{runner: {mode}}}
 
 
 def main() -> None:
-    """Measures, and prints."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
-    parser.add_argument("--folder", type=Path, help="where corpora and runs go; default: a new one")
+    parser.add_argument(
+        "--folder", type=Path, help="folder for corpora and runs; default: a temporary one"
+    )
     arguments = parser.parse_args()
     multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
 
@@ -81,13 +81,13 @@ def main() -> None:
             write(multi30k, corpus, pairs, FILES)
             for mode in arguments.modes:
                 home = Path(folder, f"{mode}-{pairs}")
-                found = measure(corpus, home, mode)
-                found |= share(found["nodes"], pairs, bare(corpus, home))
-                print(json.dumps({"pairs": pairs, "mode": mode, **found}), flush=True)
+                result = measure(corpus, home, mode)
+                result |= relative_throughput(result["nodes"], pairs, baseline_rate(corpus, home))
+                print(json.dumps({"pairs": pairs, "mode": mode, **result}), flush=True)
 
 
 def measure(corpus: Path, home: Path, mode: str) -> dict[str, Any]:
-    """Takes a corpus in, and tells what each node took."""
+    """Ingest a corpus, and return the cost of each node."""
     home.mkdir()
     config = home / "ingest.yaml"
     names = {
@@ -96,138 +96,142 @@ def measure(corpus: Path, home: Path, mode: str) -> dict[str, Any]:
     }
     config.write_text(_CONFIG.format(root=corpus, mode=mode, **names), encoding="utf-8")
     environment = {**os.environ, "REGARD_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "pipeline.cli", "run", str(config), "--to", NODES[-1]]
-    began = time.time()
+    command = [sys.executable, "-m", "regard.pipeline.cli", "run", str(config), "--to", NODES[-1]]
+    start = time.time()
     with (
         subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as process,
-        Watch(process.pid) as watch,
+        ProcessSampler(process.pid) as sampler,
     ):
-        _, told = process.communicate()
+        _, error_output = process.communicate()
     if process.returncode:
-        raise SystemExit(told)
+        raise SystemExit(error_output)
     (log,) = home.glob("pipelines/ingest/runs/*/events.jsonl")
-    nodes = dict(_costs(log, watch))
+    nodes = dict(_node_costs(log, sampler))
     return {
         "nodes": nodes,
         "wall": round(sum(cost["wall"] for cost in nodes.values()), 1),
-        "processor": round(sum(cost["processor"] for cost in nodes.values()), 1),
-        "start": round(min(cost["began"] for cost in nodes.values()) - began, 1),
+        "cpu": round(sum(cost["cpu"] for cost in nodes.values()), 1),
+        "start": round(min(cost["start"] for cost in nodes.values()) - start, 1),
         "peak_mib": max(cost["peak_mib"] for cost in nodes.values()),
         "worker_peak_mib": max(cost["worker_peak_mib"] for cost in nodes.values()),
     }
 
 
-def bare(corpus: Path, home: Path) -> float:
-    """Pairs a second that SentencePiece's C++ encodes in one thread, both sides of each."""
+def baseline_rate(corpus: Path, home: Path) -> float:
+    """Pairs per second that SentencePiece encodes in one thread, both sides of each."""
     import sentencepiece
 
-    (trained,) = home.glob("pipelines/ingest/artifacts/TokenizerTrainer/tokenizer/*")
+    (tokenizer_folder,) = home.glob("pipelines/ingest/artifacts/TokenizerTrainer/tokenizer/*")
     sides = []
     for feature, end in (("source", "en"), ("target", "de")):
-        tokenizer = sentencepiece.SentencePieceProcessor(model_file=f"{trained}/{feature}.model")
-        sides.append((tokenizer, list(_lines(sorted(corpus.glob(f"train-*.{end}")), _BARE_PAIRS))))
+        tokenizer = sentencepiece.SentencePieceProcessor(
+            model_file=f"{tokenizer_folder}/{feature}.model"
+        )
+        sides.append(
+            (tokenizer, list(_lines(sorted(corpus.glob(f"train-*.{end}")), _BASELINE_PAIRS)))
+        )
     seconds = []
-    for _ in range(_BARE_REPEATS):
-        began = time.perf_counter()
+    for _ in range(_BASELINE_REPEATS):
+        start = time.perf_counter()
         for tokenizer, texts in sides:
             tokenizer.encode(texts, num_threads=1)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - start)
     return len(sides[0][1]) / statistics.median(seconds)
 
 
-def _lines(paths: Sequence[Path], most: int) -> Iterator[str]:
+def _lines(paths: Sequence[Path], limit: int) -> Iterator[str]:
     for path in paths:
         with path.open(encoding="utf-8") as file:
-            for line in itertools.islice(file, most):
+            for line in itertools.islice(file, limit):
                 yield line.removesuffix("\n")
-                most -= 1
+                limit -= 1
 
 
-def share(nodes: Mapping[str, Any], pairs: int, alone: float) -> dict[str, Any]:
-    """How fast pairs come in, and what share of bare processes on all cores that is."""
+def relative_throughput(nodes: Mapping[str, Any], pairs: int, baseline: float) -> dict[str, Any]:
+    """The throughput, and its share of the baseline on all cores."""
     cores = os.cpu_count() or 1
-    rate = pairs / sum(nodes[name]["wall"] for name in _INGESTED)
+    rate = pairs / sum(nodes[name]["wall"] for name in _MEASURED_NODES)
     return {
         "pairs_per_second": round(rate),
-        "bare_pairs_per_second": round(alone),
+        "baseline_pairs_per_second": round(baseline),
         "cores": cores,
-        "share_of_bare": round(rate / (cores * alone), 3),
+        "share_of_baseline": round(rate / (cores * baseline), 3),
     }
 
 
-def _costs(log: Path, watch: Watch) -> Iterator[tuple[str, dict[str, Any]]]:
-    from components import events
+def _node_costs(log: Path, sampler: ProcessSampler) -> Iterator[tuple[str, dict[str, Any]]]:
+    from regard.components.common import events
 
-    began: dict[str, float] = {}
+    starts: dict[str, float] = {}
     for event, _ in events.read(log):
         if event["kind"] != "node":
             continue
         if event["state"] == "running":
-            began[event["node"]] = event["time"]
+            starts[event["node"]] = event["time"]
             continue
-        looks = watch.between(began[event["node"]], event["time"])
+        samples = sampler.between(starts[event["node"]], event["time"])
         yield (
             event["node"],
             {
-                "began": began[event["node"]],
-                "wall": round(event["time"] - began[event["node"]], 2),
-                "processor": round(looks[-1].processor - looks[0].processor, 2),
-                "peak_mib": max(look.largest for look in looks) >> 20,
-                "worker_peak_mib": max(look.largest_worker for look in looks) >> 20,
+                "start": starts[event["node"]],
+                "wall": round(event["time"] - starts[event["node"]], 2),
+                "cpu": round(samples[-1].cpu_seconds - samples[0].cpu_seconds, 2),
+                "peak_mib": max(sample.largest for sample in samples) >> 20,
+                "worker_peak_mib": max(sample.largest_worker for sample in samples) >> 20,
             },
         )
 
 
 @dataclass(frozen=True)
-class Look:
-    """What all processes of a run had taken and held at one time.
+class Sample:
+    """The resources of all processes of a run at one time.
 
     Attributes:
-        time: when.
-        processor: seconds of all processes until then, of those too that have ended.
-        largest: bytes of the process that held most.
-        largest_worker: bytes of the Beam worker process that held most; 0 where there is none.
+        time: of the sample.
+        cpu_seconds: of all processes so far, including those that have ended.
+        largest: bytes of the largest process.
+        largest_worker: bytes of the largest Beam worker process; 0 without one.
     """
 
     time: float
-    processor: float
+    cpu_seconds: float
     largest: int
     largest_worker: int
 
 
 @dataclass
-class Watch:
-    """While the block runs, a thread looks at a process and all that descend from it."""
+class ProcessSampler:
+    """Samples a process and its descendants in a thread, within a ``with`` block."""
 
     pid: int
-    looks: list[Look] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._over = threading.Event()
-        self._taken: dict[tuple[int, float], float] = {}
+        self._stop = threading.Event()
+        self._cpu_seconds: dict[tuple[int, float], float] = {}
         self._thread = threading.Thread(target=self._repeat, daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProcessSampler:
         self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._over.set()
+        self._stop.set()
         self._thread.join()
 
-    def between(self, began: float, ended: float) -> list[Look]:
-        """The looks from the last one before a time to the first one after another."""
-        first = max((i for i, look in enumerate(self.looks) if look.time <= began), default=0)
-        last = next((i for i, look in enumerate(self.looks) if look.time >= ended), None)
-        return self.looks[first : len(self.looks) if last is None else last + 1]
+    def between(self, start: float, end: float) -> list[Sample]:
+        """The samples from the last one before ``start`` to the first one after ``end``."""
+        first = max((i for i, sample in enumerate(self.samples) if sample.time <= start), default=0)
+        last = next((i for i, sample in enumerate(self.samples) if sample.time >= end), None)
+        return self.samples[first : len(self.samples) if last is None else last + 1]
 
     def _repeat(self) -> None:
-        while not self._over.wait(_SECONDS):
-            self._look()
+        while not self._stop.wait(_SAMPLE_INTERVAL):
+            self._sample()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         try:
             root = psutil.Process(self.pid)
             processes = [root, *root.children(recursive=True)]
@@ -237,14 +241,17 @@ class Watch:
         for process in processes:
             try:
                 with process.oneshot():
-                    taken, held = process.cpu_times(), process.memory_info().rss
-                    self._taken[process.pid, process.create_time()] = taken.user + taken.system
+                    times, memory = process.cpu_times(), process.memory_info().rss
+                    key = process.pid, process.create_time()
+                    self._cpu_seconds[key] = times.user + times.system
                     is_worker = any("sdk_worker_main" in part for part in process.cmdline())
-            except psutil.Error:  # it has ended since
+            except psutil.Error:  # it has just ended
                 continue
-            largest = max(largest, held)
-            largest_worker = max(largest_worker, held if is_worker else 0)
-        self.looks.append(Look(time.time(), sum(self._taken.values()), largest, largest_worker))
+            largest = max(largest, memory)
+            largest_worker = max(largest_worker, memory if is_worker else 0)
+        self.samples.append(
+            Sample(time.time(), sum(self._cpu_seconds.values()), largest, largest_worker)
+        )
 
 
 if __name__ == "__main__":

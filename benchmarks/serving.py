@@ -1,12 +1,12 @@
-"""How a served model holds under load: latency, throughput, memory, new versions.
+"""Measure a server under load: latency, throughput, memory, new versions.
 
     python benchmarks/serving.py REGISTRY/quickstart --rows sources.txt
-    python benchmarks/serving.py REGISTRY/quickstart --rows sources.txt --no-batching
+    python benchmarks/serving.py REGISTRY/quickstart --rows sources.txt --max-batch-size 1
     python benchmarks/serving.py REGISTRY/quickstart --rows sources.txt --swaps 20
 
-Starts `regard serve` on a copy of the model's newest version, asks it over gRPC from many clients
-at once for a while, each its next row as soon as the last is answered, and prints what it measured
-as JSON. Clients and server share the machine.
+Starts `regard serve` on a copy of the model's newest version. Many clients send rows over gRPC,
+each as soon as its previous request is answered. Prints the result as JSON. Clients and server
+share the machine.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ sys.path.insert(0, str(ROOT))
 
 
 def main() -> None:
-    """Measures, and prints."""
+    """Measure, and print the result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", type=Path, help="a folder of versions")
-    parser.add_argument("--rows", type=Path, required=True, help="texts, one a line")
+    parser.add_argument("--rows", type=Path, required=True, help="file with one text per line")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--signature", default="serving_default")
-    parser.add_argument("--no-batching", action="store_true")
-    parser.add_argument("--swaps", type=int, default=0, help="new versions while it is asked")
+    parser.add_argument("--max-batch-size", type=int, default=64, help="1 disables batching")
+    parser.add_argument(
+        "--swaps", type=int, default=0, help="number of new versions during the measurement"
+    )
     arguments = parser.parse_args()
     texts = arguments.rows.read_text(encoding="utf-8").splitlines()
     newest = max(int(one.name) for one in arguments.model.iterdir() if one.name.isdecimal())
@@ -47,7 +49,7 @@ def main() -> None:
         base = Path(folder, "model")
         shutil.copytree(arguments.model / str(newest), base / "1")
         port = free_port()
-        server = start(base, port, arguments.no_batching)
+        server = start(base, port, arguments.max_batch_size)
         try:
             result = asyncio.run(measure(arguments, base, server.pid, port, texts))
         finally:
@@ -56,36 +58,44 @@ def main() -> None:
     print(json.dumps(result, indent=2))
 
 
-def start(base: Path, port: int, alone: bool) -> subprocess.Popen[str]:
-    """A server that takes requests."""
-    command = [sys.executable, "-m", "pipeline.cli", "serve", str(base), "--rest-api-port", "0"]
-    command += ["--port", str(port), *(["--no-batching"] if alone else [])]
+def start(base: Path, port: int, max_batch_size: int) -> subprocess.Popen[str]:
+    """Start a server, and wait until it accepts requests."""
+    command = [
+        sys.executable,
+        "-m",
+        "regard.pipeline.cli",
+        "serve",
+        str(base),
+        "--rest-api-port",
+        "0",
+    ]
+    command += ["--port", str(port), "--max-batch-size", str(max_batch_size)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert server.stdout is not None
     if not server.stdout.readline().startswith("Serving"):
-        sys.exit("the server has not started")
+        sys.exit("The server did not start.")
     return server
 
 
 async def measure(
     arguments: argparse.Namespace, base: Path, server: int, port: int, texts: list[str]
 ) -> dict[str, Any]:
-    """Asks for a while, and says how it went."""
-    from serving import AsyncClient
-    from serving.client import ClientError
+    """Send requests for the given time, and return the measurements."""
+    from regard.serving import AsyncClient
+    from regard.serving.client import ClientError
 
     target = f"grpc://127.0.0.1:{port}"
     options: dict[str, Any] = {"timeout": 60.0, "retries": 0}
     clients = [AsyncClient(target, "model", **options) for _ in range(arguments.clients)]
     await asyncio.gather(*(one.metadata() for one in clients))
     await asyncio.gather(*(one.predict(texts[:1], arguments.signature) for one in clients))
-    before = resident(server)
+    before = resident_megabytes(server)
     latencies: list[float] = []
     errors: list[str] = []
     end = time.monotonic() + arguments.seconds
 
-    async def ask(client: Any, seed: int) -> None:
+    async def send_requests(client: Any, seed: int) -> None:
         draw = random.Random(seed)
         while time.monotonic() < end:
             started = time.monotonic()
@@ -95,8 +105,8 @@ async def measure(
             except ClientError as error:
                 errors.append(str(error))
 
-    async def swap() -> int:
-        """Puts new versions beside the old ones; the number of those that were served."""
+    async def add_versions() -> int:
+        """Add new versions, and return how many of them were served."""
         for version in range(2, arguments.swaps + 2):
             await asyncio.sleep(arguments.seconds / (arguments.swaps + 2))
             await asyncio.to_thread(shutil.copytree, base / "1", base.parent / "next")
@@ -105,7 +115,9 @@ async def measure(
         return sum(number > 1 for number in await clients[0].status())
 
     started = time.monotonic()
-    swapped, *_ = await asyncio.gather(swap(), *(ask(one, i) for i, one in enumerate(clients)))
+    new_versions, *_ = await asyncio.gather(
+        add_versions(), *(send_requests(one, i) for i, one in enumerate(clients))
+    )
     seconds = time.monotonic() - started
     await asyncio.gather(*(one.close() for one in clients))
     cuts = statistics.quantiles(latencies, n=100)
@@ -113,26 +125,26 @@ async def measure(
         "clients": arguments.clients,
         "seconds": round(seconds, 1),
         "batching": not arguments.no_batching,
-        "answers": len(latencies),
+        "predictions": len(latencies),
         "errors": len(errors),
         "first_errors": sorted(set(errors))[:3],
-        "answers_per_second": round(len(latencies) / seconds, 1),
+        "predictions_per_second": round(len(latencies) / seconds, 1),
         "latency_ms": {f"p{p}": round(1000 * cuts[p - 1], 1) for p in (50, 95, 99)},
         "server_mb_before": before,
-        "server_mb_after": resident(server),
-        "versions_served": 1 + swapped,
+        "server_mb_after": resident_megabytes(server),
+        "versions_served": 1 + new_versions,
     }
 
 
-def resident(process: int) -> int:
-    """The memory of a process, in megabytes."""
+def resident_megabytes(process: int) -> int:
+    """The resident memory of a process, in MB."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) // 1024
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A free port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

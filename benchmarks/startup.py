@@ -1,12 +1,11 @@
-"""What one waits for beside the work itself: the quickstart's overhead, the command, the server.
+"""Measure start-up times and overhead: of the quickstart, of commands, and of the server.
 
     python benchmarks/startup.py                                     # as in benchmarks/startup.md
     python benchmarks/startup.py --only serve --model registry/multi30k "A man sleeps."
 
-Each measure is of new processes, in a workspace of its own. The quickstart is made and run once;
-its overhead is the wall time of both commands less what the run itself records of training and of
-decoding. The others run several times, after a first time that does not count, and the median
-does. Prints a table.
+Each measurement starts new processes, in a workspace of its own. The quickstart runs once; its
+overhead is the wall time of its two commands minus the times of training and decoding that the run
+records. The others run several times after a warm-up, and the median counts. Prints a table.
 """
 
 from __future__ import annotations
@@ -30,37 +29,40 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
-ASKED = "Friday, 20 November 2026"
+INPUT = "Friday, 20 November 2026"
 MEASURES = ("commands", "quickstart", "serve")
 REPEATS = 5
-_PATIENCE = 120.0  # seconds until a server counts as one that will not answer
+_TIMEOUT = 120.0  # seconds
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
+    """One row of the table.
 
     Attributes:
-        what: that took the time.
-        seconds: of the wall, each time.
-        bar: the most that is allowed; None where there is none.
+        name: of the measurement.
+        seconds: wall times of all repeats.
+        target: the maximum; None without one.
     """
 
-    what: str
+    name: str
     seconds: list[float]
-    bar: float | None = None
+    target: float | None = None
 
-    def told(self) -> str:
-        """As a row of Markdown."""
+    def to_markdown(self) -> str:
+        """Format the row."""
         median = statistics.median(self.seconds)
-        spread = f"{min(self.seconds):.2f} to {max(self.seconds):.2f}" * (len(self.seconds) > 1)
-        bar = "" if self.bar is None else f"≤ {self.bar:g}"
-        met = "" if self.bar is None else ("yes" if median <= self.bar else "no")
-        return f"| {self.what} | {median:.2f} | {spread} | {bar} | {met} |"
+        value_range = f"{min(self.seconds):.2f} to {max(self.seconds):.2f}" * (
+            len(self.seconds) > 1
+        )
+        if self.target is None:
+            return f"| {self.name} | {median:.2f} | {value_range} | | |"
+        met = "yes" if median <= self.target else "no"
+        return f"| {self.name} | {median:.2f} | {value_range} | ≤ {self.target:g} | {met} |"
 
 
 def main() -> None:
-    """Measures, and prints."""
+    """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=MEASURES, default=MEASURES)
     parser.add_argument("--repeats", type=int, default=REPEATS)
@@ -70,55 +72,58 @@ def main() -> None:
         action="append",
         default=[],
         metavar=("FOLDER", "TEXT"),
-        help="one more model to serve, and what it is asked",
+        help="another model to serve, with an input",
     )
     arguments = parser.parse_args()
-    print("| | median, s | from to | bar | met |\n|---|---:|---:|---:|---|")
+    print("| | median, s | range | target | met |\n|---|---:|---:|---:|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for row in measured(Path(folder), arguments):
-            print(row.told(), flush=True)
+        for row in measure(Path(folder), arguments):
+            print(row.to_markdown(), flush=True)
 
 
-def measured(home: Path, arguments: argparse.Namespace) -> Iterator[Row]:
-    """The rows of the table, one after another."""
-    wanted, repeats = arguments.only, arguments.repeats
+def measure(home: Path, arguments: argparse.Namespace) -> Iterator[Row]:
+    """Yield the rows of the table."""
+    measures, repeats = arguments.only, arguments.repeats
     models = [(Path(model).absolute(), text) for model, text in arguments.model]
-    made = regard(home, "data", "generate", "quickstart")
-    if "commands" in wanted:
-        yield Row("regard --help", repeated(lambda: regard(home, "--help"), repeats), 0.4)
-        once = repeated(lambda: regard(home, "validate", str(QUICKSTART)), repeats)
-        yield Row("regard validate", once, 1.0)
-    if "quickstart" in wanted:
-        yield from quickstart(home, made)
-        models.insert(0, (home / "registry" / "quickstart", ASKED))
-    if "serve" in wanted:
+    generation = regard(home, "data", "generate", "quickstart")
+    if "commands" in measures:
+        yield Row("regard --help", repeat(lambda: regard(home, "--help"), repeats), 0.4)
+        times = repeat(lambda: regard(home, "validate", str(QUICKSTART)), repeats)
+        yield Row("regard validate", times, 1.0)
+    if "quickstart" in measures:
+        yield from quickstart(home, generation)
+        models.insert(0, (home / "registry" / "quickstart", INPUT))
+    if "serve" in measures:
         for model, text in models:
-            times = repeated(lambda model=model, text=text: served(home, model, text), repeats)
-            yield Row(f"regard serve {model.name}, to its first answer over REST", times, 8.0)
+            times = repeat(
+                lambda model=model, text=text: time_to_prediction(home, model, text), repeats
+            )
+            yield Row(f"regard serve {model.name}, to its first prediction over REST", times, 8.0)
 
 
-def quickstart(home: Path, made: float) -> Iterator[Row]:
-    """The quickstart's rows: its overhead, and of what that consists.
+def quickstart(home: Path, generation: float) -> Iterator[Row]:
+    """Yield the rows of the quickstart: its overhead and the parts of it.
 
     Args:
         home: the workspace, with the data.
-        made: the seconds that making the data took.
+        generation: the seconds of the data generation.
     """
-    from pipeline import progress
+    from regard.pipeline import progress
 
-    ran = regard(home, "run", str(QUICKSTART))
+    total = regard(home, "run", str(QUICKSTART))
     (log,) = home.glob("pipelines/quickstart/runs/*/events.jsonl")
     state = progress.read(log)
     training = _seconds(state.outputs("Trainer")["model_run"], "training.json")
     decoding = _seconds(state.outputs("Predictor")["predictions"], "predictions.json")
     nodes = {name: node.seconds or 0.0 for name, node in state.nodes.items()}
-    yield Row("quickstart, outside training and decoding", [made + ran - training - decoding], 25.0)
-    yield Row("its data", [made])
-    yield Row("its start and its end", [ran - sum(nodes.values())])
-    beside = {"Trainer": training, "Predictor": decoding}
+    overhead = generation + total - training - decoding
+    yield Row("quickstart, without training and decoding", [overhead], 25.0)
+    yield Row("data generation", [generation])
+    yield Row("start and end of the run", [total - sum(nodes.values())])
+    work = {"Trainer": training, "Predictor": decoding}
     for name, seconds in nodes.items():
-        told = " beside its work" if name in beside else ""
-        yield Row(f"{name}{told}", [seconds - beside.get(name, 0.0)])
+        suffix = " without its work" if name in work else ""
+        yield Row(f"{name}{suffix}", [seconds - work.get(name, 0.0)])
     yield Row("training", [training])
     yield Row("decoding", [decoding])
 
@@ -128,56 +133,56 @@ def _seconds(folder: str, file: str) -> float:
 
 
 def regard(home: Path, *arguments: str) -> float:
-    """Runs the command to its end; the seconds that it took."""
-    began = time.monotonic()
-    done = subprocess.run(
+    """Run a command, and return its seconds."""
+    start = time.monotonic()
+    process = subprocess.run(
         _command(*arguments), env=_environment(home), capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        sys.exit(f"regard {' '.join(arguments)}:\n{done.stdout}{done.stderr}")
-    return time.monotonic() - began
+    if process.returncode:
+        sys.exit(f"regard {' '.join(arguments)}:\n{process.stdout}{process.stderr}")
+    return time.monotonic() - start
 
 
-def served(home: Path, model: Path, text: str) -> float:
-    """Starts a server, asks it until it answers, and ends it; the seconds to its first answer."""
+def time_to_prediction(home: Path, model: Path, text: str) -> float:
+    """Start a server, and return the seconds until its first prediction."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1/models/{model.name}:predict"
     body = json.dumps({"instances": [text]}).encode()
     command = _command("serve", str(model), "--port", "0", "--rest-api-port", str(port))
-    began = time.monotonic()
+    start = time.monotonic()
     with subprocess.Popen(
         command, env=_environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as server:
         try:
-            while not _answers(url, body):
-                if server.poll() is not None or time.monotonic() - began > _PATIENCE:
-                    sys.exit(f"the server of {model} does not answer")
+            while not _predicts(url, body):
+                if server.poll() is not None or time.monotonic() - start > _TIMEOUT:
+                    sys.exit(f"the server of {model} does not respond")
                 time.sleep(0.02)
-            return time.monotonic() - began
+            return time.monotonic() - start
         finally:
             server.terminate()
 
 
-def _answers(url: str, body: bytes) -> bool:
+def _predicts(url: str, body: bytes) -> bool:
     try:
-        with urllib.request.urlopen(url, body, timeout=_PATIENCE) as answer:
+        with urllib.request.urlopen(url, body, timeout=_TIMEOUT) as answer:
             return "predictions" in json.load(answer)
     except urllib.error.HTTPError:
-        raise  # it is there, and cannot answer this
+        raise  # the server runs but rejects the request
     except OSError:
         return False
 
 
-def repeated(step: Callable[[], float], times: int) -> list[float]:
-    """The seconds of a step, without its first time: that reads files from the disk."""
+def repeat(step: Callable[[], float], times: int) -> list[float]:
+    """Repeat a step after a warm-up, which reads files from disk, and return the seconds."""
     step()
     return [step() for _ in range(times)]
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pipeline.cli", *arguments]
+    return [sys.executable, "-m", "regard.pipeline.cli", *arguments]
 
 
 def _environment(home: Path) -> dict[str, str]:

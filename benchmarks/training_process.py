@@ -1,10 +1,10 @@
-"""Trains Regard or a plain Keras model in this process, and tells how long every batch took.
+"""Train Regard or a plain Keras model in this process, and measure the time of every batch.
 
-`benchmarks/training.py` starts it with a request as JSON on standard input: what to train, how,
-and for how many seconds. It answers with one line of JSON.
+`benchmarks/training.py` starts this process with a request as JSON on standard input: the model,
+the settings, and the number of seconds. The result is one line of JSON.
 
-Regard is what its Trainer has: its batches, its model and its optimizer, under Keras's `fit`. The
-plain models get the same batches.
+Regard uses the batches, the model and the optimizer of its Trainer, with Keras's `fit`. Plain Keras
+models get the same batches.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from benchmarks import limit, workload
+from benchmarks import hardware_limits, workload
 from benchmarks.peers import keras_models
-from components.trainer.data import Batches
-from components.trainer.optimizer import compile_model
-from components.trainer.seeding import seed
-from models import tasks
-from models.schedules import schedule
-from models.vocabulary import PAD
+from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.training_loop import set_seed
+from regard.models import tasks
+from regard.models.schedules import schedule
+from regard.models.settings.training import TrainingConfig
+from regard.models.vocabulary import PAD
 
 _SPEC = {name: tf.io.RaggedFeature(tf.int64) for name in workload.FEATURES}
 _WARM_UP = 8
 
 
 def main() -> None:
-    """Trains, and prints."""
+    """Train, and print the result."""
     request = json.load(sys.stdin)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: request["threads"]])
     print(json.dumps(train(request)))
 
 
 def train(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Trains for so many seconds, warming up not counted."""
+    """Train for the requested seconds, not counting the warm-up."""
     folder, training = Path(request["folder"]), request["training"]
-    seed(training)
+    set_seed(TrainingConfig.model_validate(training))
     data = Batches(
         [str(folder / workload.ROWS)],
         _SPEC,
@@ -53,75 +54,81 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
         seed=training["seed"],
         fixed_shapes=training["jit_compile"],
     )
-    pieces = len(workload.vocabulary(folder))
-    make = _keras if request["program"] == "keras" else _regard
-    model = make(request["model"], training, pieces)
-    before = limit.tensorflow_rates()
+    vocabulary_size = len(workload.vocabulary(folder))
+    build = _build_keras if request["program"] == "keras" else _build_regard
+    model = build(request["model"], training, vocabulary_size)
+    before = hardware_limits.tensorflow_rates()
     clock = Clock(request["seconds"], training["jit_compile"])
     epoch = 0
-    while not clock.done:
-        clock.expect([_size(batch) for batch in data.epoch(epoch)])
-        batches = data.epoch(epoch)  # the same batches; one that is read again shuffles anew
+    while not clock.is_over:
+        clock.start_epoch([_size(batch) for batch in data.epoch(epoch)])
+        batches = data.epoch(epoch)  # the same batches: reading a data set again shuffles it again
         if request["program"] == "keras":
-            batches = batches.map(keras_models.row)
+            batches = batches.map(keras_models.convert_batch)
         model.fit(batches, shuffle=False, verbose=0, callbacks=[clock])
         epoch += 1
     return {
         "batches": clock.measured,
-        "pieces_a_batch": clock.pieces_a_batch,
-        "known_of": clock.known_of,
+        "tokens_per_batch": clock.tokens_per_batch,
+        "accuracy_tokens": clock.accuracy_tokens,
         "accuracy": clock.accuracy,
         "parameters": model.count_params(),
-        "rates": limit.mean(before, limit.tensorflow_rates()),
+        "rates": hardware_limits.mean_rates(before, hardware_limits.tensorflow_rates()),
     }
 
 
 class Clock(keras.callbacks.Callback):
-    """Notes what every batch takes, from the end of the one before it to its own.
+    """Measures the time of every batch, from the end of the previous one to its own.
 
-    Not counted: the first batches, and where XLA compiles the first one of every shape.
+    The first batches are not counted, and with XLA the first one of every shape.
 
     Attributes:
-        measured: seconds and target pieces of each batch.
-        accuracy: the share of the first target pieces that the model knew, those not timed too.
-        known_of: how many pieces these are.
-        pieces_a_batch: target pieces, over whole epochs.
-        done: whether the time is up.
+        measured: seconds and target tokens of each batch.
+        accuracy: the share of the first target tokens that the model predicted correctly, including
+            those of batches that are not counted.
+        accuracy_tokens: the number of these tokens.
+        tokens_per_batch: target tokens, over whole epochs.
+        is_over: whether the time is up.
     """
 
     def __init__(self, seconds: float, compiled: bool):
         super().__init__()
         self._left, self._compiled = seconds, compiled
-        self._seen: set[Any] = set()
+        self._shapes: set[Any] = set()
         self._before, self._batch, self._count = 0.0, 0, 0
         self._expected: list[tuple[Any, int]] = []
         self.measured: list[tuple[float, int]] = []
-        self.pieces_a_batch, self.known_of, self.accuracy, self.done = 0.0, 0, 0.0, False
+        self.tokens_per_batch, self.accuracy_tokens, self.accuracy, self.is_over = (
+            0.0,
+            0,
+            0.0,
+            False,
+        )
 
-    def expect(self, sizes: list[tuple[Any, int]]) -> None:
-        """Is told the shape and the target pieces of each batch of the epoch to come."""
+    def start_epoch(self, sizes: list[tuple[Any, int]]) -> None:
+        """Set the shape and the target tokens of each batch of the next epoch."""
         self._expected, self._batch = sizes, 0
-        self.pieces_a_batch = sum(pieces for _, pieces in sizes) / len(sizes)
+        self.tokens_per_batch = sum(tokens for _, tokens in sizes) / len(sizes)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._before = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         now = time.perf_counter()
-        passed = self._expected[self._batch : batch + 1]  # several, where Keras takes more at once
+        passed = self._expected[self._batch : batch + 1]  # Keras may run several batches per call
         self._batch = batch + 1
         self._count += len(passed)
-        new = {shape for shape, _ in passed} - self._seen
-        self._seen |= new
-        pieces = sum(count for _, count in passed)
-        if self.known_of < workload.FIRST:
-            self.known_of += pieces
+        new = {shape for shape, _ in passed} - self._shapes
+        self._shapes |= new
+        tokens = sum(count for _, count in passed)
+        if self.accuracy_tokens < workload.ACCURACY_TOKENS:
+            self.accuracy_tokens += tokens
             self.accuracy = float((logs or {})["accuracy"])
         if self._count > _WARM_UP and not (self._compiled and new):
-            self.measured.append((now - self._before, pieces))
+            self.measured.append((now - self._before, tokens))
             self._left -= now - self._before
         if self._left <= 0:
-            self.done = self.model.stop_training = True
+            self.is_over = self.model.stop_training = True
         self._before = time.perf_counter()
 
 
@@ -130,18 +137,23 @@ def _size(batch: Mapping[str, tf.Tensor]) -> tuple[Any, int]:
     return shape, int(tf.math.count_nonzero(batch["target"] != PAD))
 
 
-def _regard(model: Mapping[str, Any], training: Mapping[str, Any], pieces: int) -> keras.Model:
-    sizes = {"source": pieces, "target": pieces}
-    built = tasks.get("translation").build(model, training, sizes)
-    compile_model(built, training)
-    return built
+def _build_regard(
+    model: Mapping[str, Any], training: Mapping[str, Any], vocabulary_size: int
+) -> keras.Model:
+    sizes = {"source": vocabulary_size, "target": vocabulary_size}
+    task, config = tasks.get("translation"), TrainingConfig.model_validate(training)
+    regard_model = task.build(task.description.model.model_validate(model), config, sizes)
+    compile_model(regard_model, config)
+    return regard_model
 
 
-def _keras(model: Mapping[str, Any], training: Mapping[str, Any], pieces: int) -> keras.Model:
+def _build_keras(
+    model: Mapping[str, Any], training: Mapping[str, Any], vocabulary_size: int
+) -> keras.Model:
     keras.config.set_dtype_policy(training["precision"])
-    make = keras_models.of(model)
-    built = make(model, pieces, training["max_length"])
-    built.compile(
+    build = keras_models.builder_for(model)
+    keras_model = build(model, vocabulary_size, training["max_length"])
+    keras_model.compile(
         optimizer=keras.optimizers.Adam(
             schedule(training["learning_rate"], training["schedule"], 1, None),
             global_clipnorm=training["clip_norm"],
@@ -150,7 +162,7 @@ def _keras(model: Mapping[str, Any], training: Mapping[str, Any], pieces: int) -
         weighted_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
         jit_compile=training["jit_compile"],
     )
-    return built
+    return keras_model
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The work that Regard and its peers are measured at: Multi30k, in the same pieces for all."""
+"""The workload of the comparisons: Multi30k, tokenized once for all systems."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ ROOT = Path(__file__).resolve().parents[1]
 SIDES = {"source": "en", "target": "de"}
 SPLITS = {"train": "train", "eval": "val", "test": "test_2016_flickr"}
 TOKENIZER = "tokenizer.model"
-# In the terms of the others: a line a row, with spaces between the pieces.
-PIECES, VOCABULARY = "{split}.{language}", "pieces.txt"
+# For the other systems: one row per line, with spaces between the tokens.
+TOKENS, VOCABULARY = "{split}.{language}", "vocabulary.txt"
 ROWS, LENGTHS = "train.tfrecord.gz", "lengths.npz"
-# After so many target pieces it is told what a training has learned.
-FIRST = 40_000
+# The accuracy of a training is measured on this number of target tokens.
+ACCURACY_TOKENS = 40_000
 FEATURES = ("source_ids", "target_ids", "target_lengths")
 
 
 def prepare(multi30k: Path, folder: Path, settings: dict[str, Any]) -> None:
-    """Trains the tokenizer that both languages share, and writes the corpus as each reads it.
+    """Train a shared tokenizer, and write the corpus in the format of each system.
 
     Args:
-        multi30k: the folder with ``train.en.gz`` and the others.
-        folder: where to; nothing is done if it is complete.
-        settings: the YAML's section ``tokenizer``.
+        multi30k: the folder with ``train.en.gz`` and the other files.
+        folder: for the outputs; nothing is done if it is complete.
+        settings: the section ``tokenizer``.
     """
-    done = folder / "settings.json"
-    if done.is_file() and json.loads(done.read_text(encoding="utf-8")) == settings:
+    marker = folder / "settings.json"
+    if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == settings:
         return
     import sentencepiece
 
-    from components.tokenizer_trainer.sentencepiece_model import train
+    from regard.components.settings.tokenizer import TokenizerConfig
+    from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
 
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -48,48 +49,48 @@ def prepare(multi30k: Path, folder: Path, settings: dict[str, Any]) -> None:
         for split, name in SPLITS.items()
     }
     both = [line.encode() for side in SIDES for line in texts["train"][side]]
-    trained = train(both, settings)
-    (folder / TOKENIZER).write_bytes(trained.proto)
-    _write(folder / VOCABULARY, [piece for piece, _ in trained.pieces])
-    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=trained.proto)
+    model = train_tokenizer(both, TokenizerConfig.model_validate(settings))
+    (folder / TOKENIZER).write_bytes(model.proto)
+    _write(folder / VOCABULARY, [token for token, _ in model.tokens])
+    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=model.proto)
     for split, sides in texts.items():
         for side, language in SIDES.items():
-            cut = tokenizer.encode(sides[side], out_type=str)
-            path = folder / PIECES.format(split=split, language=language)
-            _write(path, [" ".join(pieces) for pieces in cut])
+            rows = tokenizer.encode(sides[side], out_type=str)
+            path = folder / TOKENS.format(split=split, language=language)
+            _write(path, [" ".join(tokens) for tokens in rows])
     ids = {side: tokenizer.encode(texts["train"][side]) for side in SIDES}
     _write_rows(folder / ROWS, ids)
     lengths = {side: np.asarray([len(row) + 1 for row in ids[side]]) for side in SIDES}
     np.savez(folder / LENGTHS, **lengths)
-    done.write_text(json.dumps(settings), encoding="utf-8")
+    marker.write_text(json.dumps(settings), encoding="utf-8")
 
 
-def lengths(folder: Path, longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces of the sources and the targets that are trained on, end of sentence counted."""
-    with np.load(folder / LENGTHS) as found:
-        source, target = found["source"], found["target"]
-    used = np.maximum(source, target) <= longest
+def lengths(folder: Path, max_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of tokens of the training sources and targets, including EOS: ``[rows]``."""
+    with np.load(folder / LENGTHS) as arrays:
+        source, target = arrays["source"], arrays["target"]
+    used = np.maximum(source, target) <= max_length
     return source[used], target[used]
 
 
 def vocabulary(folder: Path) -> list[str]:
-    """The pieces, in the order of their ids."""
+    """The tokens, in the order of their ids."""
     return (folder / VOCABULARY).read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def references(multi30k: Path, split: str = "test") -> tuple[list[str], list[str]]:
-    """The sources and the targets of a split as plain text."""
+    """The sources and the targets of a split as text."""
     name = SPLITS[split]
     return _lines(multi30k / f"{name}.en.gz"), _lines(multi30k / f"{name}.de.gz")
 
 
-def asked_of(command: Sequence[str], request: Mapping[str, Any], threads: int) -> dict[str, Any]:
-    """What a process answers with the last line that it prints.
+def run_process(command: Sequence[str], request: Mapping[str, Any], threads: int) -> dict[str, Any]:
+    """Run a process, and parse the last line of its output as JSON.
 
     Args:
-        command: starts it.
-        request: is given to it as JSON, on standard input.
-        threads: how many TensorFlow, PyTorch and CTranslate2 are to take.
+        command: the command line.
+        request: passed as JSON on standard input.
+        threads: the number of threads for TensorFlow, PyTorch and CTranslate2.
     """
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
     environment = {
@@ -99,20 +100,20 @@ def asked_of(command: Sequence[str], request: Mapping[str, Any], threads: int) -
         "CUDA_VISIBLE_DEVICES": "-1",
         "PYTHONPATH": str(ROOT),
     }
-    done = subprocess.run(
+    process = subprocess.run(
         list(command),
         input=json.dumps(request),
         capture_output=True,
         text=True,
         env=environment,
     )
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{process.stderr[-4000:]}")
+    return dict(json.loads(process.stdout.splitlines()[-1]))
 
 
 def _write_rows(path: Path, ids: dict[str, list[list[int]]]) -> None:
-    """Transformed examples, as Preprocess leaves them."""
+    """Write transformed examples as Preprocess does."""
     import tensorflow as tf
 
     def feature(values: list[int]) -> tf.train.Feature:
@@ -121,8 +122,8 @@ def _write_rows(path: Path, ids: dict[str, list[list[int]]]) -> None:
     with tf.io.TFRecordWriter(str(path), options="GZIP") as writer:
         for source, target in zip(ids["source"], ids["target"], strict=True):
             columns = zip(FEATURES, (source, target, [len(target)]), strict=True)
-            named = {name: feature(values) for name, values in columns}
-            example = tf.train.Example(features=tf.train.Features(feature=named))
+            features_by_name = {name: feature(values) for name, values in columns}
+            example = tf.train.Example(features=tf.train.Features(feature=features_by_name))
             writer.write(example.SerializeToString())
 
 

@@ -1,4 +1,4 @@
-"""Several models that answer as one: the mean of their probabilities."""
+"""Ensembles: several models that decode together by the mean of their probabilities."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.decoders.base import Decoder
-from models.search.base import moving, unmoved
-from models.seq2seq import Seq2Seq
-from models.serialization import layer_config, layer_from_config, register
+from regard.models.decoders.base import Decoder
+from regard.models.search.base import beam_state, shared_cache
+from regard.models.seq2seq import Seq2Seq
+from regard.models.serialization import layer_config, layer_from_config, register
+from regard.models.tensors import Memory, State, Tensor
 
 
-class Encoders(keras.layers.Layer):
-    """Encoders side by side; their memory is the memories of all.
+class EnsembleEncoder(keras.layers.Layer):
+    """The encoders of all models; the memory contains all their memories.
 
     Args:
         encoders: layers from ids ``[batch, source]`` to a memory.
@@ -31,19 +32,19 @@ class Encoders(keras.layers.Layer):
         _build(self.encoders)
         self.built = True
 
-    def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
+    def call(self, ids: Tensor, training: bool = False) -> Memory:
         memories = [encoder(ids, training=training) for encoder in self.encoders]
         return {"models": memories, "mask": memories[0]["mask"]}
 
 
-class Decoders(Decoder):
-    """Decoders side by side, each with a memory and a state of its own.
+class EnsembleDecoder(Decoder):
+    """The decoders of all models, each with its own memory and state.
 
-    The logits are the logarithm of the mean of the probabilities, in float32, and the alignment
-    is the mean of the alignments.
+    Logits are the logarithm of the mean probability in float32; the alignment is the mean of the
+    alignments.
 
     Args:
-        decoders: decoders of one vocabulary.
+        decoders: decoders with one vocabulary.
     """
 
     def __init__(self, decoders: Sequence[Decoder], **kwargs: Any):
@@ -59,43 +60,45 @@ class Decoders(Decoder):
     def copies(self) -> bool:
         return any(decoder.copies for decoder in self.decoders)
 
-    def start(
-        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
-    ) -> dict[str, Any]:
-        pairs = zip(self.decoders, _memories(memory), strict=True)
-        states = [decoder.start(seen, longest, hypotheses) for decoder, seen in pairs]
-        memories = [state["memory"] for state in states]
-        return _together({"models": memories, "mask": memory["mask"]}, states)
-
-    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        memories = state["memory"]["models"]
-        each = zip(self.decoders, state["models"], state["written"], memories, strict=True)
-        found = [
-            decoder.step(tokens, {**own, "written": written, "memory": seen})
-            for decoder, own, written, seen in each
+    def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
+        states = [
+            decoder.start(own_memory, max_length, hypotheses)
+            for decoder, own_memory in zip(self.decoders, _memories(memory), strict=True)
         ]
-        logits, states, alignments = zip(*found, strict=True)
-        return _mean_probability(logits), _together(state["memory"], states), _mean(alignments)
+        memories = [state["memory"] for state in states]
+        return _join_states({"models": memories, "mask": memory["mask"]}, states)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
+        memories = state["memory"]["models"]
+        models = zip(self.decoders, state["models"], state["shared_cache"], memories, strict=True)
+        outputs = [
+            decoder.step(tokens, {**own_state, "shared_cache": cache, "memory": memory})
+            for decoder, own_state, cache, memory in models
+        ]
+        logits, states, alignments = zip(*outputs, strict=True)
+        return _mean_probability(logits), _join_states(state["memory"], states), _mean(alignments)
 
     def unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any]:
-        pairs = zip(self.decoders, _memories(memory), strict=True)
-        found = [decoder.unroll(tokens, seen, training=training) for decoder, seen in pairs]
-        logits, alignments = zip(*found, strict=True)
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        outputs = [
+            decoder.unroll(tokens, own_memory, training=training)
+            for decoder, own_memory in zip(self.decoders, _memories(memory), strict=True)
+        ]
+        logits, alignments = zip(*outputs, strict=True)
         return _mean_probability(logits), _mean(alignments)
 
 
 @register
 class Ensemble(Seq2Seq):
-    """Trained models of one vocabulary that decode together.
+    """Trained models with one vocabulary that decode together.
 
     Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks", §3.6. The models
-    may differ in everything else. Every search works with it as with one model, and its scores
-    are those of the mean of the models' probabilities.
+    may differ in everything else. Every search works with an ensemble as with one model; its
+    scores are those of the mean of the models' probabilities.
 
     Args:
-        models: the models; their weights stay theirs.
+        models: the models; the ensemble uses their weights.
 
     Raises:
         ValueError: there is no model, or the vocabularies differ in size.
@@ -104,17 +107,17 @@ class Ensemble(Seq2Seq):
     def __init__(self, models: Sequence[Seq2Seq], name: str | None = None, dtype: Any = None):
         models = list(models)
         if not models:
-            raise ValueError("An ensemble has at least one model.")
+            raise ValueError("An ensemble needs at least one model.")
         for side in ("encoder", "decoder"):
             sizes = [getattr(model, side).embedding.vocabulary for model in models]
             if len(set(sizes)) > 1:
                 raise ValueError(
-                    f"The models of an ensemble share one vocabulary, but their {side}s know "
-                    f"{', '.join(map(str, sizes))} pieces."
+                    f"The models of an ensemble must share one vocabulary, but the vocabularies of "
+                    f"their {side}s have {', '.join(map(str, sizes))} tokens."
                 )
         super().__init__(
-            Encoders([model.encoder for model in models], name="encoders"),
-            Decoders([model.decoder for model in models], name="decoders"),
+            EnsembleEncoder([model.encoder for model in models], name="encoders"),
+            EnsembleDecoder([model.decoder for model in models], name="decoders"),
             name=name,
             dtype=dtype,
         )
@@ -130,18 +133,18 @@ class Ensemble(Seq2Seq):
         return cls(**{**config, "models": models})
 
 
-def _memories(memory: dict[str, Any]) -> list[dict[str, Any]]:
-    """The memory of each model, with the ids of the source where a decoder copies them."""
+def _memories(memory: Memory) -> list[Memory]:
+    """Return the memory of each model, with the source ids if a decoder copies them."""
     common = {"ids": memory["ids"]} if "ids" in memory else {}
-    return [{**seen, **common} for seen in memory["models"]]
+    return [{**own_memory, **common} for own_memory in memory["models"]]
 
 
-def _together(memory: dict[str, Any], states: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The states of all models as one, with one memory."""
+def _join_states(memory: Memory, states: Sequence[State]) -> State:
+    """Return one state of all models' states, with one memory."""
     return {
         "memory": memory,
-        "written": [unmoved(state) for state in states],
-        "models": [moving(state) for state in states],
+        "shared_cache": [shared_cache(state) for state in states],
+        "models": [beam_state(state) for state in states],
     }
 
 
@@ -151,13 +154,13 @@ def _build(layers: Sequence[keras.layers.Layer]) -> None:
             layer.build()
 
 
-def _mean_probability(logits: Sequence[Any]) -> Any:
-    """The logarithm of the mean of softmax(logits) over the models, in float32."""
-    logp = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
-    if len(logp) == 1:
-        return logp[0]
-    return ops.logsumexp(ops.stack(logp, axis=0), axis=0) - math.log(len(logp))
+def _mean_probability(logits: Sequence[Tensor]) -> Tensor:
+    """Return the logarithm of the models' mean of softmax(logits), in float32."""
+    log_probs = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
+    if len(log_probs) == 1:
+        return log_probs[0]
+    return ops.logsumexp(ops.stack(log_probs, axis=0), axis=0) - math.log(len(log_probs))
 
 
-def _mean(alignments: Sequence[Any]) -> Any:
+def _mean(alignments: Sequence[Tensor]) -> Tensor:
     return sum(ops.cast(x, "float32") for x in alignments) / len(alignments)

@@ -1,4 +1,4 @@
-"""The loss of sequence models, a mean over the real target pieces."""
+"""The losses of sequence models."""
 
 from __future__ import annotations
 
@@ -6,64 +6,67 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from regard.models.tensors import Tensor
+
 
 class TokenLosses(NamedTuple):
-    """What is known of every piece, ``[batch, target]``, float32.
+    """The losses of every token, ``[batch, target]``, float32.
 
     Attributes:
-        smoothed: the loss to train by, in nats.
-        plain: minus the logarithm of its probability, in nats.
-        hit: 1 where no other piece was more probable, else 0.
+        smoothed: the training loss with label smoothing, in nats.
+        plain: the negative log-probability, in nats.
+        correct: 1 if no other token is more probable, else 0.
     """
 
-    smoothed: Any
-    plain: Any
-    hit: Any
+    smoothed: Tensor
+    plain: Tensor
+    correct: Tensor
 
 
-def token_losses(logits: Any, targets: Any, smoothing: float = 0.0) -> TokenLosses:
-    """The loss of every piece, smoothed for training and plain for perplexity.
+def token_losses(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> TokenLosses:
+    """Return the loss of every token, smoothed for training and plain for perplexity.
 
     Label smoothing spreads ``smoothing`` evenly over the vocabulary (Szegedy et al. 2016, §7;
-    Vaswani et al. 2017, §5.4) without ever building the one-hot targets.
+    Vaswani et al. 2017, §5.4); one-hot targets are never built.
 
     Shapes: logits ``[batch, target, vocabulary]``, targets ``[batch, target]``. The size of the
     vocabulary may be known only at run time.
     """
     targets = ops.cast(targets, "int32")
-    pieces = ops.shape(logits)[-1]
-    even = smoothing / ops.cast(pieces, "float32") if smoothing else 0.0
+    vocabulary = ops.shape(logits)[-1]
+    uniform_share = smoothing / ops.cast(vocabulary, "float32") if smoothing else 0.0
 
-    # The logits are the largest tensor of a model. Derived operation by operation they are read
-    # and written a dozen times; the gradient is known: the softmax minus the targets.
+    # The logits are the largest tensor of a model. Automatic differentiation would read and write
+    # them a dozen times; the gradient is simply the softmax minus the targets.
     @ops.custom_gradient
-    def losses(logits: Any) -> tuple[Any, Any]:
+    def losses(logits: Tensor) -> tuple[Tensor, Any]:
         wide = ops.cast(logits, "float32")
-        odds = ops.softmax(wide, axis=-1)
+        probs = ops.softmax(wide, axis=-1)
         peak = ops.max(wide, axis=-1)
-        # That of the most probable piece is 1 / vocabulary at least, so its logarithm is exact.
-        normaliser = peak - ops.log(ops.max(odds, axis=-1))
-        own = ops.take_along_axis(wide, targets[..., None], axis=-1)[..., 0]
-        plain = normaliser - own
-        uniform = normaliser - ops.mean(wide, axis=-1) if smoothing else plain
-        hit = ops.cast(own >= peak, "float32")
-        found = ops.stack([(1.0 - smoothing) * plain + smoothing * uniform, plain, hit], axis=-1)
+        # The largest probability is at least 1 / vocabulary, so its logarithm is exact.
+        normalizer = peak - ops.log(ops.max(probs, axis=-1))
+        target_logits = ops.take_along_axis(wide, targets[..., None], axis=-1)[..., 0]
+        plain = normalizer - target_logits
+        uniform = normalizer - ops.mean(wide, axis=-1) if smoothing else plain
+        correct = ops.cast(target_logits >= peak, "float32")
+        smoothed = (1.0 - smoothing) * plain + smoothing * uniform
+        outputs = ops.stack([smoothed, plain, correct], axis=-1)
 
-        def gradient(*args: Any, upstream: Any = None) -> Any:
+        def gradient(*args: Tensor, upstream: Tensor = None) -> Tensor:
             (upstream,) = args or (upstream,)
             smoothed, plain = upstream[..., :1], upstream[..., 1:2]
-            spread = odds * (smoothed + plain)
+            grads = probs * (smoothed + plain)
             if smoothing:
-                spread = spread - even * smoothed
-            # One number a row is left: with a mask of the targets it would be all of them again.
-            rows = ops.reshape(spread, (-1, pieces))
-            places = ops.reshape(targets, (-1,))
-            places = ops.stack([ops.arange(ops.shape(rows)[0]), places], axis=-1)
-            wanted = ops.reshape((1.0 - smoothing) * smoothed + plain, (-1,))
-            rows = ops.scatter_update(rows, places, -wanted, reduction="add")
-            return ops.cast(ops.reshape(rows, ops.shape(spread)), logits.dtype)
+                grads = grads - uniform_share * smoothed
+            # A scatter touches one number per token; a mask would touch the whole vocabulary.
+            rows = ops.reshape(grads, (-1, vocabulary))
+            ids = ops.reshape(targets, (-1,))
+            indices = ops.stack([ops.arange(ops.shape(rows)[0]), ids], axis=-1)
+            target_grads = ops.reshape((1.0 - smoothing) * smoothed + plain, (-1,))
+            rows = ops.scatter_update(rows, indices, -target_grads, reduction="add")
+            return ops.cast(ops.reshape(rows, ops.shape(grads)), logits.dtype)
 
-        return found, gradient
+        return outputs, gradient
 
-    found = losses(logits)
-    return TokenLosses(found[..., 0], found[..., 1], found[..., 2])
+    outputs = losses(logits)
+    return TokenLosses(outputs[..., 0], outputs[..., 1], outputs[..., 2])

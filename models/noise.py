@@ -1,4 +1,4 @@
-"""Random numbers that are a function of what they are for."""
+"""Counter-based random numbers."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ _GOLDEN, _FIRST, _SECOND = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
 
 
 def gumbel_noise(seed: int, *counters: Any) -> Any:
-    """Gumbel noise for integer counters: the same for the same, on every backend and device.
+    """Return Gumbel noise as a function of integer counters, equal on every backend and device.
 
-    A generator with a state would make what a row draws depend on the rows beside it, and each
-    backend has its own. Here a number is a hash of what it is for (Salmon et al. 2011, "Parallel
-    random numbers: as easy as 1, 2, 3"), in integer operations that are the same everywhere.
+    With a stateful generator the samples of a row would depend on the other rows of the batch, and
+    on the backend. Here a number is a hash of its counters (Salmon et al. 2011, "Parallel random
+    numbers: as easy as 1, 2, 3") in integer operations that are the same everywhere.
 
     Args:
-        seed: what tells one sequence of draws from another.
-        counters: integer tensors that broadcast against each other; the last varies fastest, so
-            that only its hash is computed at full size.
+        seed: selects a sequence.
+        counters: integer tensors that broadcast against each other. Put the largest one last: only
+            its hash is computed at full size.
 
     Returns:
         Independent numbers -log(-log(u)), u uniform in (0, 1), in the broadcast shape, float32.
     """
-    value = _mixed(_word(seed & 0xFFFFFFFF) ^ _word(_GOLDEN))
+    value = _mix(_word(seed & 0xFFFFFFFF) ^ _word(_GOLDEN))
     for counter in counters:
-        value = _mixed(value + ops.cast(counter, "uint32") * _word(_GOLDEN))
-    # The greatest float below one bounds the uniform, since the greatest integers round to one.
+        value = _mix(value + ops.cast(counter, "uint32") * _word(_GOLDEN))
+    # The largest integers round to 1, so the result is bounded by the largest float below 1.
     uniform = (ops.cast(value, "float32") + 0.5) * 2.0**-32
     return -ops.log(-ops.log1p(-ops.minimum(uniform, 1.0 - 2.0**-24)))
 
 
-def _mixed(x: Any) -> Any:
-    """A bijection of 32 bits in which every bit of the input moves half of those of the output."""
+def _mix(x: Any) -> Any:
+    """Apply MurmurHash3's finaliser, a bijection of 32 bits."""
     x = ops.bitwise_xor(x, ops.right_shift(x, _word(16))) * _word(_FIRST)
     x = ops.bitwise_xor(x, ops.right_shift(x, _word(13))) * _word(_SECOND)
     return ops.bitwise_xor(x, ops.right_shift(x, _word(16)))

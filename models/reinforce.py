@@ -1,4 +1,4 @@
-"""How a choice without a gradient learns: by the reward it is followed by."""
+"""REINFORCE: a loss for sampled alignments."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.serialization import register
+from regard.models.serialization import constructor_arguments, register
+from regard.models.tensors import Tensor
 
 
 @register
 class Reinforce(keras.layers.Layer):
-    """The loss that teaches a hard alignment where to look.
+    """The loss that trains a hard alignment.
 
-    Xu et al. 2015, "Show, Attend and Tell", §4.1: -λr (R - b) log p(a) - λe H(p) for each choice
-    a, with the reward R held constant, b its moving average over the batches before, and H the
-    entropy. The reward of a row's choices is its mean log-probability a piece, which lets one b
-    serve short and long rows. Rows that were given the distribution itself instead of a choice
-    get no gradient from their reward, since Σ p ∇log p = 0.
+    Xu et al. 2015, "Show, Attend and Tell", §4.1: -λr (R - b) log p(a) - λe H(p) for each sample
+    a, with a constant reward R, its moving average b over the previous batches, and the entropy H.
+    The reward of a row is its mean log-probability per token, so that one b suits short and long
+    rows. Rows with soft weights get no gradient from their reward, since Σ p ∇log p = 0.
 
     Args:
-        baseline_decay: how much of b stays when a batch is added to it.
+        baseline_decay: the decay of the moving average b.
         reward_weight: λr.
         entropy_weight: λe.
 
-    Shapes: log-probabilities of the pieces ``[batch, target]``, alignments and the distribution
-    they were drawn from ``[batch, target, source]``, mask ``[batch, target]``, true at real
-    pieces. Gives a scalar in nats, the mean over the real pieces, float32.
+    Shapes: log-probabilities of the tokens ``[batch, target]``, alignments and the distribution
+    from which they were sampled ``[batch, target, source]``, mask ``[batch, target]``, true at
+    tokens. Returns a scalar in nats, the mean over the tokens, float32.
 
     Raises:
-        ValueError: the decay is not from 0 up to, but without, 1.
+        ValueError: ``baseline_decay`` is not in [0, 1).
     """
 
     def __init__(
@@ -40,15 +40,13 @@ class Reinforce(keras.layers.Layer):
         entropy_weight: float = 0.002,
         **kwargs: Any,
     ):
-        # Probabilities must not be rounded on their way in, whatever the model computes in.
+        # Inputs are not cast: probabilities must not be rounded to the compute dtype.
         super().__init__(autocast=False, **kwargs)
+        self.settings = constructor_arguments(locals())
         if not 0.0 <= baseline_decay < 1.0:
-            raise ValueError(f"A baseline's decay is from 0 to below 1, not {baseline_decay}.")
-        self.settings: dict[str, Any] = {
-            "baseline_decay": baseline_decay,
-            "reward_weight": reward_weight,
-            "entropy_weight": entropy_weight,
-        }
+            raise ValueError(
+                f"baseline_decay must be at least 0 and below 1, not {baseline_decay}."
+            )
 
     def build(self, *shapes: Any, **more: Any) -> None:
         self.baseline = self.add_weight(
@@ -58,33 +56,33 @@ class Reinforce(keras.layers.Layer):
 
     def call(
         self,
-        token_logp: Any,
-        alignments: Any,
-        distribution: Any,
-        mask: Any,
+        token_log_probs: Tensor,
+        alignments: Tensor,
+        distribution: Tensor,
+        mask: Tensor,
         training: bool = False,
-    ) -> Any:
-        real = ops.cast(mask, "float32")
-        pieces = ops.sum(real, axis=-1)
-        count = ops.maximum(ops.sum(real), 1.0)
-        reward = ops.sum(ops.stop_gradient(ops.cast(token_logp, "float32")) * real, axis=-1)
-        reward = reward / ops.maximum(pieces, 1.0)
+    ) -> Tensor:
+        mask = ops.cast(mask, "float32")
+        tokens = ops.sum(mask, axis=-1)
+        count = ops.maximum(ops.sum(mask), 1.0)
+        reward = ops.sum(ops.stop_gradient(ops.cast(token_log_probs, "float32")) * mask, axis=-1)
+        reward = reward / ops.maximum(tokens, 1.0)
         advantage = (reward - ops.convert_to_tensor(self.baseline))[:, None]
-        logs = _log(ops.cast(distribution, "float32"))
-        chosen = ops.stop_gradient(ops.cast(alignments, "float32"))
-        chosen = ops.sum(chosen * logs, axis=-1)
-        entropy = -ops.sum(ops.cast(distribution, "float32") * logs, axis=-1)
+        log_probs = _safe_log(ops.cast(distribution, "float32"))
+        samples = ops.stop_gradient(ops.cast(alignments, "float32"))
+        sample_log_probs = ops.sum(samples * log_probs, axis=-1)
+        entropy = -ops.sum(ops.cast(distribution, "float32") * log_probs, axis=-1)
         losses = (
-            -self.settings["reward_weight"] * advantage * chosen
+            -self.settings["reward_weight"] * advantage * sample_log_probs
             - self.settings["entropy_weight"] * entropy
         )
         if training:
-            self._remember(reward, pieces)
-        return ops.sum(losses * real) / count
+            self._update_baseline(reward, tokens)
+        return ops.sum(losses * mask) / count
 
-    def _remember(self, reward: Any, pieces: Any) -> None:
-        """Moves the baseline towards the mean reward of the rows that have pieces."""
-        rows = ops.cast(pieces > 0, "float32")
+    def _update_baseline(self, reward: Tensor, tokens: Tensor) -> None:
+        """Update the baseline with the mean reward of the rows that have tokens."""
+        rows = ops.cast(tokens > 0, "float32")
         mean = ops.sum(reward * rows) / ops.maximum(ops.sum(rows), 1.0)
         decay = self.settings["baseline_decay"]
         self.baseline.assign(decay * self.baseline + (1.0 - decay) * mean)
@@ -93,7 +91,7 @@ class Reinforce(keras.layers.Layer):
         return {**super().get_config(), **self.settings}
 
 
-def _log(probabilities: Any) -> Any:
-    """The logarithm, and 0 with the gradient 0 where the probability is 0."""
-    some = probabilities > 0
-    return ops.where(some, ops.log(ops.where(some, probabilities, 1.0)), 0.0)
+def _safe_log(probabilities: Tensor) -> Tensor:
+    """Return the logarithm, and 0 with gradient 0 where the probability is 0."""
+    is_positive = probabilities > 0
+    return ops.where(is_positive, ops.log(ops.where(is_positive, probabilities, 1.0)), 0.0)

@@ -1,4 +1,4 @@
-"""Learning rates over the steps."""
+"""Learning rate schedules."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.serialization import by_name, register
+from regard.models.serialization import by_name, register
 
 
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):
-    """A linear warm-up to ``peak``, then one of several ways down: a subclass each.
+    """Base class: a linear warm-up to ``peak``, then the decay of the subclass.
 
-    A step is one update of the weights. Keras asks with the number of batches so far, which are
-    ``accumulate`` times as many.
+    A step is one update of the weights. Keras counts batches, ``accumulate`` per step.
 
     Args:
         peak: the learning rate at the end of the warm-up.
-        warmup_steps: the steps until then; 0 starts at the peak.
-        accumulate: the batches of one step.
-        **options: those of the subclass.
+        warmup_steps: the number of warm-up steps; 0 starts at the peak.
+        accumulate: the number of batches per step.
+        **options: the options of the subclass.
     """
 
     def __init__(self, peak: float, warmup_steps: int = 0, accumulate: int = 1, **options: Any):
@@ -29,17 +28,17 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         self.options = options
 
     def __call__(self, step: Any) -> Any:
-        done = ops.floor(ops.cast(step, "float32") / float(self.accumulate))
-        return self.rate(done + 1.0)
+        updates = ops.floor(ops.cast(step, "float32") / float(self.accumulate))
+        return self.rate(updates + 1.0)
 
     def rate(self, step: Any) -> Any:
-        """The learning rate of a step, counted from 1; float32."""
-        warm = ops.minimum(1.0, step / max(float(self.warmup_steps), 1.0))
-        return self.peak * warm * self.fall(step)
+        """Return the learning rate of a step, starting at 1; float32."""
+        warmup = ops.minimum(1.0, step / max(float(self.warmup_steps), 1.0))
+        return self.peak * warmup * self.decay(step)
 
-    def fall(self, step: Any) -> Any:
-        """What is left of the peak; 1 until the fall begins."""
-        raise TypeError(f"{type(self).__name__} does not say how it falls.")
+    def decay(self, step: Any) -> Any:
+        """Return the factor on the peak; 1 until the decay starts."""
+        raise TypeError(f"{type(self).__name__} does not implement decay.")
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -52,55 +51,55 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @register
 class Constant(Schedule):
-    """Stays at the peak."""
+    """No decay."""
 
-    def fall(self, step: Any) -> Any:
+    def decay(self, step: Any) -> Any:
         return 1.0
 
 
 @register
 class InverseSqrt(Schedule):
-    """peak · √(warmup / step) (Vaswani et al. 2017, §5.3, with a peak of one's own)."""
+    """peak · √(warmup / step) (Vaswani et al. 2017, §5.3, with a free peak)."""
 
-    def fall(self, step: Any) -> Any:
-        warm = max(float(self.warmup_steps), 1.0)
-        return ops.sqrt(warm / ops.maximum(step, warm))
+    def decay(self, step: Any) -> Any:
+        warmup = max(float(self.warmup_steps), 1.0)
+        return ops.sqrt(warmup / ops.maximum(step, warmup))
 
 
 @register
 class Noam(InverseSqrt):
-    """peak · depth^-½ · min(step^-½, step · warmup^-1½) (Vaswani et al. 2017, §5.3).
+    """peak · model_dim^-½ · min(step^-½, step · warmup^-1½) (Vaswani et al. 2017, §5.3).
 
-    ``peak`` is only a factor here; the highest rate is peak / √(depth · warmup).
+    Here ``peak`` is only a factor; the highest rate is peak / √(model_dim · warmup).
 
     Args:
-        depth: the depth of the model.
+        model_dim: the width of the model.
     """
 
-    def __init__(self, peak: float, warmup_steps: int = 4000, depth: int = 512, **kwargs: Any):
-        super().__init__(peak, warmup_steps, depth=depth, **kwargs)
-        self.depth = depth
+    def __init__(self, peak: float, warmup_steps: int = 4000, model_dim: int = 512, **kwargs: Any):
+        super().__init__(peak, warmup_steps, model_dim=model_dim, **kwargs)
+        self.model_dim = model_dim
 
     def rate(self, step: Any) -> Any:
-        return super().rate(step) * (self.depth * max(self.warmup_steps, 1)) ** -0.5
+        return super().rate(step) * (self.model_dim * max(self.warmup_steps, 1)) ** -0.5
 
 
 @register
 class Exponential(Schedule):
-    """Times ``rate`` in every ``decay_steps``, from ``start_step`` on."""
+    """Multiply by ``rate`` per ``decay_steps``, from ``start_step`` on."""
 
-    def fall(self, step: Any) -> Any:
-        beyond = ops.maximum(0.0, step - float(self.options["start_step"]))
-        return ops.power(float(self.options["rate"]), beyond / float(self.options["decay_steps"]))
+    def decay(self, step: Any) -> Any:
+        steps = ops.maximum(0.0, step - float(self.options["start_step"]))
+        return ops.power(float(self.options["rate"]), steps / float(self.options["decay_steps"]))
 
 
 @register
 class Cosine(Schedule):
-    """Half a cosine from the peak to ``minimum`` at ``steps`` (Loshchilov & Hutter 2017, §3).
+    """Half a cosine from the peak to ``min_learning_rate`` (Loshchilov & Hutter 2017, §3).
 
     Args:
-        steps: where the minimum is reached; the rate stays there.
-        minimum: the learning rate at the end.
+        steps: the step at which the minimum is reached; then the rate is constant.
+        min_learning_rate: the final learning rate.
     """
 
     def __init__(
@@ -108,29 +107,33 @@ class Cosine(Schedule):
         peak: float,
         warmup_steps: int = 0,
         steps: int = 1,
-        minimum: float = 0.0,
+        min_learning_rate: float = 0.0,
         **kwargs: Any,
     ):
-        super().__init__(peak, warmup_steps, steps=steps, minimum=minimum, **kwargs)
-        self.steps, self.least = steps, minimum / peak
+        super().__init__(
+            peak, warmup_steps, steps=steps, min_learning_rate=min_learning_rate, **kwargs
+        )
+        self.steps, self.min_factor = steps, min_learning_rate / peak
 
-    def fall(self, step: Any) -> Any:
+    def decay(self, step: Any) -> Any:
         span = max(float(self.steps - self.warmup_steps), 1.0)
-        part = ops.clip((step - float(self.warmup_steps)) / span, 0.0, 1.0)
-        return self.least + (1.0 - self.least) * 0.5 * (1.0 + ops.cos(part * 3.141592653589793))
+        progress = ops.clip((step - float(self.warmup_steps)) / span, 0.0, 1.0)
+        return self.min_factor + (1.0 - self.min_factor) * 0.5 * (
+            1.0 + ops.cos(progress * 3.141592653589793)
+        )
 
 
 @register
 class Plateau(Schedule):
-    """Falls by a factor whenever the evaluations no longer get better.
+    """Multiply by a factor whenever the evaluation metric stops improving.
 
-    The trainer counts the evaluations and calls ``cut``; ``scale`` is a variable, so that a
-    compiled training step sees it change.
+    The Trainer counts evaluations and calls ``reduce``; ``scale`` is a variable, so that compiled
+    training steps see the change.
 
     Args:
-        factor: on the learning rate at each cut.
-        minimum: the learning rate goes no lower.
-        scale: what earlier cuts have left of the peak.
+        factor: the factor on the learning rate per reduction.
+        min_learning_rate: the minimum learning rate.
+        scale: the product of all previous factors.
     """
 
     def __init__(
@@ -138,21 +141,23 @@ class Plateau(Schedule):
         peak: float,
         warmup_steps: int = 0,
         factor: float = 0.5,
-        minimum: float = 0.0,
+        min_learning_rate: float = 0.0,
         scale: float = 1.0,
         **kwargs: Any,
     ):
-        super().__init__(peak, warmup_steps, factor=factor, minimum=minimum, **kwargs)
-        self.factor, self.minimum = factor, minimum
+        super().__init__(
+            peak, warmup_steps, factor=factor, min_learning_rate=min_learning_rate, **kwargs
+        )
+        self.factor, self.min_learning_rate = factor, min_learning_rate
         self.scale = keras.Variable(scale, trainable=False, dtype="float32", name="rate_scale")
 
-    def fall(self, step: Any) -> Any:
+    def decay(self, step: Any) -> Any:
         return ops.convert_to_tensor(self.scale)
 
-    def cut(self) -> None:
-        """Lowers the rate by the factor, down to the minimum."""
-        least = min(self.minimum / self.peak, 1.0)
-        self.scale.assign(max(float(self.scale) * self.factor, least))
+    def reduce(self) -> None:
+        """Multiply the rate by the factor, but not below the minimum."""
+        min_scale = min(self.min_learning_rate / self.peak, 1.0)
+        self.scale.assign(max(float(self.scale) * self.factor, min_scale))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": float(self.scale)}
@@ -167,8 +172,8 @@ SCHEDULES = {
     "plateau": Plateau,
 }
 
-# What the trainer reads of a schedule's settings, and the schedule itself does not.
-_OF_THE_TRAINER = ("type", "patience")
+# Settings of a schedule that only the Trainer uses.
+_TRAINER_SETTINGS = ("type", "patience")
 
 
 def schedule(
@@ -177,21 +182,21 @@ def schedule(
     accumulate: int = 1,
     max_steps: int | None = None,
 ) -> Schedule:
-    """The schedule that the YAML's ``training.schedule`` describes.
+    """Create the schedule that ``training.schedule`` describes.
 
     Args:
-        learning_rate: its peak.
+        learning_rate: the peak of the schedule.
         settings: ``type`` and the options.
-        accumulate: the batches of one step.
-        max_steps: where the training ends, for a cosine that does not say.
+        accumulate: the number of batches per step.
+        max_steps: the last step of the training, the default end of a cosine.
 
     Raises:
-        ValueError: an unknown type, or a cosine without an end.
+        ValueError: the type is unknown, or a cosine has no end.
     """
-    make = by_name("schedule", SCHEDULES, settings["type"])
-    options = {name: value for name, value in settings.items() if name not in _OF_THE_TRAINER}
-    if make is Cosine:
+    schedule_class = by_name("schedule", SCHEDULES, settings["type"])
+    options = {name: value for name, value in settings.items() if name not in _TRAINER_SETTINGS}
+    if schedule_class is Cosine:
         options["steps"] = options.get("steps") or max_steps
         if not options["steps"]:
             raise ValueError("The cosine schedule needs steps, or training.max_steps.")
-    return make(learning_rate, accumulate=accumulate, **options)
+    return schedule_class(learning_rate, accumulate=accumulate, **options)

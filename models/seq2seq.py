@@ -1,4 +1,4 @@
-"""Sequence to sequence: an encoder, a decoder, a teacher-forced loss, a search."""
+"""Sequence to sequence: an encoder, a decoder, a teacher-forced loss and a search."""
 
 from __future__ import annotations
 
@@ -9,41 +9,46 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.losses import token_losses
-from models.penalties import PENALTIES, penalty
-from models.reinforce import Reinforce
-from models.search import Hypotheses, Search
-from models.serialization import layer_config, layer_from_config, register
-from models.trained import TrainedModel
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.losses import token_losses
+from regard.models.penalties import PENALTIES, penalty
+from regard.models.reinforce import Reinforce
+from regard.models.search import Hypotheses, Search
+from regard.models.serialization import (
+    constructor_arguments,
+    layer_config,
+    layer_from_config,
+    register,
+)
+from regard.models.tensors import Memory, Tensor
+from regard.models.trainable_model import TrainableModel
+from regard.models.vocabulary import BOS, EOS, PAD
 
 
 @register
-class Seq2Seq(TrainedModel):
-    """Maps source ids to target ids.
+class Seq2Seq(TrainableModel):
+    """Map source ids to target ids.
 
-    Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks", with whatever
-    attention the decoder has.
+    Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks", with the
+    attention of the decoder.
 
     Args:
-        encoder: a layer from ids ``[batch, source]`` to a memory (see ``models.decoders.base``).
+        encoder: a layer from ids ``[batch, source]`` to a memory (``regard.models.decoders.base``).
         decoder: a ``Decoder``.
-        label_smoothing: the share of probability spread over the vocabulary in the loss.
-        share_embeddings: the decoder reads its pieces with the encoder's embedding (Press and
-            Wolf 2017, "Using the Output Embedding to Improve Language Models", §3); both sides
-            must have one vocabulary.
-        reinforce: the arguments of ``Reinforce``, for decoders that choose at random where to
-            look.
-        penalties: the weight of each of ``PENALTIES`` in the training's loss; 0: without it.
+        label_smoothing: the share of probability that the loss spreads over the vocabulary.
+        share_embeddings: the decoder uses the encoder's embedding matrix (Press and Wolf 2017,
+            "Using the Output Embedding to Improve Language Models", §3); both sides must have one
+            vocabulary.
+        reinforce: the arguments of ``Reinforce``, for decoders with sampled alignments.
+        penalties: the weight of each of ``PENALTIES`` in the training loss; 0 disables it.
 
     ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
-    target]`` (pieces, then EOS, then PAD) and gives one of ``logits`` ``[batch, target,
-    vocabulary]`` of the target's pieces; of a stochastic decoder also ``alignment`` and the
-    ``distribution`` it was drawn from, ``[batch, target, source]``; with penalties ``alignment``
-    and the memory's ``mask``. ``fit`` needs nothing else: the target is its own label.
+    target]`` (tokens, then EOS, then PAD) and returns a dictionary of ``logits`` ``[batch, target,
+    vocabulary]``; for a stochastic decoder also ``alignment`` and the ``distribution`` from which
+    it was sampled, ``[batch, target, source]``; with penalties ``alignment`` and the memory's
+    ``mask``. ``fit`` needs no labels: the target is its own label.
 
     Raises:
-        ValueError: there is no such penalty.
+        ValueError: a penalty is unknown.
     """
 
     def __init__(
@@ -57,20 +62,17 @@ class Seq2Seq(TrainedModel):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        unknown = sorted({*(penalties or {})} - {*PENALTIES})
+        reinforce = dict(reinforce or {})
+        penalties = {name: x for name, x in (penalties or {}).items() if x}
+        self.settings = constructor_arguments(locals(), exclude=("encoder", "decoder"))
+        unknown = sorted(penalties.keys() - PENALTIES.keys())
         if unknown:
             choices = ", ".join(sorted(PENALTIES))
             raise ValueError(f"Unknown penalty {unknown[0]!r}. Choices: {choices}.")
-        self.settings: dict[str, Any] = {
-            "label_smoothing": label_smoothing,
-            "share_embeddings": share_embeddings,
-            "reinforce": dict(reinforce or {}),
-            "penalties": {name: x for name, x in (penalties or {}).items() if x},
-        }
         self.encoder = encoder
         self.decoder = decoder
         if share_embeddings:
-            decoder.use_embedding(encoder.embedding)
+            decoder.share_embedding(encoder.embedding)
         self.reinforce = (
             Reinforce(**self.settings["reinforce"], name="reinforce")
             if decoder.stochastic
@@ -79,120 +81,123 @@ class Seq2Seq(TrainedModel):
         self.accuracy = keras.metrics.Mean(name="accuracy")
 
     def build(self, inputs_shape: Any = None) -> None:
-        for part in (self.encoder, self.decoder, self.reinforce):
-            if part is not None and not part.built:  # from_config builds what it reads
-                part.build()
+        for layer in (self.encoder, self.decoder, self.reinforce):
+            if layer is not None and not layer.built:  # from_config builds loaded layers
+                layer.build()
         self.built = True
 
-    def call(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
-        memory = self.remember(inputs["source"], training=training)
-        before = shift(inputs["target"])
+    def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
+        memory = self.encode(inputs["source"], training=training)
+        previous = shift(inputs["target"])
         outputs = {"mask": memory["mask"]} if self.settings["penalties"] else {}
         if self.reinforce is not None:
-            found = self.decoder.unroll_with_distribution(before, memory, training=training)
-            named = zip(("logits", "alignment", "distribution"), found, strict=True)
-            return {**outputs, **dict(named)}
-        logits, alignment = self.decoder.unroll(before, memory, training=training)
+            logits, alignment, distribution = self.decoder.unroll_with_distribution(
+                previous, memory, training=training
+            )
+            sampled = {"alignment": alignment, "distribution": distribution}
+            return {**outputs, "logits": logits, **sampled}
+        logits, alignment = self.decoder.unroll(previous, memory, training=training)
         return {**outputs, "logits": logits, **({"alignment": alignment} if outputs else {})}
 
-    def remember(self, source: Any, training: bool = False) -> dict[str, Any]:
-        """The memory of a source ``[batch, source]``, with all that the decoder needs of it."""
+    def encode(self, source: Tensor, training: bool = False) -> Memory:
+        """Return the memory of a source ``[batch, source]`` with everything the decoder needs."""
         memory = self.encoder(source, training=training)
         return {**memory, "ids": source} if self.decoder.copies else memory
 
-    def teacher_force(self, source: Any, target: Any, training: bool = False) -> tuple[Any, Any]:
-        """Teacher forcing: logits ``[batch, target, vocabulary]`` and alignments."""
-        memory = self.remember(source, training=training)
+    def teacher_force(
+        self, source: Tensor, target: Tensor, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return the logits ``[batch, target, vocabulary]`` and alignments of given targets."""
+        memory = self.encode(source, training=training)
         return self.decoder.unroll(shift(target), memory, training=training)
 
-    def heads(self, source: Any, target: Any) -> dict[str, Any]:
-        """Where each head of each layer looks; nothing for a model without a Transformer.
+    def heads(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """Return the attention weights of all heads of all layers; empty without a Transformer.
 
         Args:
             source: ``[batch, source]``.
             target: ``[batch, target]``, as in ``call``.
 
         Returns:
-            What there is of ``source`` ``[batch, layers, heads, source, source]``, where the
-            encoder looked at the source, and the decoder's ``cross`` and ``target`` (see
-            ``Decoder.heads``).
+            If available, ``source`` ``[batch, layers, heads, source, source]``, the encoder's
+            self-attention, and the decoder's ``cross`` and ``target`` (see ``Decoder.heads``).
         """
-        found = {}
-        if "source" in self.with_heads:
-            _, found["source"] = self.encoder.look(source)
-        return {**found, **self.decoder.heads(shift(target), self.remember(source))}
+        weights = {}
+        if "source" in self.head_names:
+            _, weights["source"] = self.encoder.encode_with_attention(source)
+        return {**weights, **self.decoder.heads(shift(target), self.encode(source))}
 
     @property
-    def with_heads(self) -> tuple[str, ...]:
-        """The names of what ``heads`` gives."""
-        return (*getattr(self.encoder, "with_heads", ()), *self.decoder.with_heads)
+    def head_names(self) -> tuple[str, ...]:
+        """The keys of the result of ``heads``."""
+        return (*getattr(self.encoder, "head_names", ()), *self.decoder.head_names)
 
     def compute_loss(
         self,
         x: Any = None,
         y: Any = None,
         y_pred: Any = None,
-        sample_weight: Any = None,
+        sample_weight: Tensor = None,
         training: bool = True,
-    ) -> Any:
-        """The mean loss of a target piece, in nats; updates the running means."""
+    ) -> Tensor:
+        """Return the mean loss per target token in nats, and update the running means."""
         target = x["target"]
-        real = ops.cast(ops.not_equal(target, PAD), "float32")
-        found = token_losses(y_pred["logits"], target, self.settings["label_smoothing"])
-        count = ops.sum(real)
-        self.plain_loss.update_state(ops.sum(found.plain * real) / ops.maximum(count, 1.0), count)
-        hits = ops.sum(found.hit * real)
-        self.accuracy.update_state(hits / ops.maximum(count, 1.0), count)
-        loss = sum(self.losses, ops.sum(found.smoothed * real) / ops.maximum(count, 1.0))
+        mask = ops.cast(ops.not_equal(target, PAD), "float32")
+        losses = token_losses(y_pred["logits"], target, self.settings["label_smoothing"])
+        count = ops.sum(mask)
+        self.plain_loss.update_state(ops.sum(losses.plain * mask) / ops.maximum(count, 1.0), count)
+        correct = ops.sum(losses.correct * mask)
+        self.accuracy.update_state(correct / ops.maximum(count, 1.0), count)
+        loss = sum(self.losses, ops.sum(losses.smoothed * mask) / ops.maximum(count, 1.0))
         if self.settings["penalties"] and training:
             loss = loss + penalty(
-                self.settings["penalties"], y_pred["alignment"], y_pred["mask"], real
+                self.settings["penalties"], y_pred["alignment"], y_pred["mask"], mask
             )
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
-                -found.plain, y_pred["alignment"], y_pred["distribution"], real, training=training
+                -losses.plain, y_pred["alignment"], y_pred["distribution"], mask, training=training
             )
         return loss
 
-    def measures(self, results: Mapping[str, float]) -> dict[str, float]:
-        """``loss``, in nats a target piece, ``perplexity`` and ``accuracy``."""
-        found = super().measures(results)
-        perplexity = math.exp(min(found["loss"], 50.0))
-        return {**found, "perplexity": perplexity, "accuracy": float(results["accuracy"])}
+    def evaluation_metrics(self, results: Mapping[str, float]) -> dict[str, float]:
+        """Return ``loss`` in nats per target token, ``perplexity`` and ``accuracy``."""
+        metrics = super().evaluation_metrics(results)
+        perplexity = math.exp(min(metrics["loss"], 50.0))
+        return {**metrics, "perplexity": perplexity, "accuracy": float(results["accuracy"])}
 
-    def search(self, source: Any, search: Search, limits: Any, **options: Any) -> Hypotheses:
-        """Decodes ``source`` ``[batch, source]``.
+    def search(self, source: Tensor, search: Search, limits: Tensor, **options: Any) -> Hypotheses:
+        """Decode ``source`` ``[batch, source]``.
 
         Args:
-            source: the pieces, EOS and padding behind.
-            search: how to look for the target.
-            limits: the longest targets, ``[batch]``, EOS counted.
-            options: what else the search is told of these rows (see ``Search``).
+            source: the tokens, EOS and padding.
+            search: the search algorithm.
+            limits: the maximum lengths of the targets, ``[batch]``, including EOS.
+            options: further arguments of ``Search.__call__``.
         """
-        memory = self.remember(source)
-        # Read once: a graph's loop would read them again with every step.
+        memory = self.encode(source)
+        # Copied once: a loop in a graph would read the variables at every step.
         values = [(weight, ops.copy(weight)) for weight in self.decoder.weights]
         with keras.StatelessScope(values):
-            state = self.decoder.start(memory, ops.max(limits, initial=1), search.together)
+            state = self.decoder.start(memory, ops.max(limits, initial=1), search.beam_width)
             return search(self.decoder.step, state, limits, **options)
 
-    def score(self, source: Any, target: Any) -> Any:
-        """The log-probability of given targets, ``[batch]``, natural logarithm, EOS included."""
-        return ops.sum(self.piece_scores(source, target), axis=-1)
+    def score(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the log-probabilities of given targets, ``[batch]`` in nats, including EOS."""
+        return ops.sum(self.token_scores(source, target), axis=-1)
 
-    def piece_scores(self, source: Any, target: Any) -> Any:
-        """Of each piece, given those before it: ``[batch, target]``, 0 where there is padding."""
-        return self.forced(source, target)[0]
+    def token_scores(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the log-probability of each token, ``[batch, target]``, and 0 for padding."""
+        return self.score_with_alignment(source, target)[0]
 
-    def forced(self, source: Any, target: Any) -> tuple[Any, Any]:
-        """What ``piece_scores`` gives, and where the model looked for each piece.
+    def score_with_alignment(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``token_scores`` and the alignment of each token.
 
-        The weights are ``[batch, target, source]``, float32, and 0 where the target is padding.
+        The alignment is ``[batch, target, source]``, float32, and 0 for padding.
         """
         logits, alignments = self.teacher_force(source, target)
-        real = ops.cast(ops.not_equal(target, PAD), "float32")
-        scores = -token_losses(logits, target).plain * real
-        return scores, ops.cast(alignments, "float32") * real[:, :, None]
+        mask = ops.cast(ops.not_equal(target, PAD), "float32")
+        scores = -token_losses(logits, target).plain * mask
+        return scores, ops.cast(alignments, "float32") * mask[:, :, None]
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -208,7 +213,7 @@ class Seq2Seq(TrainedModel):
         return cls(**{**config, **nested})
 
 
-def shift(target: Any) -> Any:
-    """What the decoder reads: BOS, then the target without its last column; EOS becomes PAD."""
-    before = ops.where(ops.equal(target, EOS), PAD, target)[:, :-1]
-    return ops.concatenate([ops.full_like(target[:, :1], BOS), before], axis=1)
+def shift(target: Tensor) -> Tensor:
+    """Return the decoder's inputs: BOS, then the target without its last column and without EOS."""
+    previous = ops.where(ops.equal(target, EOS), PAD, target)[:, :-1]
+    return ops.concatenate([ops.full_like(target[:, :1], BOS), previous], axis=1)

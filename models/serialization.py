@@ -1,12 +1,13 @@
-"""How classes of ours are registered with Keras, and how one is chosen by its name."""
+"""Registration of layers with Keras, and their creation by name."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import keras
+
+from regard.models.suggestions import did_you_mean
 
 T = TypeVar("T", bound=type)
 
@@ -14,46 +15,60 @@ register = keras.saving.register_keras_serializable(package="regard")
 
 
 def by_name(kind: str, choices: Mapping[str, T], name: str) -> T:
-    """The class called ``name``.
+    """Return the class with a name.
 
     Raises:
-        ValueError: there is none; the text names the nearest and all choices.
+        ValueError: the name is unknown; the message suggests the closest one.
     """
     if name in choices:
         return choices[name]
-    near = difflib.get_close_matches(str(name), choices, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"Unknown {kind} {name!r}.{hint} Choices: {', '.join(sorted(choices))}.")
+    hint = did_you_mean(name, choices)
+    raise ValueError(f"Unknown {kind} {name!r}. {hint}Choices: {', '.join(sorted(choices))}.")
 
 
 def spec(
     kind: str, choices: Mapping[str, Any], value: str | Mapping[str, Any], **common: Any
 ) -> Any:
-    """An instance of what ``value`` asks for: a name, or ``{"type": name, **options}``.
+    """Create an instance from a name or from ``{"type": name, **options}``.
 
     Args:
-        kind: what the choices are, for the error.
-        choices: the classes by their names.
+        kind: what the choices are, for error messages.
+        choices: the classes by name.
         value: the name, alone or with arguments of the constructor.
-        common: further arguments, the same for every choice.
+        common: further arguments that all classes take.
 
     Raises:
-        ValueError: there is no such name, no ``type``, or the class refuses an option's value.
-        TypeError: the class has no such option.
+        ValueError: the name is unknown, ``type`` is missing, or the value of an option is invalid.
+        TypeError: an option is unknown.
     """
     if not isinstance(value, Mapping):
         return by_name(kind, choices, value)(**common)
     options = dict(value)
     if "type" not in options:
-        raise ValueError(f"A {kind} with options needs its name as 'type'; there are {options}.")
+        raise ValueError(f"A {kind} with options needs its name as 'type', but has only {options}.")
     return by_name(kind, choices, options.pop("type"))(**options, **common)
 
 
+def constructor_arguments(
+    values: Mapping[str, Any], exclude: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return the arguments of a constructor from its ``locals()``, for ``get_config``.
+
+    Call it before the constructor assigns other local variables.
+
+    Args:
+        values: ``locals()``.
+        exclude: arguments that ``get_config`` adds itself or that subclasses pass.
+    """
+    hidden = {"self", "kwargs", "__class__", *exclude}
+    return {name: value for name, value in values.items() if name not in hidden}
+
+
 def layer_config(value: Any) -> Any:
-    """A nested layer as plain data for ``get_config``."""
+    """Serialize a nested layer for ``get_config``."""
     return keras.saving.serialize_keras_object(value)
 
 
 def layer_from_config(value: Any) -> Any:
-    """The inverse of ``layer_config``; leaves a layer that is one already as it is."""
+    """Invert ``layer_config``; a layer is returned unchanged."""
     return keras.saving.deserialize_keras_object(value) if isinstance(value, dict) else value

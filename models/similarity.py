@@ -1,4 +1,4 @@
-"""How alike two sentences are: one encoder for both, a vector of each, a comparison."""
+"""Sentence similarity: one encoder, one vector per sentence, one comparison."""
 
 from __future__ import annotations
 
@@ -7,40 +7,47 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.dropouts import Dropout
-from models.layers.matching import CrossAttention
-from models.layers.pooling import POOLINGS
-from models.serialization import layer_config, layer_from_config, register, spec
-from models.trained import TrainedModel
+from regard.models.layers.dropout import Dropout
+from regard.models.layers.matching import CrossAttention
+from regard.models.layers.pooling import POOLINGS
+from regard.models.serialization import (
+    constructor_arguments,
+    layer_config,
+    layer_from_config,
+    register,
+    spec,
+)
+from regard.models.tensors import Tensor
+from regard.models.trainable_model import TrainableModel
 
 COMPARISONS = ("features", "cosine")
 
 
 @register
-class Similarity(TrainedModel):
-    """Gives two sentences a similarity.
+class Similarity(TrainableModel):
+    """Compute the similarity of two sentences.
 
-    A siamese network (Mueller and Thyagarajan 2016): both sentences go through the same encoder
-    and the same pooling. ``features`` compares the vectors u and v by a small network on
-    [|u - v|; u ⊙ v] and a sigmoid (Tai et al. 2015, "Improved Semantic Representations From
-    Tree-Structured LSTMs", §4.2); ``cosine`` takes a · cos(u, v) + b, where a and b, at first
-    1 and 0, are all that is learnt. Either way the order of the sentences does not matter.
+    A siamese network (Mueller and Thyagarajan 2016): both sentences use the same encoder and the
+    same pooling. ``features`` compares the vectors u and v by a small network on [|u - v|; u ⊙ v]
+    and a sigmoid (Tai et al. 2015, "Improved Semantic Representations From Tree-Structured LSTMs",
+    §4.2); ``cosine`` computes a · cos(u, v) + b with learned a and b, initially 1 and 0. Both are
+    symmetric.
 
     Args:
         encoder: a layer from ids ``[batch, length]`` to a memory with ``values`` and ``mask``.
         pooling: a name in ``POOLINGS``, or ``{"type": name, **options}``.
-        cross: the arguments of ``CrossAttention``, by which each sentence looks at the other
-            before it becomes a vector; None for sentences that know nothing of each other.
+        cross: the arguments of ``CrossAttention``, with which each sentence attends to the other
+            before pooling; None for independent sentences.
         comparison: one of ``COMPARISONS``.
         hidden: the size of the small network's hidden layer.
-        dropout: the share dropped of the features and of the hidden layer, in training.
+        dropout: the dropout rate of the features and of the hidden layer.
 
-    ``call`` takes a dictionary of ``first`` and ``second``, ids ``[batch, length]`` with padding
-    behind, and gives one of ``similarity`` ``[batch]``; ``compute_loss`` also reads ``score``
+    ``call`` takes a dictionary of ``first`` and ``second``, padded ids ``[batch, length]``, and
+    returns a dictionary of ``similarity`` ``[batch]``; ``compute_loss`` also reads ``score``
     ``[batch]``, from 0 to 1.
 
     Raises:
-        ValueError: there is no such pooling or comparison.
+        ValueError: the pooling or comparison is unknown.
     """
 
     unit = "rows"
@@ -56,16 +63,11 @@ class Similarity(TrainedModel):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        cross = None if cross is None else dict(cross)
+        self.settings = constructor_arguments(locals(), exclude=("encoder",))
         if comparison not in COMPARISONS:
             choices = ", ".join(COMPARISONS)
             raise ValueError(f"Unknown comparison {comparison!r}. Choices: {choices}.")
-        self.settings: dict[str, Any] = {
-            "pooling": pooling,
-            "cross": None if cross is None else dict(cross),
-            "comparison": comparison,
-            "hidden": hidden,
-            "dropout": dropout,
-        }
         policy = self.dtype_policy
         self.encoder = encoder
         self.pooling = spec("pooling", POOLINGS, pooling, dtype=policy, name="pooling")
@@ -75,8 +77,7 @@ class Similarity(TrainedModel):
         self.dropout = Dropout(dropout, dtype=policy)
         if comparison == "features":
             self.hidden = keras.layers.Dense(hidden, activation="relu", dtype=policy, name="hidden")
-        # The answer itself is float32, whatever the rest is computed in.
-        # What points the same way is alike before anything is learnt.
+        # The output is always float32. An untrained cosine returns the plain cosine.
         initializer = "ones" if comparison == "cosine" else "glorot_uniform"
         self.output_layer = keras.layers.Dense(
             1, kernel_initializer=initializer, dtype="float32", name="output"
@@ -84,14 +85,14 @@ class Similarity(TrainedModel):
 
     @property
     def depth(self) -> int:
-        """The depth of a sentence's vector."""
+        """The depth of a sentence vector."""
         states = self.encoder.depth if self.cross is None else self.cross.settings["units"]
         return int(self.pooling.out_depth(states))
 
     @property
-    def apart(self) -> bool:
-        """Whether a sentence's vector does not depend on the other one."""
-        return self.cross is None and not self.pooling.guided
+    def encodes_independently(self) -> bool:
+        """Whether a sentence vector does not depend on the other sentence."""
+        return self.cross is None and not self.pooling.needs_guide
 
     def build(self, inputs_shape: Any = None) -> None:
         states = self.encoder.depth
@@ -108,36 +109,36 @@ class Similarity(TrainedModel):
         self.output_layer.build((None, features))
         self.built = True
 
-    def call(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
-        found = self.compare(inputs["first"], inputs["second"], training=training)
-        return {"similarity": found["similarity"]}
+    def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
+        outputs = self.compare(inputs["first"], inputs["second"], training=training)
+        return {"similarity": outputs["similarity"]}
 
-    def compare(self, first: Any, second: Any, training: bool = False) -> dict[str, Any]:
-        """The similarity and what it rests on.
+    def compare(self, first: Tensor, second: Tensor, training: bool = False) -> dict[str, Tensor]:
+        """Return the similarity with vectors and attention weights.
 
         Returns:
             ``similarity`` ``[batch]``, about 0 to 1; ``first_vector`` and ``second_vector``
             ``[batch, depth]``; ``first_weights`` ``[batch, first]`` and ``second_weights``
-            ``[batch, second]``, the share of each position in its vector; ``alignment`` ``[batch,
-            first, second]`` and ``back`` ``[batch, second, first]``, where each sentence looked in
-            the other, None without ``cross``.
+            ``[batch, second]``, the pooling weight of each position; ``alignment`` ``[batch,
+            first, second]`` and ``reverse_alignment`` ``[batch, second, first]``, the attention to
+            the other sentence, None without ``cross``.
         """
         one = self.encoder(first, training=training)
         two = self.encoder(second, training=training)
         states, masks = [one["values"], two["values"]], [one["mask"], two["mask"]]
-        looks: list[Any] = [None, None]
+        alignments: list[Tensor] = [None, None]
         if self.cross is not None:
-            same = ops.equal(first[:, :, None], second[:, None, :])
-            found = [ops.any(same, axis=2 - i) for i in (0, 1)]
+            is_equal = ops.equal(first[:, :, None], second[:, None, :])
+            matches = [ops.any(is_equal, axis=2 - i) for i in (0, 1)]
             crossed = [
                 self.cross(
-                    states[i], masks[i], states[1 - i], masks[1 - i], found[i], training=training
+                    states[i], masks[i], states[1 - i], masks[1 - i], matches[i], training=training
                 )
                 for i in (0, 1)
             ]
-            states, looks = [list(part) for part in zip(*crossed, strict=True)]
-        guides: list[Any] = [None, None]
-        if self.pooling.guided:
+            states, alignments = [list(outputs) for outputs in zip(*crossed, strict=True)]
+        guides: list[Tensor] = [None, None]
+        if self.pooling.needs_guide:
             guides = [_mean(states[1 - i], masks[1 - i]) for i in (0, 1)]
         pooled = [self.pooling(states[i], masks[i], guides[i]) for i in (0, 1)]
         return {
@@ -146,24 +147,26 @@ class Similarity(TrainedModel):
             "second_vector": pooled[1][0],
             "first_weights": pooled[0][1],
             "second_weights": pooled[1][1],
-            "alignment": looks[0],
-            "back": looks[1],
+            "alignment": alignments[0],
+            "reverse_alignment": alignments[1],
         }
 
-    def embed(self, sentence: Any) -> Any:
-        """The vectors ``[batch, depth]`` of sentences ``[batch, length]``.
+    def embed(self, sentence: Tensor) -> Any:
+        """Return the vectors ``[batch, depth]`` of sentences ``[batch, length]``.
 
         Raises:
-            ValueError: a sentence has no vector without the other one.
+            ValueError: a sentence vector depends on the other sentence.
         """
-        if not self.apart:
-            raise ValueError("Here a sentence's vector depends on the other sentence.")
+        if not self.encodes_independently:
+            raise ValueError(
+                "This model has no single-sentence vectors: they depend on the other sentence."
+            )
         memory = self.encoder(sentence)
         return self.pooling(memory["values"], memory["mask"])[0]
 
-    def _similarity(self, one: Any, two: Any, training: bool) -> Any:
+    def _similarity(self, one: Tensor, two: Tensor, training: bool) -> Any:
         if self.settings["comparison"] == "cosine":
-            cosine = ops.sum(_normal(one) * _normal(two), axis=-1, keepdims=True)
+            cosine = ops.sum(_normalize(one) * _normalize(two), axis=-1, keepdims=True)
             return self.output_layer(cosine)[:, 0]
         features = ops.concatenate([ops.abs(one - two), one * two], axis=-1)
         hidden = self.hidden(self.dropout(features, training=training))
@@ -177,13 +180,13 @@ class Similarity(TrainedModel):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """The mean squared error of the rows; those without a piece are padding."""
-        rows = ops.any(ops.not_equal(x["first"], 0), axis=-1)
-        real = ops.cast(rows, "float32")
-        count = ops.maximum(ops.sum(real), 1.0)
+        """Return the mean squared error of the rows; rows without tokens are padding."""
+        is_valid = ops.any(ops.not_equal(x["first"], 0), axis=-1)
+        mask = ops.cast(is_valid, "float32")
+        count = ops.maximum(ops.sum(mask), 1.0)
         errors = ops.square(ops.cast(y_pred["similarity"], "float32") - x["score"])
-        mean = ops.sum(errors * real) / count
-        self.plain_loss.update_state(mean, ops.sum(real))
+        mean = ops.sum(errors * mask) / count
+        self.plain_loss.update_state(mean, ops.sum(mask))
         return sum(self.losses, mean)
 
     def get_config(self) -> dict[str, Any]:
@@ -194,13 +197,13 @@ class Similarity(TrainedModel):
         return cls(**{**config, "encoder": layer_from_config(config["encoder"])})
 
 
-def _mean(states: Any, mask: Any) -> Any:
-    real = ops.cast(mask[..., None], states.dtype)
-    return ops.sum(states * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
+def _mean(states: Tensor, mask: Tensor) -> Tensor:
+    mask = ops.cast(mask[..., None], states.dtype)
+    return ops.sum(states * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
 
 
-def _normal(vector: Any) -> Any:
-    """The vector with length 1 in float32; one of zeros stays as it is."""
+def _normalize(vector: Tensor) -> Any:
+    """Return the vector with length 1 in float32; a zero vector is unchanged."""
     vector = ops.cast(vector, "float32")
     squares = ops.sum(ops.square(vector), axis=-1, keepdims=True)
     return vector * ops.rsqrt(ops.maximum(squares, 1e-12))

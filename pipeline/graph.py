@@ -1,90 +1,100 @@
-"""The graph: which components there are and what they give each other."""
+"""The graph: the components of a pipeline, and what each of them receives."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.orchestration.pipeline import Pipeline
 
-from components.corpus_gen import CorpusGen
-from components.evaluator import Evaluator, scoring
-from components.example_validator import ExampleValidator
-from components.files import source_digest
-from components.predictor import Predictor
-from components.preprocess import Preprocess
-from components.pusher import Pusher
-from components.reporter import Reporter
-from components.serving_check import ServingCheck
-from components.tokenizer_trainer import TokenizerTrainer
-from components.trainer.component import Trainer
-from pipeline import keys, warm_start
-from pipeline.place import Place, here
+from regard.components.common.code_digest import code_digest
+from regard.components.corpus_gen.component import CorpusGen
+from regard.components.evaluator.component import Evaluator
+from regard.components.evaluator.scoring import required_metrics
+from regard.components.example_validator.component import ExampleValidator
+from regard.components.predictor.component import Predictor
+from regard.components.preprocess.component import Preprocess
+from regard.components.pusher.component import Pusher
+from regard.components.reporter.component import Reporter
+from regard.components.serving_check.component import ServingCheck
+from regard.components.tokenizer_trainer.component import TokenizerTrainer
+from regard.components.trainer.component import Trainer
+from regard.pipeline import cache_keys
+from regard.pipeline.context import PipelineContext, local_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tfx.dsl.components.base.base_component import BaseComponent
 
-    from pipeline.config import Config
-    from pipeline.workspace import Workspace
+    from regard.pipeline.config import Config
+    from regard.pipeline.workspace import Workspace
 
-# The sections that the Trainer takes.
-TRAINED = ("model", "training", "search")
+# The sections that the Trainer receives.
+TRAINER_SECTIONS = ("model", "training", "search")
 
 
 def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
-    """The TFX pipeline of one configuration, to be run here and now."""
-    return pipeline_at(here(config, workspace), config)
+    """Return the TFX pipeline of a configuration for this machine."""
+    return build_pipeline(local_context(config, workspace), config)
 
 
-def pipeline_at(
-    place: Place, config: Config, beside: Callable[[Preprocess], BaseComponent] | None = None
+def trainer_sections(config: Config) -> dict[str, JsonValue]:
+    """Return the task and the sections that the Trainer receives, as plain values."""
+    return {"task": config.task, **config.model_dump(mode="json", include=set(TRAINER_SECTIONS))}
+
+
+def build_pipeline(
+    context: PipelineContext,
+    config: Config,
+    extra_node: Callable[[Preprocess], BaseComponent] | None = None,
 ) -> Pipeline:
-    """The TFX pipeline of one configuration at a place.
+    """Return the TFX pipeline of a configuration in a context.
 
-    What TFX's cache cannot see is in its keys: the data's content as a fingerprint, and our code
-    as digests.
+    The parameters of the nodes include what TFX's cache does not see: the content of the data, as a
+    fingerprint, and our code, as digests.
 
     Args:
-        place: where it runs.
-        config: the pipeline's.
-        beside: makes one more node of what Preprocess gives, beside the Trainer.
+        context: Where the pipeline runs.
+        config: The configuration.
+        extra_node: Creates an additional node from Preprocess, whose outputs it reads.
     """
     task = config.description
-    # When it is run next, where Beam runs its jobs, and what is searched, makes no other model.
+    # The schedule, Beam and the search do not change the model.
     recorded = config.model_dump(mode="json", exclude={"schedule", "beam", "tune"})
     stored = json.dumps([feature.to_json() for feature in config.stored_features])
 
     corpus = CorpusGen(
-        data=place.data,
-        fingerprint=place.fingerprint,
-        code=keys.corpus_code(),
-        run_parameters=place.run_parameters,
+        corpus=context.corpus,
+        fingerprint=context.fingerprint,
+        code=code_digest("regard.components.corpus_gen"),
+        run_parameters=context.run_parameters,
     )
     examples = corpus.outputs["examples"]
-    statistics = StatisticsGen(examples=examples, stats_options=_only(task.trained_features))
+    statistics = StatisticsGen(
+        examples=examples, stats_options=_statistics_options(task.trained_features)
+    )
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
     validator = ExampleValidator(
         statistics=statistics.outputs["statistics"],
         schema=schema.outputs["schema"],
         examples=examples,
-        checks=json.dumps(json.loads(config.section_json("data"))["checks"], sort_keys=True),
+        checks=config.data.checks.to_json(),
         features=stored,
-        production=place.production_profile,
-        code=source_digest(*_VALIDATED_BY),
+        production=context.production_profile,
+        code=code_digest("regard.components.example_validator"),
     )
     tokenizer = None
     if task.text_features:
         tokenizer = TokenizerTrainer(
             examples=examples,
-            config=_with(
-                config.section_json("tokenizer"), words_digest=place.word_vectors.get("words")
-            ),
+            config=config.section_json("tokenizer"),
+            word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
             features=json.dumps(task.text_features),
-            seed=0,  # of the sample; trainings that differ in their seed share a tokenizer
-            code=keys.tokenizer_code(),
+            seed=0,  # trainings with different seeds share a tokenizer
+            code=code_digest("regard.components.tokenizer_trainer"),
         )
     preprocess = Preprocess(
         examples=examples,
@@ -92,36 +102,35 @@ def pipeline_at(
         tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
         custom_config={
             "task": config.task,
-            "settings": task.preprocessing(json.loads(config.section_json("model"))),
-            "code": keys.preprocess_code(config.task),
+            "settings": task.preprocessing_settings(config.model).model_dump(mode="json"),
+            "code": cache_keys.preprocess_code(config.task),
         },
     )
-    # It takes nothing of the validator's, but must not begin with data that has been refused.
+    # It reads no output of the validator, but must not start with rejected data.
     (tokenizer or preprocess).add_upstream_node(validator)
     trainer = Trainer(
         examples=preprocess.outputs["transformed_examples"],
         transform_graph=preprocess.outputs["transform_graph"],
         custom_config={
-            "task": config.task,
-            **{name: json.loads(config.section_json(name)) for name in TRAINED},
-            "code": keys.trainer_code(config.task),
-            "vectors": place.word_vectors,
-            "start": place.start,
-            **place.checkpoints,
+            **trainer_sections(config),
+            "code": cache_keys.trainer_code(config.task),
+            "vectors": context.word_vectors,
+            "start": context.start,
+            **context.checkpoints,
         },
-        run_parameters=place.run_parameters,
+        run_parameters=context.run_parameters,
     )
     model = trainer.outputs["model"]
-    aligned = config.evaluation.alignment
+    alignment = config.evaluation.alignment
     predictor = Predictor(
         examples=examples,
         model=model,
         features=stored,
-        production=place.production,
-        production_version=place.production_version,
+        production=context.production,
+        production_version=context.production_version,
         batch_size=config.evaluation.batch_size,
-        aligned=aligned.heads_json() if aligned else "",
-        likelihood="perplexity" in scoring.wanted_metrics(config.evaluation.model_dump()),
+        reference_attention=alignment.heads_json() if alignment else "",
+        reference_scores="perplexity" in required_metrics(config.evaluation),
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(
@@ -133,7 +142,7 @@ def pipeline_at(
         model=model,
         predictions=predictions,
         examples=examples,
-        tf_serving=json.dumps(config.serving.tf_serving),
+        tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
         rows=config.serving.check_rows,
     )
     pusher = Pusher(
@@ -143,19 +152,19 @@ def pipeline_at(
         evaluation=evaluator.outputs["evaluation"],
         findings=validator.outputs["findings"],
         corpus=corpus.outputs["findings"],
-        registry=place.registry,
+        registry=context.registry,
         name=config.name,
         record=json.dumps(
             {
                 "config": recorded,
-                "data_fingerprint": place.fingerprint,
-                "recipe": place.recipe,
-                "compared_with": place.compared_with,
-                **warm_start.record(config, place.start, place.training),
+                "data_fingerprint": context.fingerprint,
+                "recipe": context.recipe,
+                "compared_with": context.baseline_version,
+                **_warm_start_record(context, config),
             },
             sort_keys=True,
         ),
-        run_parameters=place.run_parameters,
+        run_parameters=context.run_parameters,
     )
     reporter = Reporter(
         about=json.dumps(
@@ -163,11 +172,11 @@ def pipeline_at(
                 "name": config.name,
                 "task": config.task,
                 "config": recorded,
-                "fingerprint": place.fingerprint,
+                "fingerprint": context.fingerprint,
             },
             sort_keys=True,
         ),
-        run_parameters=place.run_parameters,
+        run_parameters=context.run_parameters,
         corpus=corpus.outputs["findings"],
         checks=validator.outputs["findings"],
         model_run=trainer.outputs["model_run"],
@@ -179,7 +188,7 @@ def pipeline_at(
     )
     return Pipeline(
         pipeline_name=config.name,
-        pipeline_root=place.artifacts,
+        pipeline_root=context.pipeline_root,
         components=[
             corpus,
             statistics,
@@ -193,42 +202,26 @@ def pipeline_at(
             check,
             pusher,
             reporter,
-            *([beside(preprocess)] if beside else []),
+            *([extra_node(preprocess)] if extra_node else []),
         ],
-        enable_cache=place.cached,
-        metadata_connection_config=place.metadata,
-        beam_pipeline_args=list(place.beam),
+        enable_cache=context.enable_cache,
+        metadata_connection_config=context.metadata,
+        beam_pipeline_args=list(context.beam_args),
     )
 
 
-_VALIDATED_BY = (
-    "components/corpus_gen",
-    "components/drift.py",
-    "components/example_validator",
-    "components/normal_form.py",
-    "components/parameters.py",
-    "components/profiles.py",
-    "components/registry/records.py",
-    "components/registry/rival.py",
-    "components/registry/versions.py",
-    "components/scripts.py",
-    "components/seen.py",
-    "components/words.py",
-    "models/tasks/features.py",
-    "models/unspaced.py",
-)
+def _warm_start_record(context: PipelineContext, config: Config) -> dict[str, JsonValue]:
+    """Return what the record of a published model says about its warm start."""
+    if config.training.warm_start is None:
+        return {}
+    return {"warm_start": {"start": dict(context.start), "training": context.training_key}}
 
 
-def _with(section: str, **more: Any) -> str:
-    """A section as JSON with what its values alone do not tell."""
-    return json.dumps({**json.loads(section), **more}, sort_keys=True, ensure_ascii=False)
+def _statistics_options(features: tuple[str, ...]) -> Any:
+    """Return options for statistics of the features that are trained on.
 
-
-def _only(features: tuple[str, ...]) -> Any:
-    """Statistics of what is trained on; where a row came from is not data.
-
-    Sketches count distinct texts: exactly up to 16,384, then within about a percent. TFDV's
-    default, the exact count, hands every text of the corpus from worker to worker.
+    Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
+    default, the exact count, moves every text of the corpus between workers.
     """
     from tensorflow_data_validation import StatsOptions
 

@@ -1,4 +1,4 @@
-"""What is known about a running pipeline: the events of its nodes, added up."""
+"""The progress of a running pipeline, aggregated from the events of its nodes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,48 @@ import dataclasses
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from components import events
+from regard.components.common import events
+from regard.components.common.events import Event, WarmStartModel
 
 WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached", "failed"
 STOPPED = "stopped"
-ENDED = (DONE, CACHED, FAILED, STOPPED)
+FINISHED_STATES = (DONE, CACHED, FAILED, STOPPED)
+
+
+class NodeFacts(TypedDict, total=False):
+    """State, duration and peak memory of a node, as they are recorded."""
+
+    state: str
+    seconds: float
+    peak_bytes: int
+
+
+class Failure(TypedDict, total=False):
+    """Why a run failed; ``user`` says whether the user can fix it."""
+
+    node: str
+    error: str
+    where: str
+    remedy: str
+    user: bool
+
+
+class Origin(TypedDict, total=False):
+    """What a run starts from: its data, the version in production, and a model."""
+
+    data_fingerprint: str | None
+    word_vectors: str | None
+    parent: str | None
+    start: WarmStartModel | None
 
 
 @dataclasses.dataclass
 class NodeProgress:
-    """One node: its state, what it took, and what it tells while it runs.
+    """One node: its state, its cost, and its messages.
 
-    A node that was taken from the cache has the seconds that finding it took, and no peak.
+    The duration of a cached node is that of the cache lookup; its peak memory is unknown.
     """
 
     name: str
@@ -32,42 +60,46 @@ class NodeProgress:
     notes: list[str] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
     outputs: dict[str, str] = dataclasses.field(default_factory=dict)
-    properties: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    properties: dict[str, dict[str, int | float | str]] = dataclasses.field(default_factory=dict)
 
     def elapsed(self, now: float | None = None) -> float | None:
-        """Seconds the node took, or has been running; ``None`` before it starts."""
+        """Seconds from start to end, or until now; None before the start."""
         if self.seconds is not None or self.started is None:
             return self.seconds
         return max(0.0, (time.time() if now is None else now) - self.started)
 
-    def facts(self) -> dict[str, Any]:
-        """State, seconds and peak of memory, as far as they are known."""
-        facts = {"state": self.state, "seconds": self.seconds, "peak_bytes": self.peak_bytes}
-        return {key: value for key, value in facts.items() if value is not None}
+    def facts(self) -> NodeFacts:
+        """State, seconds and peak memory, without unknown values."""
+        facts: NodeFacts = {"state": self.state}
+        if self.seconds is not None:
+            facts["seconds"] = self.seconds
+        if self.peak_bytes is not None:
+            facts["peak_bytes"] = self.peak_bytes
+        return facts
 
 
 class Progress:
-    """All nodes of a run; :meth:`apply` takes in the events as they come."""
+    """All nodes of a run; :meth:`apply` updates it with each event."""
 
     def __init__(self, nodes: Iterable[str]):
         self.nodes = {name: NodeProgress(name) for name in nodes}
-        self.starting = ""  # what the worker does before the first node
-        self.failure: dict[str, Any] | None = None
+        self.startup_text = ""  # the activity of the worker before the first node
+        self.failure: Failure | None = None
         self.notes: list[str] = []
-        self.origin: dict[str, Any] = {}  # what the run starts from: its data, its predecessor
+        self.origin: Origin = {}
 
-    def apply(self, event: dict[str, Any]) -> None:
-        """Takes in one event; kinds that it does not know change nothing."""
-        take = getattr(self, f"_take_{event.get('kind')}", None)
-        if take is not None:
-            take(event)
+    def apply(self, event: Event) -> None:
+        """Update the progress with one event; unknown kinds are ignored."""
+        handler = getattr(self, f"_apply_{event.get('kind')}", None)
+        if handler is not None:
+            handler(event)
 
     def running(self) -> NodeProgress | None:
-        """The node that runs now, if one does."""
+        """The running node, if any."""
         return next((node for node in self.nodes.values() if node.state == RUNNING), None)
 
     def stop(self) -> None:
-        """The worker is gone: what was running has stopped."""
+        """Mark running nodes as stopped, because the worker has ended."""
         for node in self.nodes.values():
             if node.state == RUNNING:
                 node.seconds = node.elapsed()
@@ -75,19 +107,18 @@ class Progress:
 
     def outputs(self, node: str) -> dict[str, str]:
         """The output URIs of a node that is done or cached, otherwise nothing."""
-        found = self.nodes.get(node)
-        return found.outputs if found is not None else {}
+        return self.nodes[node].outputs if node in self.nodes else {}
 
-    def _node(self, event: dict[str, Any]) -> NodeProgress:
+    def _node(self, event: Event) -> NodeProgress:
         name = str(event["node"])
         return self.nodes.setdefault(name, NodeProgress(name))
 
-    def _take_plan(self, event: dict[str, Any]) -> None:
+    def _apply_plan(self, event: Event) -> None:
         # The worker has compiled the graph: these nodes will run, in this order.
         self.nodes = {name: self.nodes.get(name, NodeProgress(name)) for name in event["nodes"]}
-        self.starting = ""
+        self.startup_text = ""
 
-    def _take_node(self, event: dict[str, Any]) -> None:
+    def _apply_node(self, event: Event) -> None:
         node = self._node(event)
         node.state = event["state"]
         if node.state == RUNNING:
@@ -101,44 +132,51 @@ class Progress:
         if node.state == FAILED:
             self.failure = _failure(event)
 
-    def _take_progress(self, event: dict[str, Any]) -> None:
+    def _apply_progress(self, event: Event) -> None:
         text = str(event.get("text", ""))
         if not event.get("node"):
-            self.starting = text
+            self.startup_text = text
             return
         node = self._node(event)
         node.text = text
         fraction = event.get("fraction")
-        if fraction is not None:  # the bar stays where it was when a text comes without one
+        if fraction is not None:  # without a fraction, the bar stays as it is
             node.fraction = min(1.0, max(0.0, float(fraction)))
 
-    def _take_note(self, event: dict[str, Any]) -> None:
-        target = self._node(event).notes if event.get("node") else self.notes
-        target.append(str(event.get("text", "")))
+    def _apply_note(self, event: Event) -> None:
+        notes = self._node(event).notes if event.get("node") else self.notes
+        notes.append(str(event.get("text", "")))
 
-    def _take_warning(self, event: dict[str, Any]) -> None:
-        if event.get("node"):
-            self._node(event).warnings.append(str(event.get("text", "")))
-        else:
-            self.notes.append(str(event.get("text", "")))
+    def _apply_warning(self, event: Event) -> None:
+        warnings = self._node(event).warnings if event.get("node") else self.notes
+        warnings.append(str(event.get("text", "")))
 
-    def _take_origin(self, event: dict[str, Any]) -> None:
-        told = ("data_fingerprint", "word_vectors", "parent", "start")
-        self.origin = {key: event[key] for key in told if key in event}
+    def _apply_origin(self, event: Event) -> None:
+        self.origin = {}
+        for key in ("data_fingerprint", "word_vectors", "parent"):
+            if key in event:
+                self.origin[key] = event[key]
+        if "start" in event:
+            self.origin["start"] = event["start"]
 
-    def _take_run(self, event: dict[str, Any]) -> None:
+    def _apply_run(self, event: Event) -> None:
         if event.get("state") == FAILED:
             self.failure = _failure(event)
 
 
 def read(path: Path, nodes: Iterable[str] = ()) -> Progress:
-    """What the events in a file add up to; ``nodes`` are shown before any of them is told of."""
+    """Aggregate the events of a file; ``nodes`` are listed even without events."""
     state = Progress(nodes)
     for event, _ in events.read(path):
         state.apply(event)
     return state
 
 
-def _failure(event: dict[str, Any]) -> dict[str, Any]:
-    keys = ("node", "error", "where", "remedy", "user")
-    return {key: event[key] for key in keys if event.get(key) is not None}
+def _failure(event: Event) -> Failure:
+    failure: Failure = {}
+    for key in ("node", "error", "where", "remedy"):
+        if event.get(key) is not None:
+            failure[key] = event[key]
+    if event.get("user") is not None:
+        failure["user"] = event["user"]
+    return failure

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.serving import locks
+from regard.serving.locks import Lock, LockHolder
 
 VARIABLE = "REGARD_HOME"
 DATA_VARIABLE = "REGARD_DATA"
 DEFAULT = "workspace"
+_GRACE_SECONDS = 0.5  # `regard runs` holds the lock for an instant; a worker may be about to end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +50,7 @@ class PipelinePaths:
 
     @property
     def schedule(self) -> Path:
-        """What ``regard schedule`` remembers."""
+        """State and caches of ``regard schedule``."""
         return self.root / "schedule"
 
     @property
@@ -94,6 +99,58 @@ class Workspace:
         if not self.pipelines.is_dir():
             return []
         return sorted(path.name for path in self.pipelines.iterdir() if path.is_dir())
+
+
+def lock_pipeline(
+    path: Path,
+    wait: bool = False,
+    on_wait: Callable[[LockHolder], None] | None = None,
+    refusal: Callable[[Path, LockHolder], UserError] | None = None,
+) -> Lock:
+    """Acquire the lock of a pipeline.
+
+    Args:
+        path: The lock file.
+        wait: Whether to wait for the end of another run instead of failing.
+        on_wait: Called with the lock's holder before waiting.
+        refusal: Makes the error from the path and the holder; by default that of a second run.
+
+    Raises:
+        UserError: Another run holds the lock (and ``wait`` is false), or the folder cannot be
+            written.
+    """
+
+    def report_wait() -> None:
+        if on_wait is not None:
+            on_wait(locks.read_holder(path))
+
+    try:
+        return locks.acquire(path, None if wait else _GRACE_SECONDS, report_wait)
+    except BlockingIOError:
+        raise (refusal or _refusal)(path, locks.read_holder(path)) from None
+    except locks.LocksUnsupportedError as error:
+        raise UserError(
+            "The file system of the workspace does not support file locks",
+            where=str(path),
+            remedy="Set REGARD_HOME to a folder on a local disk.",
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"The pipeline's folder is not writable: {error.strerror}",
+            where=str(path.parent),
+            remedy="Set REGARD_HOME to a writable folder with free disk space.",
+        ) from error
+
+
+def _refusal(path: Path, holder: LockHolder) -> UserError:
+    name, process = path.parent.name, holder.get("pid")
+    who = f"run {holder['run']}, process {process}" if holder.get("run") else "starting just now"
+    return UserError(
+        f"Another run of the pipeline {name} is in progress ({who})",
+        where=str(path),
+        remedy="Wait for it with --wait"
+        + (f", or stop it with `kill {process}`." if process else "."),
+    )
 
 
 def _absolute(path: str | Path) -> Path:

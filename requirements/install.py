@@ -1,8 +1,8 @@
-"""Makes the virtual environment that the Makefile works with; `make install` runs it.
+"""Create the virtual environment of the Makefile; run by `make install`.
 
-It needs nothing installed. It picks one of two ways and says which: from the index (glibc >=
-2.39), or from lock.txt with its hashes and the shim (older ones, Python 3.11). The stamp inside
-the environment is written last: without it the environment is half made, and made anew.
+Needs only the standard library. Packages come from the package index (glibc >= 2.39), or from
+lock.txt with hashes and a shim (older glibc, Python 3.11). A stamp file is written last: without
+it, the environment is incomplete and is created again.
 """
 
 from __future__ import annotations
@@ -23,65 +23,74 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 STAMP = "regard-install.json"
 
-# What pip says -> what to do about it. The first that is found in the log counts.
+# Messages of pip and remedies; the first match counts.
 REMEDIES = [
-    (r"No space left", "Make room: the environment takes 4 GB; TMPDIR needs 2 GB meanwhile."),
+    (
+        r"No space left",
+        "Free disk space: the environment needs 4 GB, and TMPDIR 2 GB during the installation.",
+    ),
     (r"ensurepip is not\s+available", "Install venv: apt-get install python3-venv"),
     (
         r"g\+\+|gcc.*failed|Python\.h|wheel for pyfarmhash",
-        "Install a compiler and Python's headers: apt-get install g++ python3-dev",
+        "Install a compiler and Python headers: apt-get install g++ python3-dev",
     ),
     (
         r"DO NOT MATCH THE HASHES",
-        "The index serves other files than the lock names: `pip cache purge`, then try again.",
+        "The package index serves different files than the lock file expects. Run `pip cache purge`"
+        " and try again.",
     ),
     (
         r"ConnectionError|NewConnectionError|Read timed out|ProxyError|SSLError|"
         r"Temporary failure in name resolution",
-        "The package index cannot be reached: check the network, HTTPS_PROXY and PIP_INDEX_URL.",
+        "The package index is unreachable. Check the network, HTTPS_PROXY and PIP_INDEX_URL.",
     ),
     (
         r"No matching distribution|Could not find a version",
-        "The package index lacks a file for this Python and this system: check PIP_INDEX_URL.",
+        "The package index has no file for this Python and this system. Check PIP_INDEX_URL.",
     ),
 ]
 
 
 def fail(message: str, remedy: str) -> None:
-    """Ends the installation with what was wrong and what to do."""
+    """Exit with a message and a remedy."""
     sys.exit(f"make install: {message}\n  {remedy}")
 
 
 def choose(requested: str) -> tuple[str, str]:
-    """The way to install and the reason, or an end where there is none."""
+    """Choose how to install, and return it with the reason; exit if there is no way."""
     if sys.version_info < (3, 10) or sys.version_info >= (3, 14):
-        found = ".".join(map(str, sys.version_info[:3]))
-        fail(f"this is Python {found}", "Use 3.10 to 3.13: make install PYTHON=python3.11")
+        version = ".".join(map(str, sys.version_info[:3]))
+        fail(
+            f"Python {version} is not supported.",
+            "Use 3.10 to 3.13: make install PYTHON=python3.11",
+        )
     sys.path.insert(0, str(ROOT))
-    from pipeline import machine  # needs the Python that was just checked
+    from regard.pipeline.doctor import machine  # requires a supported Python
 
     libc = machine.glibc()
     way = machine.install_way(libc)
     if way == "none" or libc is None:
         fail(
-            "TFX has wheels for Linux with glibc on x86_64 only",
+            "TFX has wheels for Linux with glibc on x86_64 only.",
             "Use a container, such as debian:13 or ubuntu:24.04.",
         )
     release = ".".join(map(str, libc or ()))
-    reason = f"glibc {release} {'is older than 2.39' if way == 'lock' else 'has every wheel'}"
+    reason = (
+        f"glibc {release} {'is older than 2.39' if way == 'lock' else 'is supported by all wheels'}"
+    )
     if requested != "auto":
-        way, reason = requested, "as asked"
+        way, reason = requested, f"WAY={requested}"
     if way == "lock" and sys.version_info[:2] != (3, 11):
-        found = ".".join(map(str, sys.version_info[:3]))
+        version = ".".join(map(str, sys.version_info[:3]))
         fail(
-            f"{reason}, so the lock is used, and it is for Python 3.11; this is {found}",
+            f"{reason}, so the lock file is used, which requires Python 3.11, not {version}.",
             "apt-get install python3.11 python3.11-venv, then: make install PYTHON=python3.11",
         )
     return way, reason
 
 
-def wanted(way: str) -> dict[str, str]:
-    """What the stamp says of an environment that is as it should be."""
+def expected_stamp(way: str) -> dict[str, str]:
+    """The content of the stamp of an up-to-date environment."""
     sources = [HERE / "lock.txt", *sorted((HERE / "tfx-bsl-sql-util").rglob("*.py"))]
     if way == "index":
         sources = [ROOT / "setup.py"]
@@ -93,7 +102,7 @@ def wanted(way: str) -> dict[str, str]:
 
 
 class Installation:
-    """One environment being made; everything that pip says goes to the log."""
+    """The installation of one environment; the output of pip goes to a log file."""
 
     def __init__(self, environment: Path, log: Path):
         self.environment = environment
@@ -102,7 +111,7 @@ class Installation:
         log.write_bytes(b"")
 
     def run(self, command: list[str], total: int = 0) -> None:
-        """Runs one command; shows how far pip is if someone is watching."""
+        """Run a command, and show the progress of pip in a terminal."""
         variables = {
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_NO_INPUT": "1",
@@ -110,7 +119,7 @@ class Installation:
             "PIP_PROGRESS_BAR": "off",
             "PYTHONUNBUFFERED": "1",
         }
-        seen = 0
+        count = 0
         with open(self.log, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
@@ -128,69 +137,69 @@ class Installation:
                     log.write(line)
                     log.flush()
                     if line.startswith(("Collecting ", "Installing collected")):
-                        seen += 1
-                        self.show(line, seen, total)
+                        count += 1
+                        self.show(line, count, total)
         self.show("", 0, 0)
         if process.returncode != 0:
             self.explain()
 
     def pip(self, *arguments: str, total: int = 0) -> None:
-        """Runs the environment's own pip."""
+        """Run pip in the environment."""
         self.run([str(self.python), "-m", "pip", *arguments], total)
 
-    def show(self, line: str, seen: int, total: int) -> None:
-        """One line that is written over and over, on a terminal only."""
+    def show(self, line: str, count: int, total: int) -> None:
+        """Overwrite the progress line in a terminal."""
         if not sys.stdout.isatty():
             return
         text = ""
         if line.startswith("Collecting "):
             name = re.split(r"[=<>~! \[(]", line.split()[1])[0]
-            text = f"  {seen}{f'/{total}' if total else ''} {name}"
+            text = f"  {count}{f'/{total}' if total else ''} {name}"
         elif line:
             text = "  unpacking and compiling"
         print(f"\r\033[K{text}", end="", flush=True)
 
     def explain(self) -> None:
-        """Ends with the log's last lines and, where the cause is known, the remedy."""
+        """Exit with the last lines of the log and, for known causes, a remedy."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         lines = [line for line in text.splitlines() if not line.startswith("WARNING: Location")]
         print("\n".join(lines[-15:]), file=sys.stderr)
-        known = (remedy for pattern, remedy in REMEDIES if re.search(pattern, text))
-        fail(f"failed; all of it is in {self.log}", next(known, "Mend that, then try again."))
+        remedies = (remedy for pattern, remedy in REMEDIES if re.search(pattern, text))
+        fail(f"failed; see {self.log}", next(remedies, "Fix the problem and try again."))
 
     def create(self) -> None:
-        """An empty environment, in the place of whatever is there."""
-        (self.environment / STAMP).unlink(missing_ok=True)  # first: a kill from here on counts
+        """Replace the environment with an empty one."""
+        (self.environment / STAMP).unlink(missing_ok=True)  # first, in case this is killed
         if self.environment.is_symlink() or self.environment.is_file():
             self.environment.unlink()
         shutil.rmtree(self.environment, ignore_errors=True)
         self.run([sys.executable, "-m", "venv", str(self.environment)])
 
-    def everything(self, way: str) -> None:
-        """All packages, and Regard itself."""
+    def install_all(self, way: str) -> None:
+        """Install all packages and Regard."""
         if way == "index":
             self.pip("install", "--editable", ".[dev]")
             return
         lock = HERE / "lock.txt"
         total = len(re.findall(r"^[\w.-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
         self.pip("install", "--no-deps", "--require-hashes", "-r", str(lock), total=total)
-        # From a copy: building leaves files beside the sources.
+        # From a copy, because the build writes files to the source folder.
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "shim"
             shutil.copytree(HERE / "tfx-bsl-sql-util", copy)
             self.pip("install", "--no-deps", "--no-build-isolation", "--use-pep517", str(copy))
-        self.project()
+        self.install_project()
 
-    def project(self) -> None:
-        """Regard itself, editable: the command follows the sources."""
+    def install_project(self) -> None:
+        """Install Regard in editable mode."""
         flags = ["--no-deps", "--no-build-isolation", "--use-pep517"]
         self.pip("install", *flags, "--editable", ".")
 
 
 def main() -> None:
-    """Makes or refreshes the environment."""
+    """Create or refresh the environment."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("environment", type=Path, help="the folder of the virtual environment")
+    parser.add_argument("environment", type=Path, help="folder of the virtual environment")
     parser.add_argument("--way", choices=["auto", "lock", "index"], default="auto")
     arguments = parser.parse_args()
     way, reason = choose(arguments.way)
@@ -199,22 +208,22 @@ def main() -> None:
     present = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else None
     installation = Installation(environment, environment.with_name(f"{environment.name}.log"))
     started = time.monotonic()
-    if present is not None and present == wanted(way):
-        print("make install: refreshing the command regard", flush=True)
-        installation.project()
+    if present is not None and present == expected_stamp(way):
+        print("make install: refreshing the installation of Regard", flush=True)
+        installation.install_project()
     else:
         where = "requirements/lock.txt" if way == "lock" else "the package index"
-        again = " (what was there is out of date or half made)" if environment.exists() else ""
+        replaced = " (replacing an outdated one)" if environment.exists() else ""
         print(
-            f"make install: {reason}, so packages come from {where}, into "
-            f"{environment.name}{again}.\n  Some minutes, 4 GB; pip's own words are in "
-            f"{installation.log.name}.",
+            f"make install: {reason}, so packages are installed from {where} into "
+            f"{environment.name}{replaced}.\n  This takes some minutes and 4 GB. The output of pip "
+            f"is in {installation.log.name}.",
             flush=True,
         )
         installation.create()
-        installation.everything(way)
+        installation.install_all(way)
     temporary = stamp.with_suffix(".tmp")
-    temporary.write_text(json.dumps(wanted(way), indent=2) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(expected_stamp(way), indent=2) + "\n", encoding="utf-8")
     os.replace(temporary, stamp)
     print(f"make install: done in {time.monotonic() - started:.0f} s.", flush=True)
 
@@ -223,4 +232,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit("\nmake install: stopped; the next call starts it anew.")
+        sys.exit("\nmake install: interrupted. Run it again to start over.")

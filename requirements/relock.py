@@ -1,7 +1,7 @@
-"""Resolves requirements.in into lock.txt, and cuda.in into cuda.txt. `make lock` brings uv.
+"""Resolve requirements.in into lock.txt and cuda.in into cuda.txt; run by `make lock`.
 
-Pins that are there already stay as they are unless something asks for another version;
-``--upgrade`` takes the newest of everything, ``--upgrade-package NAME`` of one package.
+Existing pins stay unless another version is required. ``--upgrade`` upgrades all packages,
+``--upgrade-package NAME`` upgrades one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# The lock serves glibc < 2.39, where only Python 3.11 has a wheel of every package.
+# The lock file is for glibc < 2.39, for which all packages have wheels for Python 3.11 only.
 PYTHON = "3.11"
 PLATFORM = "x86_64-manylinux_2_36"
-# What is resolved, and into what.
+# Sources and lock files.
 LOCKS = {"requirements.in": "lock.txt", "cuda.in": "cuda.txt"}
 
 
 def command(output: Path, extra: list[str], source: str = "requirements.in") -> list[str]:
-    """The call of uv that resolves into ``output``, whose present pins are preferred."""
+    """The uv command that resolves into ``output`` and prefers its pins."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if uv is None:
-        sys.exit("uv is not installed. `make lock` brings its own; or: pip install uv")
+        sys.exit("uv is not installed. Use `make lock`, or run: pip install uv")
     options = {
         "--python-version": PYTHON,
         "--python-platform": PLATFORM,
@@ -43,20 +43,20 @@ def command(output: Path, extra: list[str], source: str = "requirements.in") -> 
 
 
 def changes(old: str, new: str) -> list[str]:
-    """What differs between two locks, a line a package."""
+    """The differences between two lock files, one line per package."""
     pattern = re.compile(r"^([\w.-]+)==([^ \\\n]+)", re.MULTILINE)
-    before, after = dict(pattern.findall(old)), dict(pattern.findall(new))
+    old_pins, new_pins = dict(pattern.findall(old)), dict(pattern.findall(new))
     return [
-        f"{name}: {before.get(name, 'absent')} -> {after.get(name, 'absent')}"
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
+        f"{name}: {old_pins.get(name, 'absent')} -> {new_pins.get(name, 'absent')}"
+        for name in sorted(old_pins.keys() | new_pins.keys())
+        if old_pins.get(name) != new_pins.get(name)
     ]
 
 
 def main() -> None:
-    """Makes the locks in temporary files, then renames them."""
+    """Resolve into temporary files, then rename them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--upgrade", action="store_true", help="take the newest of everything")
+    parser.add_argument("--upgrade", action="store_true", help="upgrade all packages")
     parser.add_argument("--upgrade-package", action="append", default=[], metavar="NAME")
     arguments = parser.parse_args()
     extra = ["--upgrade"] if arguments.upgrade else []
@@ -70,11 +70,11 @@ def main() -> None:
             old = lock.read_text(encoding="utf-8") if lock.exists() else ""
             output.write_text(old, encoding="utf-8")
             if subprocess.run(command(output, extra, source), cwd=HERE).returncode != 0:
-                sys.exit(f"relock: uv could not resolve {source} (see above); all is as it was.")
+                sys.exit(f"relock: uv could not resolve {source}. The lock files are unchanged.")
             lines += changes(old, output.read_text(encoding="utf-8"))
         for name in LOCKS.values():
             os.replace(Path(folder) / name, HERE / name)
-    print("\n".join(lines) if lines else "requirements: nothing changed.")
+    print("\n".join(lines) if lines else "requirements: no changes.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests, over its own DevTools protocol."""
+"""A headless Chromium for tests, controlled with the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,20 @@ import httpx
 from websockets.sync.client import connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-_PATIENCE = 30.0  # seconds
+_TIMEOUT_SECONDS = 30.0
 
 
 def path() -> str | None:
-    """Where the browser is; None where there is none."""
-    return next((found for found in map(shutil.which, NAMES) if found), None)
+    """The path of the browser; None if none is installed."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Browser:
-    """One page of a browser with a profile of its own.
+    """One page of a browser with its own profile.
 
     Args:
-        folder: for the profile.
-        size: of the window, in pixels.
+        folder: The folder for the profile.
+        size: Width and height of the window in pixels.
     """
 
     def __init__(self, folder: Path, size: tuple[int, int] = (1000, 1200)):
@@ -44,7 +45,7 @@ class Browser:
         file = folder / "DevToolsActivePort"
         port = wait_for(lambda: file.exists() and file.read_text().splitlines()[0])
         pages = wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/json/list").json())
-        page = next(one for one in pages if one["type"] == "page")
+        page = next(page for page in pages if page["type"] == "page")
         self._socket = connect(page["webSocketDebuggerUrl"], max_size=None)
         self._number = 0
         self.log: list[str] = []
@@ -52,11 +53,11 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The result of a command; what the page complains of meanwhile goes to ``log``."""
+        """Call a command and return its result; errors of the page are added to ``log``."""
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
         while True:
-            message = json.loads(self._socket.recv(timeout=_PATIENCE))
+            message = json.loads(self._socket.recv(timeout=_TIMEOUT_SECONDS))
             if message.get("method") == "Log.entryAdded":
                 self.log.append(message["params"]["entry"]["text"])
             elif message.get("method") == "Runtime.exceptionThrown":
@@ -67,64 +68,64 @@ class Browser:
                 return message["result"]
 
     def open(self, address: str) -> None:
-        """Goes to a page, as if it were new."""
+        """Open a page without any state."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=address)
         wait_for(lambda: self.run("document.readyState") == "complete")
 
     def run(self, script: str) -> Any:
-        """What a JavaScript expression gives."""
-        found = self.call(
+        """Evaluate a JavaScript expression."""
+        response = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
-        if "exceptionDetails" in found:
-            raise RuntimeError(str(found["exceptionDetails"]))
-        return found["result"].get("value")
+        if "exceptionDetails" in response:
+            raise RuntimeError(str(response["exceptionDetails"]))
+        return response["result"].get("value")
 
     def text(self, selector: str) -> str:
-        """What one reads of an element; nothing where there is none."""
+        """The visible text of an element; empty if there is none."""
         return self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
 
     def wait(self, script: str) -> Any:
-        """What an expression gives, once it is something."""
+        """Wait until an expression is truthy, and return its value."""
         return wait_for(lambda: self.run(script))
 
     def click(self, x: float, y: float) -> None:
-        """Clicks at a place of the window."""
+        """Click at a position of the window."""
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, key: str) -> None:
-        """Presses a key that has a name."""
+        """Press a named key."""
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
     def choose(self, selector: str, file: Path) -> None:
-        """Gives a file to an input."""
+        """Select a file in an input element."""
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", files=[str(file)], nodeId=node)
 
     def screenshot(self, file: Path) -> None:
-        """The window as a PNG."""
+        """Save the window as a PNG file."""
         file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def close(self) -> None:
-        """Ends the browser."""
+        """Close the browser."""
         self._socket.close()
         self._process.terminate()
-        self._process.wait(_PATIENCE)
+        self._process.wait(_TIMEOUT_SECONDS)
 
 
-def wait_for(what: Any) -> Any:
-    """What a function gives, once it is something; it may fail before."""
-    deadline = time.monotonic() + _PATIENCE
+def wait_for(function: Callable[[], Any]) -> Any:
+    """Call a function until it returns something truthy; it may fail before that."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
-            if found := what():
-                return found
+            if result := function():
+                return result
         except (OSError, httpx.HTTPError, IndexError, RuntimeError):
             pass
         if time.monotonic() > deadline:
-            raise TimeoutError("the browser does not come so far")
+            raise TimeoutError("The browser did not respond in time.")
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What tests of several folders share."""
+"""Fixtures for several folders."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests import browser
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory):
-    """A browser for the tests of a file; they are skipped where there is none."""
+    """A browser for the tests of a module, which are skipped without one."""
     if browser.path() is None:
         pytest.skip("no Chromium on the PATH")
-    made = browser.Browser(tmp_path_factory.mktemp("profile"))
-    yield made
-    made.close()
+    chromium = browser.Browser(tmp_path_factory.mktemp("profile"))
+    yield chromium
+    chromium.close()

@@ -12,8 +12,8 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 
-from models.tasks.features import Feature
-from serving.saved_model import CONTRACT
+from regard.models.tasks.description import Feature
+from regard.serving.contract import CONTRACT
 
 FEATURES = [Feature("source", "text"), Feature("target", "text", role="reference")]
 MOST_LETTERS = 100
@@ -27,8 +27,8 @@ class Reverser(tf.Module):
     ``bug`` breaks it in one way: ``batch`` makes the score depend on the padding, ``flat`` gives
     an output without the batch's dimension, ``empty`` fails on an empty source, ``nan`` gives
     it no number, ``weights`` gives `align` other weights than it gave before, ``refuse`` refuses
-    long sources as ours do where they are told to, ``score`` finds another score than the answer's,
-    ``spelling`` scores an answer as other pieces than it was written in.
+    long sources as the real models do if configured to, ``score`` finds another score,
+    ``spelling`` scores an answer with another tokenization.
     """
 
     def __init__(self, bug: str = ""):
@@ -39,16 +39,16 @@ class Reverser(tf.Module):
     def contract(self) -> dict[str, Any]:
         source = {"name": "source", "kind": "text"}
         answer: dict[str, Any] = {"translation": [], "score": []}
-        pieces = {"target_pieces": ["target_length"], "target_length": []}
+        tokens = {"target_pieces": ["target_length"], "target_length": []}
         detail = {
             **answer,
-            **pieces,
+            **tokens,
             "source_pieces": ["source_length"],
             "source_length": [],
             "source_cut": [],
             "alignment": ["target_length", "source_length"],
         }
-        given = {"name": "target", "kind": "text", "like": "translation"}
+        arguments = {"name": "target", "kind": "text", "like": "translation"}
         return {
             "task": "translation",
             "inputs": [source],
@@ -57,7 +57,7 @@ class Reverser(tf.Module):
             "score": "score",
             "detail": "align",
             "scored": "score",
-            "size": {"output": "source_length", "minus": 1, "unit": "source pieces"},
+            "size": {"output": "source_length", "minus": 1, "unit": "source tokens"},
             "looks": {"rows": "target_pieces", "columns": "source_pieces", "weights": "alignment"},
             "heads": None,
             "cut": "source_cut",
@@ -65,8 +65,8 @@ class Reverser(tf.Module):
                 "serving_default": {"inputs": [source], "outputs": answer},
                 "align": {"inputs": [source], "outputs": detail},
                 "score": {
-                    "inputs": [source, given],
-                    "outputs": {**{name: detail[name] for name in _SHOWN}, "score": [], **pieces},
+                    "inputs": [source, arguments],
+                    "outputs": {**{name: detail[name] for name in _SHOWN}, "score": [], **tokens},
                 },
             },
         }
@@ -87,7 +87,7 @@ class Reverser(tf.Module):
         if self.bug == "nan":
             score = tf.where(lengths == 0, float("nan"), score)
         if self.bug == "refuse":
-            message = "a source has more than the 100 pieces of max_source_length; the lengths:"
+            message = "a source has more than the 100 tokens of max_source_length; the lengths:"
             with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(cut == 0), [message])]):
                 score = tf.identity(score)
         if self.bug == "empty":
@@ -124,10 +124,10 @@ class Reverser(tf.Module):
         letters = tf.strings.unicode_split(target, "UTF-8")
         lengths = tf.cast(letters.row_lengths(), tf.int32)
         each = self.per_letter * (2.0 if self.bug == "score" else 1.0)
-        pieces = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
+        tokens = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
         read = self.answer(source)
         # Each letter of any text looks at its place from the source's end; the others nowhere.
-        rows = tf.range(tf.cast(pieces.bounding_shape(1), tf.int32))[None, :, None]
+        rows = tf.range(tf.cast(tokens.bounding_shape(1), tf.int32))[None, :, None]
         columns = tf.range(tf.shape(read["source_pieces"])[1])[None, None, :]
         end = read["source_length"][:, None, None] - 2
         return {
@@ -135,7 +135,7 @@ class Reverser(tf.Module):
             "source_length": read["source_length"],
             "alignment": tf.cast(columns == end - rows, tf.float32),
             "score": each * tf.cast(lengths, tf.float32),
-            "target_pieces": pieces.to_tensor("<pad>"),
+            "target_pieces": tokens.to_tensor("<pad>"),
             "target_length": lengths + 1,
         }
 
@@ -157,15 +157,19 @@ class ManyHeaded(Reverser):
         self.longest = longest
 
     def contract(self) -> dict[str, Any]:
-        found = super().contract()
-        given = found["signatures"]["score"]["inputs"]
-        detail = found["signatures"]["align"]["outputs"]
+        result = super().contract()
+        arguments = result["signatures"]["score"]["inputs"]
+        detail = result["signatures"]["align"]["outputs"]
         names = ("source_pieces", "source_length", "target_pieces", "target_length")
         weights = {"cross_heads": [None, None, "target_length", "source_length"]}
         outputs = {**{name: detail[name] for name in names}, **weights}
-        look = {"rows": "target_pieces", "columns": "source_pieces", "weights": "cross_heads"}
-        found["signatures"]["heads"] = {"inputs": given, "outputs": outputs}
-        return {**found, "heads": {"signature": "heads", "looks": [look]}}
+        attention_map = {
+            "rows": "target_pieces",
+            "columns": "source_pieces",
+            "weights": "cross_heads",
+        }
+        result["signatures"]["heads"] = {"inputs": arguments, "outputs": outputs}
+        return {**result, "heads": {"signature": "heads", "looks": [attention_map]}}
 
     def signatures(self) -> dict[str, Any]:
         return {**super().signatures(), "heads": self.heads}
@@ -173,19 +177,19 @@ class ManyHeaded(Reverser):
     @tf.function(input_signature=[*_TEXTS, tf.TensorSpec([None], tf.string, name="target")])
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         # The answer is known: what is given only says that it was asked for.
-        found = self.answer(source)
-        right = found["alignment"]
+        result = self.answer(source)
+        right = result["alignment"]
         even = tf.ones_like(right) / tf.cast(tf.shape(right)[2], tf.float32)
         layer = tf.stack([right, right[:, ::-1], even], axis=1)
-        short = tf.reduce_all(found["source_length"] <= self.longest + 1)
+        short = tf.reduce_all(result["source_length"] <= self.longest + 1)
         checks = [
-            tf.debugging.assert_equal(target, found["translation"]),
+            tf.debugging.assert_equal(target, result["translation"]),
             tf.debugging.Assert(short, ["too many weights: ask fewer or shorter rows"]),
         ]
         with tf.control_dependencies(checks):
             both = tf.stack([layer, layer], axis=1)
         names = ("source_pieces", "source_length", "target_pieces", "target_length")
-        return {**{name: found[name] for name in names}, "cross_heads": both}
+        return {**{name: result[name] for name in names}, "cross_heads": both}
 
 
 class TokenizingReverser(Reverser):
@@ -248,9 +252,9 @@ def whitespace_model() -> Reverser:
 def artifact(kind: type[Artifact], path: Path) -> Artifact:
     """An artifact of TFX at a folder, which is made."""
     path.mkdir(parents=True, exist_ok=True)
-    made = kind()
-    made.uri = str(path)
-    return made
+    created = kind()
+    created.uri = str(path)
+    return created
 
 
 def examples(path: Path, shards: Sequence[Sequence[dict[str, Any]]]) -> Artifact:
@@ -263,9 +267,9 @@ def examples(path: Path, shards: Sequence[Sequence[dict[str, Any]]]) -> Artifact
         with tf.io.TFRecordWriter(str(folder / name), options) as writer:
             for row in rows:
                 writer.write(_example(row).SerializeToString())
-    made = artifact(standard_artifacts.Examples, path)
-    made.split_names = '["train", "eval", "test"]'
-    return made
+    created = artifact(standard_artifacts.Examples, path)
+    created.split_names = '["train", "eval", "test"]'
+    return created
 
 
 def _example(row: dict[str, Any]) -> tf.train.Example:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from models.tasks.features import Feature
+from regard.models.tasks.description import Feature
 
 SIMILARITY = [
     Feature("first", "text"),
@@ -14,13 +14,13 @@ SIMILARITY = [
     Feature("similarity", "number", role="reference", low=0, high=1),
 ]
 SORTING = [
-    Feature("points", "points", least=2),
+    Feature("points", "points", min_points=2),
     Feature("order", "positions", role="reference"),
     Feature("width", "number", role="extra", optional=True),
 ]
 CAPTIONING = [
     Feature("image", "image"),
-    Feature("caption", "text", role="reference", several=True),
+    Feature("caption", "text", role="reference", multiple=True),
 ]
 
 
@@ -64,9 +64,9 @@ class Matcher(tf.Module):
 class Sorter(tf.Module):
     """Points → their positions from left to right; each step looks at the point it names."""
 
-    def __init__(self, least: int = 0):
+    def __init__(self, min_points: int = 0):
         super().__init__(name="sorter")
-        self._least = least
+        self._min_points = min_points
 
     def contract(self) -> dict[str, Any]:
         inputs = [{"name": "points", "kind": "points"}]
@@ -95,17 +95,22 @@ class Sorter(tf.Module):
 
     def answer(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         width = tf.shape(points)[1]
-        told = [
-            f"a row has fewer than the {self._least} points of model.least; all:",
+        messages = [
+            f"a row has fewer than the {self._min_points} points of model.min_points; all:",
             points_length,
         ]
-        enough = tf.debugging.Assert(tf.reduce_all(points_length >= self._least), told)
-        with tf.control_dependencies([enough]):
+        sufficient = tf.debugging.Assert(tf.reduce_all(points_length >= self._min_points), messages)
+        with tf.control_dependencies([sufficient]):
             real = tf.sequence_mask(points_length, width)
         order = tf.argsort(tf.where(real, points[:, :, 0], points.dtype.max), stable=True)
-        looks = tf.one_hot(order, width) * tf.cast(real, tf.float32)[:, :, None]
+        attention = tf.one_hot(order, width) * tf.cast(real, tf.float32)[:, :, None]
         score = -0.25 * tf.cast(points_length, tf.float32)
-        return {"order": order, "order_length": points_length, "score": score, "pointing": looks}
+        return {
+            "order": order,
+            "order_length": points_length,
+            "score": score,
+            "pointing": attention,
+        }
 
     @tf.function(
         input_signature=[
@@ -161,16 +166,16 @@ class Namer(tf.Module):
         return {"serving_default": self.caption, "align": self.align}
 
     def answer(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
-        def look(encoded: tf.Tensor) -> tf.Tensor:
+        def attention_map(encoded: tf.Tensor) -> tf.Tensor:
             return tf.shape(tf.io.decode_image(encoded, expand_animations=False))[:2]
 
-        shapes = tf.map_fn(look, image, fn_output_signature=tf.TensorSpec([2], tf.int32))
-        pieces = tf.strings.as_string(shapes)
+        shapes = tf.map_fn(attention_map, image, fn_output_signature=tf.TensorSpec([2], tf.int32))
+        tokens = tf.strings.as_string(shapes)
         lengths = tf.fill(tf.shape(image), 2)
         return {
-            "caption": tf.strings.reduce_join(pieces, axis=1, separator=" by "),
+            "caption": tf.strings.reduce_join(tokens, axis=1, separator=" by "),
             "score": -tf.cast(tf.reduce_sum(shapes, axis=1), tf.float32),
-            "target_pieces": pieces,
+            "target_pieces": tokens,
             "target_length": lengths,
             "alignment": tf.fill([tf.shape(image)[0], 2, 2, 2], 0.25),
         }

@@ -1,4 +1,4 @@
-"""Pages of HTML as people read them."""
+"""The visible text of HTML pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import re
 
 
 def plain(text: str) -> str:
-    """The words of a page, without its markup, styles and scripts."""
+    """The text of a page without markup, styles and scripts."""
     bare = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split())

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from pipeline import config
-from pipeline.cli import app
+from regard.pipeline import config
+from regard.pipeline.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 _ALSO = {"runs": ("", "quickstart")}
@@ -28,7 +28,7 @@ def test_the_example_of_own_data_loads(tmp_path):
     path.write_text(example, encoding="utf-8")
     loaded = config.load(path)
     assert loaded.name == "mine"
-    assert loaded.evaluation.floors["bleu"] == 25.0
+    assert loaded.evaluation.thresholds["bleu"] == 25.0
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -48,16 +48,16 @@ def test_every_command_exists(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_target_of_make_exists(page):
     targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
-    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", text(page), re.MULTILINE))
-    assert named
-    assert named - targets == set()
+    mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", text(page), re.MULTILINE))
+    assert mentioned
+    assert mentioned - targets == set()
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_file_that_is_named_exists(page):
+def test_every_mentioned_file_exists(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text(page))
-    named = re.findall(
+    mentioned = re.findall(
         r"`((?:pipeline|models|components|requirements|tests|configs|docs)/[\w./-]+)`", text(page)
     )
-    missing = [path for path in [*links, *named] if not (ROOT / path).exists()]
+    missing = [path for path in [*links, *mentioned] if not (ROOT / path).exists()]
     assert missing == []

@@ -1,4 +1,4 @@
-"""docs/scale.md and docs/flink.yaml, held against what they speak of."""
+"""The examples in docs/scale.md and docs/flink.yaml are valid."""
 
 import re
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.config import load
+from regard.pipeline.config import load
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = re.findall(
     r"^```yaml\n(beam:.*?)^```", (ROOT / "docs/scale.md").read_text(encoding="utf-8"), re.M | re.S
 )
-POOL = 50000  # where the image listens with --worker_pool
+POOL = 50000  # the port of the image with --worker_pool
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_every_section_is_one(number, tmp_path):
+def test_every_section_is_valid(number, tmp_path):
     (tmp_path / "x.yaml").write_text("name: x\ndata: {train: a.tsv}\n" + SECTIONS[number])
     beam = load(tmp_path / "x.yaml").beam
     if beam.options.get("environment_type") == "EXTERNAL":

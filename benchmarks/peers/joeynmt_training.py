@@ -1,11 +1,10 @@
-"""Trains JoeyNMT in this process, and tells how long every batch took.
+"""Train JoeyNMT in this process, and measure the time of every batch.
 
-`benchmarks/training.py` starts it in the peers' environment with a request as JSON on standard
-input. It answers with one line of JSON.
+`benchmarks/training.py` starts this process in JoeyNMT's environment with a request as JSON on
+standard input. The result is one line of JSON.
 
-The loop, the batches, the loss and the optimizer are JoeyNMT's own. Of its places for dropout
-those are emptied that Regard's default has not: on attention's weights and inside of the
-feed-forward networks.
+Training loop, batches, loss and optimizer are JoeyNMT's. Dropout is disabled where Regard has none
+by default: of attention weights and inside feed-forward networks.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from joeynmt.prediction import prepare
 from joeynmt.training import TrainManager
 from joeynmt.transformer_layers import MultiHeadedAttention, PositionwiseFeedForward
 
-from benchmarks import limit, workload
+from benchmarks import hardware_limits, workload
 
 _WARM_UP = 8
 
 
 def main() -> None:
-    """Trains, and prints."""
+    """Train, and print the result."""
     request = json.load(sys.stdin)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: request["threads"]])
     torch.set_num_threads(request["threads"])
@@ -40,15 +39,15 @@ def main() -> None:
 
 
 def train(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Trains for so many seconds, warming up not counted; ``folder`` is for checkpoints."""
+    """Train for the requested seconds, not counting the warm-up; ``folder`` is for checkpoints."""
     args = parse_global_args(configuration(request, folder), rank=0, mode="train")
-    model, rows, held_out, _ = prepare(args, rank=0, mode="train")
+    model, train_data, eval_data, _ = prepare(args, rank=0, mode="train")
     for module in model.modules():
         if isinstance(module, MultiHeadedAttention):
             module.dropout.p = 0.0
         elif isinstance(module, PositionwiseFeedForward):
             module.pwff_layer[2].p = 0.0
-    manager = Timed(
+    manager = TimedTrainManager(
         rank=0,
         model=model,
         model_dir=args.model_dir,
@@ -62,52 +61,53 @@ def train(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         seconds=request["seconds"],
     )
     before = rates()
-    manager.train_and_validate(train_data=rows, valid_data=held_out)
-    pieces = [count for _, count in manager.measured]
+    manager.train_and_validate(train_data=train_data, valid_data=eval_data)
+    tokens = [count for _, count in manager.measured]
     return {
         "batches": manager.measured,
-        "pieces_a_batch": sum(pieces) / len(pieces),
-        "known_of": manager.known_of,
-        "accuracy": manager.correct / manager.known_of,
+        "tokens_per_batch": sum(tokens) / len(tokens),
+        "accuracy_tokens": manager.accuracy_tokens,
+        "accuracy": manager.correct / manager.accuracy_tokens,
         "parameters": sum(weight.numel() for weight in model.parameters()),
-        "rates": limit.mean(before, rates()),
+        "rates": hardware_limits.mean_rates(before, rates()),
     }
 
 
 def rates() -> dict[str, float]:
-    """What PyTorch reaches in this process."""
-    matrix = torch.rand(limit.SIDE, limit.SIDE)
-    return {"float32": limit.rate(lambda: torch.mm(matrix, matrix))}
+    """The rate of PyTorch in this process."""
+    matrix = torch.rand(hardware_limits.SIDE, hardware_limits.SIDE)
+    return {"float32": hardware_limits.best_rate(lambda: torch.mm(matrix, matrix))}
 
 
-class Timed(TrainManager):
-    """JoeyNMT's training, with a look at the clock at the beginning of every step."""
+class TimedTrainManager(TrainManager):
+    """JoeyNMT's training loop, which measures the time between the starts of its steps."""
 
     def __init__(self, seconds: float, **options: Any):
         super().__init__(**options)
-        self._left, self._before, self._pieces, self._count = seconds, 0.0, 0, 0
+        self._left, self._before, self._tokens, self._count = seconds, 0.0, 0, 0
         self.measured: list[tuple[float, int]] = []
-        self.correct = self.known_of = 0
+        self.correct = self.accuracy_tokens = 0
 
     def _train_step(self, batch: Any) -> tuple[float, int]:
         now = time.perf_counter()
         if self._count > _WARM_UP:
-            self.measured.append((now - self._before, self._pieces))
+            self.measured.append((now - self._before, self._tokens))
             self._left -= now - self._before
         if self._left <= 0:
             self.stats.is_max_update = True  # ends the training after this step
-        self._before, self._pieces, self._count = now, batch.ntokens, self._count + 1
+        self._before, self._tokens, self._count = now, batch.ntokens, self._count + 1
         loss, correct = super()._train_step(batch)
-        if self.known_of < workload.FIRST:
-            self.known_of, self.correct = self.known_of + batch.ntokens, self.correct + correct
+        if self.accuracy_tokens < workload.ACCURACY_TOKENS:
+            self.accuracy_tokens += batch.ntokens
+            self.correct += correct
         return loss, correct
 
 
 def configuration(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The request in JoeyNMT's terms."""
+    """Convert the request to a configuration of JoeyNMT."""
     data, training = Path(request["folder"]), request["training"]
     side = {
-        "level": "word",  # the pieces stand in the file already
+        "level": "word",  # the file contains the tokens
         "voc_file": str(data / workload.VOCABULARY),
         "max_length": training["max_length"] - 1,
     }
@@ -145,29 +145,29 @@ def configuration(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def network(model: Mapping[str, Any]) -> dict[str, Any]:
-    """The YAML's section ``model`` in JoeyNMT's terms; its recurrent encoder reads both ways."""
+    """Convert the section ``model``; JoeyNMT's recurrent encoder is bidirectional."""
     sides = {}
     for name in ("encoder", "decoder"):
-        given = model[name]
+        settings = model[name]
         side = {
             "embeddings": {"embedding_dim": model["embedding"], "dropout": model["dropout"]},
             "dropout": model["dropout"],
-            "num_layers": given["layers"],
+            "num_layers": settings["layers"],
         }
-        if given["type"] == "transformer":
+        if settings["type"] == "transformer":
             side["embeddings"]["scale"] = True
             sides[name] = side | {
                 "type": "transformer",
                 "hidden_size": model["embedding"],
-                "ff_size": given["feed_forward"],
-                "num_heads": given["heads"],
-                "layer_norm": given["norm"],
+                "ff_size": settings["feed_forward"],
+                "num_heads": settings["heads"],
+                "layer_norm": settings["norm"],
             }
         else:
             sides[name] = side | {
                 "type": "recurrent",
-                "rnn_type": given["cell"],
-                "hidden_size": given["units"],
+                "rnn_type": settings["cell"],
+                "hidden_size": settings["units"],
                 "bidirectional": True,
             }
     if model["decoder"]["type"] == "luong":

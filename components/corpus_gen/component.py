@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tfx import types
 from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components import parameters
-from components.artifacts import Findings
-from components.corpus_gen.executor import Executor
+from regard.components.common import runtime_parameters
+from regard.components.common.artifacts import Findings
+from regard.components.corpus_gen.executor import Executor
 
 
 class CorpusGenSpec(ComponentSpec):
-    """What CorpusGen takes and gives."""
+    """Parameters, inputs and outputs of CorpusGen."""
 
     PARAMETERS = {
-        "data": ExecutionParameter(type=str),
+        "corpus": ExecutionParameter(type=str),
         "fingerprint": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
-        **parameters.properties("data"),
+        **runtime_parameters.properties("data"),
     }
     INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
@@ -32,22 +32,21 @@ class CorpusGenSpec(ComponentSpec):
 
 
 class CorpusGen(base_beam_component.BaseBeamComponent):
-    """Files become tf.Examples in the splits train, eval and test.
+    """Convert files to tf.Examples in the splits train, eval and test.
 
-    Not one of TFX's ExampleGens, whose drivers open-source Kubeflow Pipelines never runs: the
-    cache key is the fingerprint, which the caller takes with ``fingerprint(data)``.
+    It is not one of TFX's ExampleGens, because open-source Kubeflow Pipelines never runs their
+    drivers: the cache key is the fingerprint, which the caller computes.
 
     Args:
-        data: the ``data`` section as JSON, with absolute paths, and in ``features`` the task's
-            features as JSON.
-        fingerprint: the digest of the files' content; empty where it is only taken when the node
-            runs, and then stands in the findings alone.
+        corpus: JSON of the ``Corpus``, with absolute paths.
+        fingerprint: the digest of the files' content; empty if it is computed when the node runs,
+            and then only written to the findings.
         code: the digest of this component's code.
-        run_parameters: the parameters of a run, by name; none where it is run as it is made.
+        run_parameters: the parameters that a run on a cluster can set, by name.
 
     Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
-    ``findings`` (``corpus.json``: the fingerprint, rows of each split, what was skipped and
-    repaired, where).
+    ``findings`` (``corpus.json``: the fingerprint, rows of each split and span, and what was
+    skipped or repaired).
     """
 
     SPEC_CLASS = CorpusGenSpec
@@ -55,18 +54,18 @@ class CorpusGen(base_beam_component.BaseBeamComponent):
 
     def __init__(
         self,
-        data: str,
+        corpus: str,
         fingerprint: str,
         code: str,
-        run_parameters: Mapping[str, Any] | None = None,
+        run_parameters: Mapping[str, RuntimeParameter] | None = None,
     ):
         super().__init__(
             spec=CorpusGenSpec(
-                data=data,
+                corpus=corpus,
                 fingerprint=fingerprint,
                 code=code,
                 examples=types.Channel(type=standard_artifacts.Examples),
                 findings=types.Channel(type=Findings),
-                **parameters.of_sections(run_parameters, "data"),
+                **runtime_parameters.of_sections(run_parameters, "data"),
             )
         )

@@ -1,8 +1,9 @@
-"""CorpusGen's work: a Beam pipeline over groups of files, then everything is named at once."""
+"""CorpusGen's executor: a Beam pipeline over groups of files, then the splits get their names."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -18,25 +19,25 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from components import events
-from components.corpus_gen import replay
-from components.corpus_gen.convert import Report
-from components.corpus_gen.findings import all_problems
-from components.corpus_gen.findings import write as write_findings
-from components.corpus_gen.fingerprints import fingerprint, named_images
-from components.corpus_gen.formats import Options
-from components.corpus_gen.images import Images
-from components.corpus_gen.passes import Job, convert_one, first_pass, read_report, read_tally
-from components.corpus_gen.records import os_errors
-from components.corpus_gen.replay import Replayed
-from components.corpus_gen.sources import Group, resolve
-from components.corpus_gen.spans import settled
-from components.corpus_gen.splits import Draws
-from components.corpus_gen.survey import checked_rows
-from components.errors import UserError
-from components.parameters import applied
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.common.files import sha256_file, write_uri
+from regard.components.common.formatting import format_bytes
+from regard.components.common.runtime_parameters import apply_parameters
+from regard.components.corpus_gen.example_writer import python_os_errors
+from regard.components.corpus_gen.group_conversion import (
+    convert_and_save,
+    convert_or_count,
+    read_counts,
+    read_result,
+)
+from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupJob, GroupResult
+from regard.components.data.fingerprints import fingerprint, named_images
+from regard.components.data.images import Images
+from regard.components.data.sources import Corpus
+from regard.components.data.spans import resolve_spans
 
-_WORK = ".writing-"
+_WORK_PREFIX = ".writing-"
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -48,156 +49,174 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Reads every file once; the splits appear only when the whole corpus is good.
+        """Read every file; the splits appear only if the whole corpus is valid.
 
         Raises:
-            UserError: the corpus cannot be used as it is, or the disk is full or read-only.
+            UserError: the corpus cannot be used, or the disk is full or read-only.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        # What the graph has not settled was not there when it was made; nobody was told of it yet.
+        # Spans that are resolved only now produce notes that no command has shown yet.
         notes: list[str] = []
-        compiled = {"data": json.loads(exec_properties["data"])}
-        data = settled(applied(compiled, exec_properties)["data"], notes)
+        corpus = resolve_spans(_corpus(exec_properties), notes)
         for note in notes:
             events.emit("warning", node="CorpusGen", text=note)
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         findings = artifact_utils.get_single_instance(output_dict["findings"])
-        content = exec_properties["fingerprint"] or fingerprint(data)
-        given = resolve(data)
-        draws = Draws(data, given)
-        groups = [group for group_list in given.values() for group in group_list]
+        content = exec_properties["fingerprint"] or fingerprint(corpus)
+        plan = CorpusPlan(corpus)
         work = _work_folder(examples.uri)
         try:
-            with os_errors():
-                _make_folders(work, draws)
-                reports = self._convert_all(groups, data, draws, work)
-                _refuse(reports, Options.of(data).bad_rows_limit)
-                rows = _rows(reports, draws)
-                write_findings(findings.uri, data, content, rows, reports)
-                _publish(work, examples.uri, list(rows))
+            with python_os_errors():
+                for name in plan.splits:
+                    fileio.makedirs(os.path.join(work, f"Split-{name}"))
+                results = self._convert_all(plan, work)
+                for result in results:
+                    if result.write_error:
+                        raise OSError(*result.write_error)
+                summary = plan.summarize(results)
+                _write_findings(findings.uri, content, summary, results)
+                _publish(work, examples.uri, list(summary.rows))
         except OSError as error:
-            raise _disk_error(error, examples.uri, data, groups) from error
+            raise _disk_error(error, examples.uri, plan) from error
         finally:
             if fileio.exists(work):
                 fileio.rmtree(work)
-        examples.split_names = artifact_utils.encode_split_names(list(rows))
+        examples.split_names = artifact_utils.encode_split_names(list(summary.rows))
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
-        if "spans" in data:  # as TFX's ExampleGen marks its examples: with the newest
-            newest = data["spans"]["taken"][-1]
-            examples.span, examples.version = newest["span"], newest["version"] or 0
+        if corpus.spans:  # TFX's ExampleGen marks its examples with the newest span as well
+            newest = corpus.spans[-1]
+            examples.span, examples.version = newest.number, newest.version or 0
 
-    def _convert_all(
-        self, groups: list[Group], data: Mapping[str, Any], draws: Draws, work: str
-    ) -> list[Report]:
-        """Converts every group; of older spans, when it is known how many rows are replayed."""
-        jobs = [(i, group, draws.of(group)) for i, group in enumerate(groups)]
-        old = [job for job in jobs if job[1].replay]
-        self._run(first_pass, jobs, data, work)
-        tallies = {index: read_tally(work, index) for index, _, _ in old}
-        if old:
-            new = [read_report(work, index) for index, group, _ in jobs if not group.replay]
-            others = sum(report.rows.get("train", 0) for report in new)
-            parts = replay.parts(tallies, others, old[0][1].replay)
-            drawn = [(index, group, Replayed(split, parts[index])) for index, group, split in old]
-            self._run(convert_one, drawn, data, work)
-        reports = [read_report(work, index) for index, _, _ in jobs]
-        for report in reports:
-            report.available = sum(tallies.get(report.index, {}).values())
-        return reports
+    def _convert_all(self, plan: CorpusPlan, work: str) -> list[GroupResult]:
+        """Convert every group, those of replayed spans after their rows are counted."""
+        self._run(convert_or_count, plan.jobs, plan.corpus, work)
+        replayed = {job.index for job in plan.jobs if job.group.replay}
+        counts = {index: read_counts(work, index) for index in replayed}
+        if replayed:
+            new = [read_result(work, j.index) for j in plan.jobs if j.index not in replayed]
+            train_rows = sum(result.rows.get("train", 0) for result in new)
+            self._run(convert_and_save, plan.replay_jobs(counts, train_rows), plan.corpus, work)
+        results = [read_result(work, job.index) for job in plan.jobs]
+        for index in replayed:
+            results[index].available = counts[index].total()
+        return results
 
     def _run(
-        self, work_one: Callable[..., None], jobs: Sequence[Job], data: Mapping[str, Any], work: str
+        self,
+        function: Callable[..., None],
+        jobs: Sequence[GroupJob],
+        corpus: Corpus,
+        work: str,
     ) -> None:
-        """Runs a function on every group as a Beam pipeline; what it finds comes back as files."""
+        """Run a function on every group as a Beam pipeline; its results are files."""
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Convert" >> beam.Map(work_one, data=dict(data), work=work)
+                    | "Convert" >> beam.Map(function, corpus=corpus.to_json(), folder=work)
                 )
         except Exception as error:
-            # Beam keeps an exception's text only. A disk can be too full for a report, too.
+            # Beam keeps only the text of an exception. A full disk can prevent even a result.
             if os.strerror(errno.ENOSPC) in str(error):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
             raise
 
 
+def _corpus(exec_properties: Mapping[str, Any]) -> Corpus:
+    """Return the corpus with the parameters of this run."""
+    content = json.loads(exec_properties["corpus"])
+    sections = apply_parameters({"data": content["config"]}, exec_properties)
+    return Corpus.from_json({**content, "config": sections["data"]})
+
+
 def _work_folder(uri: str) -> str:
-    """A folder inside the artifact's, where an unfinished corpus cannot be taken for a whole one.
+    """Return a folder inside the artifact where an unfinished corpus cannot look like a whole one.
 
     What a killed run left there is removed first.
     """
     if fileio.isdir(uri):
         for name in fileio.listdir(uri):
-            if name.startswith(_WORK):
+            if name.startswith(_WORK_PREFIX):
                 fileio.rmtree(os.path.join(uri, name))
-    return os.path.join(uri, _WORK + uuid.uuid4().hex[:8])
+    return os.path.join(uri, _WORK_PREFIX + uuid.uuid4().hex[:8])
 
 
-def _make_folders(work: str, draws: Draws) -> None:
-    for name in draws.names:
-        fileio.makedirs(os.path.join(work, f"Split-{name}"))
+def _write_findings(
+    uri: str, content_digest: str, summary: CorpusSummary, results: Sequence[GroupResult]
+) -> None:
+    """Write ``corpus.json``, and warn the user of what was skipped or repaired."""
+    for note in summary.notes:
+        events.emit("warning", node="CorpusGen", text=note)
+    problems = summary.problems
+    examples = problems.to_json()["examples"]
+    content: dict[str, Any] = {
+        "fingerprint": content_digest,
+        "rows": summary.rows,
+        "skipped": problems.skipped_rows,
+        "repaired": problems.total("replace"),
+        "files": [{"files": result.files, "rows": result.rows} for result in results],
+        "problems": {
+            key: {"count": count, "examples": examples[key]}
+            for key, count in problems.counts.items()
+        },
+    }
+    if summary.spans:
+        content["spans"] = [
+            {**span.to_json(), "fingerprint": _span_digest(span.span.name, results)}
+            for span in summary.spans
+        ]
+    fileio.makedirs(uri)
+    write_uri(os.path.join(uri, "corpus.json"), json.dumps(content, ensure_ascii=False, indent=1))
 
 
-def _refuse(reports: list[Report], limit: float) -> None:
-    """Raises the one error that the reports add up to, if they do."""
-    for report in reports:
-        if report.failed:
-            raise OSError(*report.failed)
-    all_problems(reports).refuse(limit)
+def _span_digest(name: str, results: Sequence[GroupResult]) -> str:
+    """Return a digest of the files of a span."""
+    paths = [path for result in results if result.span == name for path in result.files]
+    return hashlib.sha256("\n".join(map(sha256_file, paths)).encode()).hexdigest()
 
 
-def _rows(reports: list[Report], draws: Draws) -> dict[str, int]:
-    """The number of rows of each split; none may be empty."""
-    rows: dict[str, int] = {}
-    for report in reports:
-        for name, count in report.rows.items():
-            rows[name] = rows.get(name, 0) + count
-    return checked_rows(rows, all_problems(reports), draws.usual)
+def _publish(work: str, uri: str, splits: Sequence[str]) -> None:
+    """Give shards the names that TFX gives them, then move each split to its final folder.
 
-
-def _publish(work: str, uri: str, names: list[str]) -> None:
-    """Gives shards the names that TFX gives them, then moves each split into its place.
-
-    What an attempt left that was killed goes: TFX takes every file of a split for one of examples.
+    Files of a killed attempt are removed: TFX reads every file of a split as examples.
     """
-    for name in names:
+    for name in splits:
         folder = os.path.join(work, f"Split-{name}")
-        for part in fileio.listdir(folder):
-            if not part.endswith(".gz"):
-                fileio.remove(os.path.join(folder, part))
-        parts = sorted(fileio.listdir(folder))
-        for i, part in enumerate(parts):
-            final = f"data_tfrecord-{i:05d}-of-{len(parts):05d}.gz"
-            fileio.rename(os.path.join(folder, part), os.path.join(folder, final))
-    for name in names:
+        for shard in fileio.listdir(folder):
+            if not shard.endswith(".gz"):
+                fileio.remove(os.path.join(folder, shard))
+        shards = sorted(fileio.listdir(folder))
+        for i, shard in enumerate(shards):
+            final = f"data_tfrecord-{i:05d}-of-{len(shards):05d}.gz"
+            fileio.rename(os.path.join(folder, shard), os.path.join(folder, final))
+    for name in splits:
         final = os.path.join(uri, f"Split-{name}")
-        if fileio.exists(final):  # the same artifact written again
+        if fileio.exists(final):  # the same artifact is written again
             fileio.rmtree(final)
         fileio.rename(os.path.join(work, f"Split-{name}"), final)
 
 
-def _disk_error(
-    error: OSError, uri: str, data: Mapping[str, Any], groups: list[Group]
-) -> UserError:
-    """What a failed write means to the user."""
+def _disk_error(error: OSError, uri: str, plan: CorpusPlan) -> UserError:
+    """Return the error of a failed write for the user."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return UserError(
             f"the output cannot be written: {error.strerror or error}",
             where=uri,
-            remedy="Check the folder's rights, or choose another one with REGARD_HOME.",
+            remedy="Check the permissions of the folder, or set REGARD_HOME to another one.",
         )
+    groups = [job.group for job in plan.jobs]
     files = [path for group in groups for path in group.files]
-    files += filter(os.path.isfile, map(Images(data).place, named_images(data, groups)))
-    size = sum(map(os.path.getsize, files))
+    images = map(Images.of(plan.corpus.config).path_of, named_images(plan.corpus, groups))
+    size = sum(map(os.path.getsize, [*files, *filter(os.path.isfile, images)]))
     folder = uri
     while folder != os.path.dirname(folder) and not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    free = shutil.disk_usage(folder).free
+    free = format_bytes(shutil.disk_usage(folder).free)
     return UserError(
-        f"no space left for the corpus: its files have {size:,} bytes, {free:,} are free",
+        f"no space left on the disk: the files of the corpus have {format_bytes(size)}, {free} are "
+        "free",
         where=uri,
-        remedy="Free some space, or choose a folder on another disk with REGARD_HOME: a run "
-        "needs several times the size of its data.",
+        remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
+        "several times the size of its data.",
     )

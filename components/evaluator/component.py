@@ -1,4 +1,4 @@
-"""The Evaluator's place in the graph: what goes in and what comes out."""
+"""The Evaluator as a TFX component."""
 
 from __future__ import annotations
 
@@ -8,26 +8,13 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components.artifacts import Findings, Predictions
-from components.evaluator.executor import EvaluatorExecutor
-from components.files import source_digest
-
-SOURCES = (
-    "components/evaluator",
-    "components/normal_form.py",
-    "components/profiles.py",
-    "components/predictions.py",
-    "components/scripts.py",
-    "components/seen.py",
-    "components/slice_names.py",
-    "components/words.py",
-    "models/metrics",
-    "models/unspaced.py",
-)
+from regard.components.common.artifacts import Findings, Predictions
+from regard.components.common.code_digest import code_digest
+from regard.components.evaluator.executor import EvaluatorExecutor
 
 
 class EvaluatorSpec(ComponentSpec):
-    """Predictions and what is known of the data in, evaluation and blessing out."""
+    """Inputs, outputs and parameters of `Evaluator`."""
 
     PARAMETERS = {
         "config": ExecutionParameter(type=str),
@@ -44,13 +31,14 @@ class EvaluatorSpec(ComponentSpec):
 
 
 class Evaluator(BaseComponent):
-    """Computes the metrics and blesses the model, or says why not.
+    """Computes the metrics, and blesses the model or gives the reasons against it.
 
     Args:
-        predictions: what the Predictor made.
-        findings: what the ExampleValidator noticed, with the words of the train split and the
-            references that it has too; None: rows are not told apart by what is new to the model.
-        config: the ``evaluation`` section of the configuration as JSON.
+        predictions: the predictions of the Predictor.
+        findings: the findings of the ExampleValidator, with the words and the overlapping
+            references of the training split; None: there are no slices by unknown words or
+            overlap.
+        config: the ``evaluation`` section as JSON.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -69,7 +57,7 @@ class Evaluator(BaseComponent):
                 predictions=predictions,
                 findings=findings,
                 config=config,
-                code=source_digest(*SOURCES) if code is None else code,
+                code=code_digest(__package__) if code is None else code,
                 evaluation=Channel(type=standard_artifacts.ModelEvaluation),
                 blessing=Channel(type=standard_artifacts.ModelBlessing),
             )

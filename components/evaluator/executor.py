@@ -1,8 +1,7 @@
-"""The Evaluator's work: score candidate and production on the same rows, and decide."""
+"""The Evaluator's executor: scores candidate and production on the same rows, and decides."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,32 +12,54 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from components import events, predictions, seen
-from components.errors import UserError
-from components.evaluator import blessing as rules
-from components.evaluator import decision, degeneration, model_analysis, scoring, slices
-from components.evaluator.answers import answered, baseline, text_files
-from components.evaluator.scoring import Part, Scores
-from components.evaluator.unknown_words import REMEDY, Vocabulary, vocabulary
-from components.files import atomic_write
-from models import metrics
-from models.metrics import Metric, Rows, likelihood
-from models.metrics.baselines import BASELINES
+from regard.components.common import events, prediction_table
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.common.prediction_table import PredictionsSummary
+from regard.components.data.target_overlap import read_overlap
+from regard.components.evaluator import gate, model_analysis, scoring
+from regard.components.evaluator.degeneration import find_degenerate_outputs
+from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
+from regard.components.evaluator.results import (
+    BASELINE,
+    CANDIDATE,
+    PRODUCTION,
+    BaselineResult,
+    Comparison,
+    Decision,
+    DegenerateCheck,
+    DegenerateOutputs,
+    Evaluation,
+    LengthBucket,
+    LengthScores,
+    ProductionResult,
+    SliceScore,
+    SliceScores,
+    VocabularySize,
+)
+from regard.components.evaluator.scoring import ModelScores, ScoredSlice
+from regard.components.evaluator.slices import (
+    REMEDY,
+    TrainVocabulary,
+    make_slices,
+    read_vocabulary,
+)
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.models import metrics
+from regard.models.metrics import Rows
+from regard.models.metrics.baselines import BASELINES
+from regard.models.metrics.perplexity import drop_incomparable_scores
+from regard.serving.contract import Contract
 
 NODE = "Evaluator"
-METRICS = "metrics.json"
-BY_LENGTH = "by_length.json"
-CHECKS = "checks.json"
-SLICES = "slices.json"
-BLESSING = "blessing.json"
 
 
 class EvaluatorExecutor(BaseExecutor):
-    """Writes the evaluation, and the blessing in TFX's own form with its reasons.
+    """Writes the evaluation, and the blessing in TFX's form with the reasons.
 
-    The evaluation is ``metrics.json`` with intervals and the comparison, ``by_length.json``,
-    ``slices.json``, of texts ``checks.json``, the answers and references as plain text, and all
-    numbers once more as TensorFlow Model Analysis reads them, in ``tfma/``.
+    The evaluation consists of the files in ``regard.components.evaluator.results``, the outputs
+    and references as plain text, and the metrics in the format of TensorFlow Model Analysis in
+    ``tfma/``.
     """
 
     def Do(
@@ -47,162 +68,176 @@ class EvaluatorExecutor(BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Scores and blesses; a model that is not blessed is no error."""
+        """Score the models and decide; a model that fails the gate is not an error."""
         source = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
         artifact = artifact_utils.get_single_instance(output_dict["evaluation"])
-        evaluation = Path(artifact.uri)
+        folder = Path(artifact.uri)
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
-        config = json.loads(exec_properties["config"])
+        config = EvaluationConfig.model_validate_json(exec_properties["config"])
 
-        summary = predictions.read_summary(source)
+        summary = prediction_table.read_summary(source)
         contract = summary["contract"]
-        asked = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
-        names = scoring.wanted_metrics(config)
-        models = _answers(source, summary, names, config)
-        candidate = models["candidate"]
+        inputs = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+        is_text = contract["answer_kind"] == "text"
+        rows = _read_models(source, summary, config)
+        scores = {model: ModelScores(own, config) for model, own in rows.items()}
 
-        scores = {model: Scores(names, rows, config) for model, rows in models.items()}
-        values = {model: found.metrics for model, found in scores.items()}
-        samples = config.get("samples", 0)
-        sure = {model: found.intervals(samples) for model, found in scores.items()}
+        vocabulary, overlap = None, None
+        if findings := input_dict.get("findings"):
+            findings_folder = Path(artifact_utils.get_single_uri(findings))
+            vocabulary = read_vocabulary(findings_folder, inputs) if inputs else None
+            if is_text and config.slices.target_overlap:
+                overlap = read_overlap(findings_folder, REMEDY)
         lengths = None
         if contract["size"]:
-            lengths = predictions.read(source / predictions.CANDIDATE, ["size"])["size"]
-        apart = config.get("slices", {}).get("seen") and contract["answer_kind"] == "text"
-        known, repeated = _known(input_dict.get("findings"), asked, apart)
-        found = slices.find(candidate, lengths, asked, known, repeated, config)
-        parts = scoring.in_parts(scores, found)
-        against = None
-        if config.get("production") and "production" in models:
-            pair = scores["candidate"], scores["production"]
-            against = scoring.comparison(*pair, config, decision.compared(found, config))
-        content = _metrics(summary, values, sure, against, config)
-        _write_json(evaluation / METRICS, content)
-        _write_parts(evaluation, parts, contract, known)
-        for name, lines in text_files(candidate).items():
-            atomic_write(evaluation / name, "".join(f"{line}\n" for line in lines))
+            lengths = prediction_table.read(source / prediction_table.CANDIDATE, ["size"])["size"]
+        slices = make_slices(rows[CANDIDATE], lengths, inputs, vocabulary, overlap, config)
+        scored = scoring.score_slices(scores, slices)
+        comparison = None
+        if config.production and PRODUCTION in scores:
+            comparison = scoring.compare(
+                scores[CANDIDATE],
+                scores[PRODUCTION],
+                config.production,
+                config.samples,
+                scoring.compared_slices(slices, config),
+            )
+        evaluation = _evaluation(summary, scores, comparison, config)
+        evaluation.write(folder)
+        _write_slices(folder, scored, contract, vocabulary)
+        for name, lines in text_files(rows[CANDIDATE]).items():
+            atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 
-        faults = {}
-        if contract["answer_kind"] == "text" and config.get("checks"):
-            sources = list(candidate.columns[asked[0]]) if asked else None
-            faults = degeneration.examine(candidate, sources, config["checks"])
-            _write_json(evaluation / CHECKS, faults)
-            _warn(faults)
-        decided = decision.decide(summary, values, parts, against, faults, config)
-        _write_json(Path(blessing.uri) / BLESSING, decided.to_dict())
-        _mark(blessing, decided.blessed)
-        model_analysis.write(evaluation / model_analysis.FOLDER, content, parts, decided, config)
-        _tell(artifact, content)
-        events.emit("note", node=NODE, text=decided.sentence)
+        degenerate: dict[str, DegenerateCheck] = {}
+        if is_text:
+            sources = list(rows[CANDIDATE].columns[inputs[0]]) if inputs else None
+            degenerate = find_degenerate_outputs(rows[CANDIDATE], sources, config.checks)
+            DegenerateOutputs(checks=degenerate).write(folder)
+            _warn_about(degenerate)
+        decision = gate.decide(
+            {model: own.metrics for model, own in scores.items()},
+            scored,
+            comparison,
+            degenerate,
+            config,
+            version=summary.get("production_version") or "",
+            production_error=summary.get("production_error") or "",
+        )
+        decision.write(Path(blessing.uri))
+        _mark(blessing, decision)
+        model_analysis.write(folder / model_analysis.FOLDER, evaluation, scored)
+        _set_properties(artifact, evaluation)
+        events.emit("note", node=NODE, text=decision.sentence)
 
 
-def _answers(
-    source: Path, summary: Mapping[str, Any], names: Sequence[str], config: Mapping[str, Any]
+def _read_models(
+    source: Path, summary: PredictionsSummary, config: EvaluationConfig
 ) -> dict[str, Rows]:
-    """The answers of every model to the same rows, by model."""
-    contract, looks = summary["contract"], any(metrics.looks(name) for name in names)
-    candidate = answered(source / predictions.CANDIDATE, contract, looks)
+    """Return the outputs of every model on the same rows, by model."""
+    contract = summary["contract"]
+    with_attention = any(map(metrics.needs_attention, scoring.required_metrics(config)))
+    candidate = read_rows(source / prediction_table.CANDIDATE, contract, with_attention)
     if not candidate.hypotheses:
         raise UserError(
             "the test split has no rows, so the model cannot be evaluated",
-            remedy="Give `data.test` more rows, or raise `data.split.test`.",
+            remedy="Add rows to `data.test`, or increase `data.split.test`.",
         )
-    models = {"candidate": candidate}
-    if config.get("baseline"):
-        models["baseline"] = baseline(candidate, contract, config["baseline"])
+    rows = {CANDIDATE: candidate}
+    if config.baseline:
+        rows[BASELINE] = baseline_rows(candidate, contract, config.baseline)
     if summary["production"]:
-        production = answered(source / predictions.PRODUCTION, contract, looks)
-        models["production"] = likelihood.comparable(production, candidate)
-    return models
+        production = read_rows(source / prediction_table.PRODUCTION, contract, with_attention)
+        rows[PRODUCTION] = drop_incomparable_scores(production, candidate)
+    return rows
 
 
-def _known(
-    findings: list[Artifact] | None, asked: Sequence[str], apart: bool
-) -> tuple[Vocabulary | None, frozenset[int] | None]:
-    """The train split's words, and if asked which references are there too, if anybody looked."""
-    if not findings:
-        return None, None
-    folder = Path(artifact_utils.get_single_uri(findings))
-    words = vocabulary(folder, asked) if asked else None
-    return words, (seen.read(folder, REMEDY) if apart else None)
-
-
-def _write_parts(
-    evaluation: Path, parts: Sequence[Part], contract: Mapping[str, Any], known: Vocabulary | None
-) -> None:
-    """The slices by length in a file of their own, which also says what their unit is."""
-    if contract["size"]:
-        buckets = [part for part in parts if part.slice.bounds]
-        _write_json(
-            evaluation / BY_LENGTH,
-            {"unit": contract["size"]["unit"], "buckets": [_bucket(part) for part in buckets]},
-        )
-    others = [part.to_dict() for part in parts if not part.slice.bounds]
-    if others:
-        words = None if known is None else {"count": len(known.words), "all": known.complete}
-        _write_json(evaluation / SLICES, {"slices": others, "words": words})
-
-
-def _bucket(part: Part) -> dict[str, Any]:
-    low, high = part.slice.bounds or (0, None)
-    return {"from": low, "to": high, "rows": len(part.slice.rows), **part.values}
-
-
-def _tell(evaluation: Artifact, content: Mapping[str, Any]) -> None:
-    """The candidate's metrics in ML Metadata, where they can be asked for."""
-    evaluation.set_int_custom_property("rows", content["rows"])
-    for name, metric in content["metrics"].items():
-        if math.isfinite(metric["value"]):  # a database knows no other numbers
-            evaluation.set_float_custom_property(f"metric_{name}", metric["value"])
-        evaluation.set_string_custom_property(f"signature_{name}", metric["signature"])
-
-
-def _metrics(
-    summary: dict[str, Any],
-    scores: dict[str, dict[str, Metric]],
-    sure: dict[str, dict[str, Any]],
-    against: dict[str, Any] | None,
-    config: dict[str, Any],
-) -> dict[str, Any]:
-    def plain(model: str) -> dict[str, Any]:
-        return {
-            name: {**metric.to_dict(), "interval": sure[model][name]}
-            for name, metric in scores[model].items()
-        }
-
+def _evaluation(
+    summary: PredictionsSummary,
+    scores: Mapping[str, ModelScores],
+    comparison: Comparison | None,
+    config: EvaluationConfig,
+) -> Evaluation:
+    results = {model: own.results(config.samples) for model, own in scores.items()}
     production = None
-    if "production" in scores:
-        production = {
-            "version": summary.get("production_version"),
-            "path": summary["production"],
-            "metrics": plain("production"),
-            "comparison": against,
-        }
-    beside = None
-    if "baseline" in scores:
-        label = BASELINES[config["baseline"]].label
-        beside = {"name": config["baseline"], "label": label, "metrics": plain("baseline")}
-    return {
-        "rows": summary["rows"],
-        "metrics": plain("candidate"),
-        "production": production,
-        "baseline": beside,
-    }
+    if PRODUCTION in results:
+        production = ProductionResult(
+            version=summary.get("production_version"),
+            path=summary["production"],
+            metrics=results[PRODUCTION],
+            comparison=comparison,
+        )
+    baseline = None
+    if config.baseline:
+        baseline = BaselineResult(
+            name=config.baseline,
+            label=BASELINES[config.baseline].label,
+            metrics=results[BASELINE],
+        )
+    return Evaluation(
+        rows=summary["rows"],
+        metrics=results[CANDIDATE],
+        production=production,
+        baseline=baseline,
+    )
 
 
-def _warn(faults: dict[str, Any]) -> None:
-    for entry in faults.values():
-        if entry["action"] == "warn" and rules.over(entry):
-            events.emit("warning", node=NODE, text=rules.tell_share(entry))
+def _write_slices(
+    folder: Path,
+    slices: Sequence[ScoredSlice],
+    contract: Contract,
+    vocabulary: TrainVocabulary | None,
+) -> None:
+    """Write the slices by length to one file, with the unit, and the others to another."""
+    if contract["size"]:
+        buckets = [
+            LengthBucket(
+                low=one.slice.bounds[0],
+                high=one.slice.bounds[1],
+                rows=len(one.slice.rows),
+                scores=one.scores,
+            )
+            for one in slices
+            if one.slice.bounds
+        ]
+        LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
+    others = [
+        SliceScore(
+            kind=one.slice.kind,
+            name=one.slice.name,
+            rows=len(one.slice.rows),
+            scores=one.scores,
+        )
+        for one in slices
+        if not one.slice.bounds
+    ]
+    if others:
+        size = None
+        if vocabulary is not None:
+            size = VocabularySize(words=len(vocabulary.words), is_complete=vocabulary.is_complete)
+        SliceScores(slices=others, vocabulary=size).write(folder)
 
 
-def _mark(blessing: Artifact, blessed: bool) -> None:
-    """TFX's convention, so that TFX's own Pusher would obey the blessing too."""
-    name = constants.BLESSED_FILE_NAME if blessed else constants.NOT_BLESSED_FILE_NAME
+def _warn_about(degenerate: Mapping[str, DegenerateCheck]) -> None:
+    for check in degenerate.values():
+        if check.action == "warn" and check.is_over_limit:
+            text = f"Degenerate outputs: {check.summary}"
+            events.emit("warning", node=NODE, text=text)
+
+
+def _set_properties(artifact: Artifact, evaluation: Evaluation) -> None:
+    """Set the candidate's metrics as properties, by which ML Metadata can be queried."""
+    artifact.set_int_custom_property("rows", evaluation.rows)
+    for name, metric in evaluation.metrics.items():
+        if math.isfinite(metric.value):  # databases do not store NaN
+            artifact.set_float_custom_property(f"metric_{name}", metric.value)
+        artifact.set_string_custom_property(f"signature_{name}", metric.signature)
+
+
+def _mark(blessing: Artifact, decision: Decision) -> None:
+    """Mark the blessing by TFX's convention, which TFX's own Pusher understands too."""
+    if decision.blessed:
+        name, value = constants.BLESSED_FILE_NAME, constants.BLESSED_VALUE
+    else:
+        name, value = constants.NOT_BLESSED_FILE_NAME, constants.NOT_BLESSED_VALUE
     atomic_write(Path(blessing.uri) / name, "")
-    value = constants.BLESSED_VALUE if blessed else constants.NOT_BLESSED_VALUE
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, value)
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    atomic_write(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

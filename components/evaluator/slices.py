@@ -1,44 +1,45 @@
-"""The parts of the test split that are scored apart: by a feature, a pattern, length, what is new.
+"""Slices of the test split: their names, and the rows of each.
 
-What is new to a model: words of what it is asked, and references.
+The title of a slice is its kind and its name: ``domain=news``, ``pattern=questions``,
+``length=11-20``, ``oov=0.1+``, ``target_overlap=no``.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from components.evaluator.unknown_words import Vocabulary
-from components.seen import key
-from components.slice_names import (
-    LENGTH,
-    OOV,
-    OTHERS,
-    PATTERN,
-    SEEN,
-    SEEN_NAMES,
-    length_names,
-    length_ranges,
-    share_names,
-)
-from models.metrics import Rows
+from regard.components.data.profiles import PROFILE_FILE, read_profile
+from regard.components.data.target_overlap import text_hash
+from regard.components.data.text_analysis import split_words
+from regard.components.settings.evaluation import EvaluationConfig, SlicePatternConfig
+from regard.models.metrics import Rows
 
-_MOST_VALUES = 30
+LENGTH, OOV, PATTERN, TARGET_OVERLAP = "length", "oov", "pattern", "target_overlap"
+# Rows without and with a reference that the training split has too.
+OVERLAP_NAMES = ("no", "yes")
+# All values of a feature that have no slice of their own.
+OTHERS = "(others)"
+REMEDY = "Delete the artifacts of the run, whose ExampleValidator wrote the file, and run it again."
+_MAX_VALUES = 30
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Some of the rows.
+    """Some rows of the test split.
 
     Attributes:
-        kind: the feature whose value they share, or ``pattern``, ``length``, ``oov`` or ``seen``.
-        name: that value, the pattern's name, or bounds such as ``11-20`` and ``31+``; None: what
-            is left of a feature's values.
-        rows: their places in the split.
-        bounds: of lengths the least and the greatest, which may be None.
+        kind: the feature whose value the rows share, or ``pattern``, ``length``, ``oov`` or
+            ``target_overlap``.
+        name: the value, the pattern's name, or bounds such as ``11-20`` and ``31+``; None: all
+            other values of the feature.
+        rows: the indices of the rows.
+        bounds: for lengths, the lowest and the highest length; None: no upper bound.
     """
 
     kind: str
@@ -48,103 +49,156 @@ class Slice:
 
     @property
     def value(self) -> str:
-        """The name, also of what is left."""
+        """The name; ``(others)`` for all other values."""
         return OTHERS if self.name is None else self.name
 
     @property
     def title(self) -> str:
-        """How the configuration names it: ``domain=news``."""
+        """The name in the configuration, such as ``domain=news``."""
         return f"{self.kind}={self.value}"
 
-    def called(self, name: str) -> bool:
-        """Whether a name means it: its title, or its kind, which means all of that kind."""
+    def matches(self, name: str) -> bool:
+        """Return whether a name means the slice: its title, or its kind for all of that kind."""
         return name in (self.kind, self.title)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The slice as plain JSON values, without its rows but for their number."""
-        return {"slice": self.kind, "name": self.name, "rows": len(self.rows)}
+
+@dataclass(frozen=True)
+class TrainVocabulary:
+    """The words of the training split.
+
+    Attributes:
+        words: the words, as the ExampleValidator counted them.
+        is_complete: whether these are all words; otherwise rarer ones count as unknown.
+    """
+
+    words: frozenset[str]
+    is_complete: bool
+
+    def unknown_share(self, texts: Sequence[str]) -> float:
+        """Return the share of the running words of some texts that are unknown; 0 for no words."""
+        words = [word for text in texts for word in split_words(text)]
+        return sum(word not in self.words for word in words) / max(len(words), 1)
 
 
-def find(
-    rows: Rows,
-    lengths: Sequence[int] | None,
-    asked: Sequence[str],
-    vocabulary: Vocabulary | None,
-    seen: frozenset[int] | None,
-    config: Mapping[str, Any],
-) -> list[Slice]:
-    """The slices that have rows.
+def read_vocabulary(findings: Path, features: Sequence[str]) -> TrainVocabulary | None:
+    """Read the words of some features; None if the ExampleValidator did not count them.
 
     Args:
-        rows: the test split, with the columns that are looked at.
-        lengths: of the rows, in the unit of the model's contract; None where there is none.
-        asked: the columns of text that the model is given.
-        vocabulary: of the train split; None where it is not known.
-        seen: the keys of references that the train split has too; None where nobody looked.
-        config: the ``evaluation`` section: ``slices``, and ``length_buckets``, the upper bounds.
+        findings: the ExampleValidator's folder.
+        features: the names of the model's text inputs.
+
+    Raises:
+        UserError: the file is not valid.
     """
-    wanted = config.get("slices", {})
-    found = [one for feature in wanted.get("by", ()) for one in _by_value(rows, feature)]
-    found += [
-        _by_pattern(rows, name, pattern) for name, pattern in wanted.get("patterns", {}).items()
-    ]
+    path = findings / PROFILE_FILE
+    if not path.exists():
+        return None
+    counts = read_profile(path, REMEDY)["features"]
+    entries = [counts[name] for name in features if "words" in counts.get(name, ())]
+    if not entries:
+        return None
+    words = frozenset(word for entry in entries for word in entry["words"])
+    return TrainVocabulary(words, all(entry["complete"] for entry in entries))
+
+
+def make_slices(
+    rows: Rows,
+    lengths: Sequence[int] | None,
+    inputs: Sequence[str],
+    vocabulary: TrainVocabulary | None,
+    overlap: frozenset[int] | None,
+    config: EvaluationConfig,
+) -> list[Slice]:
+    """Return the slices that have rows.
+
+    Args:
+        rows: the test split with the columns that slices need.
+        lengths: the lengths of the rows; None if the model has no length.
+        inputs: the model's text inputs.
+        vocabulary: the words of the training split; None if they are not known.
+        overlap: the keys of references that the training split has too; None if they are not
+            known.
+        config: the ``evaluation`` section.
+    """
+    slices = [one for feature in config.slices.by for one in _by_value(rows, feature)]
+    slices += [_by_pattern(rows, name, pattern) for name, pattern in config.slices.patterns.items()]
     if lengths is not None:
-        found += _by_length(lengths, config.get("length_buckets", ()))
-    if vocabulary is not None and wanted.get("oov") is not None:
-        shares = [
-            vocabulary.unknown(texts)
-            for texts in zip(*(rows.columns[name] for name in asked), strict=True)
-        ]
-        found += _by_share(shares, wanted["oov"])
-    if seen is not None:
-        found += _by_seen(rows, seen)
-    return [one for one in found if one.rows]
+        slices += _by_length(lengths, config.length_buckets)
+    if vocabulary is not None and config.slices.oov is not None:
+        columns = zip(*(rows.columns[name] for name in inputs), strict=True)
+        slices += _by_share([vocabulary.unknown_share(texts) for texts in columns], config)
+    if overlap is not None:
+        slices += _by_overlap(rows, overlap)
+    return [one for one in slices if one.rows]
 
 
 def _by_value(rows: Rows, feature: str) -> list[Slice]:
-    """The most frequent values of a feature, and the rows that have others."""
+    """Return slices for the most frequent values of a feature, and for all others."""
     values = _texts(rows, feature)
-    frequent = sorted(value for value, _ in Counter(values).most_common(_MOST_VALUES))
-    found = [Slice(feature, value, _where(values, value.__eq__)) for value in frequent]
-    return [*found, Slice(feature, None, _where(values, lambda value: value not in frequent))]
+    frequent = sorted(value for value, _ in Counter(values).most_common(_MAX_VALUES))
+    slices = [Slice(feature, value, _where(values, value.__eq__)) for value in frequent]
+    return [*slices, Slice(feature, None, _where(values, lambda value: value not in frequent))]
 
 
-def _by_pattern(rows: Rows, name: str, pattern: Mapping[str, str]) -> Slice:
-    search = re.compile(pattern["matches"]).search
-    return Slice(PATTERN, name, _where(_texts(rows, pattern["feature"]), search))
+def _by_pattern(rows: Rows, name: str, pattern: SlicePatternConfig) -> Slice:
+    search = re.compile(pattern.matches).search
+    return Slice(PATTERN, name, _where(_texts(rows, pattern.feature), search))
 
 
 def _by_length(lengths: Sequence[int], bounds: Sequence[int]) -> list[Slice]:
-    found = []
+    slices = []
     for name, (low, high) in zip(length_names(bounds), length_ranges(bounds), strict=True):
-        rows = [at for at, n in enumerate(lengths) if low <= n and (high is None or n <= high)]
-        found.append(Slice(LENGTH, name, rows, (low, high)))
-    return found
+        rows = [row for row, n in enumerate(lengths) if low <= n and (high is None or n <= high)]
+        slices.append(Slice(LENGTH, name, rows, (low, high)))
+    return slices
 
 
-def _by_share(shares: Sequence[float], bounds: Sequence[float]) -> list[Slice]:
-    places = [sum(share > bound for bound in bounds) for share in shares]
+def _by_share(fractions: Sequence[float], config: EvaluationConfig) -> list[Slice]:
+    bounds = config.slices.oov or ()
+    indices = [sum(share > bound for bound in bounds) for share in fractions]
     return [
-        Slice(OOV, name, _where(places, number.__eq__))
-        for number, name in enumerate(share_names(bounds))
+        Slice(OOV, name, _where(indices, index.__eq__))
+        for index, name in enumerate(share_names(bounds))
     ]
 
 
-def _by_seen(rows: Rows, seen: frozenset[int]) -> list[Slice]:
-    """The rows of which no reference is in the train split, and those of which one is."""
-    known = [any(key(text) in seen for text in wanted) for wanted in rows.references]
+def _by_overlap(rows: Rows, overlap: frozenset[int]) -> list[Slice]:
+    has_overlap = [
+        any(text_hash(text) in overlap for text in references) for references in rows.references
+    ]
     return [
-        Slice(SEEN, name, _where(known, bool(number).__eq__))
-        for number, name in enumerate(SEEN_NAMES)
+        Slice(TARGET_OVERLAP, name, _where(has_overlap, bool(index).__eq__))
+        for index, name in enumerate(OVERLAP_NAMES)
     ]
 
 
 def _texts(rows: Rows, feature: str) -> list[str]:
-    """A feature of text, row by row; the one that is no column is the reference."""
+    """Return a text feature of every row; the feature without a column is the reference."""
     if feature in rows.columns:
         return [text or "" for text in rows.columns[feature]]
-    return [wanted[0] for wanted in rows.references]
+    return [references[0] for references in rows.references]
 
 
-def _where(values: Sequence[Any], wanted: Callable[[Any], Any]) -> list[int]:
-    return [at for at, value in enumerate(values) if wanted(value)]
+def _where(values: Sequence[Any], predicate: Callable[[Any], Any]) -> list[int]:
+    return [index for index, value in enumerate(values) if predicate(value)]
+
+
+def length_ranges(bounds: Sequence[int]) -> list[tuple[int, int | None]]:
+    """Return the lowest and the highest length of each slice for some upper bounds."""
+    return list(zip([0, *(bound + 1 for bound in bounds)], [*bounds, None], strict=True))
+
+
+def length_names(bounds: Sequence[int]) -> list[str]:
+    """Return the names of slices by length: ``0-10``, ``11-20``, ``21+``."""
+    return [f"{low}+" if high is None else f"{low}-{high}" for low, high in length_ranges(bounds)]
+
+
+def share_names(bounds: Sequence[float]) -> list[str]:
+    """Return the names of slices by a share: ``0``, ``0-0.1``, ``0.1+``, or ``0`` and ``>0``.
+
+    Each slice includes its upper bound but not its lower one, except for a share of 0.
+    """
+    texts = [repr(float(bound)).removesuffix(".0") for bound in bounds]
+    first = f"0-{texts[0]}" if bounds[0] else "0"
+    last = f"{texts[-1]}+" if bounds[-1] else ">0"
+    return [first, *(f"{low}-{high}" for low, high in pairwise(texts)), last]

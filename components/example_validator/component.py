@@ -1,4 +1,4 @@
-"""ExampleValidator's specification: TFX's own, with the examples and a second output."""
+"""ExampleValidator's specification: TFX's, with the examples and a second output."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components.artifacts import Findings
-from components.example_validator.executor import Executor
+from regard.components.common.artifacts import Findings
+from regard.components.example_validator.executor import Executor
 
 
 class ExampleValidatorSpec(ComponentSpec):
-    """What ExampleValidator takes and gives."""
+    """Parameters, inputs and outputs of ExampleValidator."""
 
     PARAMETERS = {
         "checks": ExecutionParameter(type=str),
@@ -32,22 +32,23 @@ class ExampleValidatorSpec(ComponentSpec):
 
 
 class ExampleValidator(base_beam_component.BaseBeamComponent):
-    """Compares the statistics with the schema as TFX does, and reads the rows themselves.
+    """Compare the statistics with the schema, as TFX does, and check the rows themselves.
 
     Args:
-        statistics: of StatisticsGen.
-        schema: of SchemaGen.
-        examples: the examples that the statistics are of.
-        checks: JSON of ``data.checks``: each check's limit and action; null leaves one out.
-        features: JSON list of the task's features, each as JSON.
-        production: JSON with the ``version`` in production, the path of its ``profile``, and that
-            file's ``digest``, for the cache; or with ``latest`` as ``version`` and the folder of
-            all ``versions``: the newest is looked up when the node runs; empty where there is none.
+        statistics: from StatisticsGen.
+        schema: from SchemaGen.
+        examples: the examples of the statistics.
+        checks: JSON of ``data.checks``.
+        features: JSON list of the features.
+        production: JSON with the ``version`` in production, the path of its ``profile``, and the
+            ``digest`` of that file, for the cache; or with ``latest`` as ``version`` and the folder
+            of all ``versions``, of which the newest is used; empty if there is none.
         code: the digest of this component's code.
 
     Outputs: ``anomalies`` (as TFX's) and ``findings``: ``checks.json`` (count, share and first
     examples of every check, with file and line; lengths; drift), ``profile.json`` (words and
-    lengths of the training split) and ``seen.json`` (references of the others that it has too).
+    lengths of the training split) and ``target_overlap.json`` (hashes of references of the other
+    splits that the training split contains).
     """
 
     SPEC_CLASS = ExampleValidatorSpec

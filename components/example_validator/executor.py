@@ -1,9 +1,10 @@
-"""ExampleValidator's work: TFX's executor for the anomalies, one Beam pipeline for the rows."""
+"""ExampleValidator's executor: TFX's for the anomalies, one Beam pipeline for the rows."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,14 +17,24 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components import events, profiles, seen
-from components.example_validator import changes, near, verdict, vocabulary, writing
-from components.example_validator.repeats import compare, count_seen
-from components.example_validator.rows import Shard, fetch
-from components.example_validator.scan import OUTPUTS, scan
-from components.example_validator.tally import Tally
-from components.files import write_uri
-from models.tasks.features import Feature
+from regard.components.common import events
+from regard.components.common.files import write_uri
+from regard.components.data.profiles import PROFILE_FILE, WordProfile
+from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
+from regard.components.example_validator import (
+    check_results,
+    drift_check,
+    duplicates,
+    row_checks,
+    training_profile,
+)
+from regard.components.example_validator.shard_rows import (
+    CheckCounts,
+    Shard,
+    read_referenced_rows,
+)
+from regard.components.settings.data import DataChecksConfig
+from regard.models.tasks.description import Feature
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -35,13 +46,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Looks at every row; warns or refuses by the limits of ``checks``.
+        """Check every row; warn or fail according to the limits of ``checks``.
 
         Raises:
-            UserError: a check whose action is ``fail`` found more than its limit.
+            UserError: a check with the action ``fail`` exceeds its limit.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        # It fills the artifact it is given; what it returns says the same once more.
+        # It fills the artifact; its return value repeats it.
         tfx_executor.Executor().Do(
             {name: input_dict[name] for name in ("statistics", "schema")},
             {"anomalies": output_dict["anomalies"]},
@@ -51,103 +62,91 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         uri = artifact_utils.get_single_uri(output_dict["findings"])
         fileio.makedirs(uri)
-        given = json.loads(exec_properties["checks"])
-        given = {name: check for name, check in given.items() if check is not None}
-        checks = {name: check for name, check in given.items() if name not in changes.CHECKS}
+        checks = DataChecksConfig.model_validate_json(exec_properties["checks"])
         features = [Feature.from_json(f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
-        tally, words = self._count(shards, features, checks, uri)
-        usual = writing.usual(tally, checks["script"]["usual"]) if "script" in checks else {}
-        tally = writing.judged(tally, usual)
-        known = count_seen(tally)
-        refs = {
-            ref
-            for name, kept in tally.examples.items()
-            if name in checks
-            for pair in kept
-            for ref in pair
-            if ref is not None
-        }
-        judge = verdict.Judge(checks, shards, features, usual)
-        found = judge.findings(tally, fetch(shards, features, refs))
-        rows: dict[str, int] = {}
-        for index, count in sorted(tally.rows.items()):  # Beam's order is any
-            split = shards[index].split
-            rows[split] = rows.get(split, 0) + count
-        lengths = _lengths(tally, shards, features)
-        profile = _profile(rows, words, lengths)
-        drift = changes.held_against(exec_properties["production"], profile, given)
-        content = {"rows": rows, "checks": found, "anomalies": anomalies, "lengths": lengths}
+        counts, words = self._scan(shards, features, checks, uri)
+        usual = row_checks.usual_scripts(counts, checks.script.usual) if checks.script else {}
+        counts = row_checks.count_unusual_scripts(counts, usual)
+        overlap = duplicates.count_target_overlap(counts)
+        builder = check_results.FindingBuilder(checks, shards, features, usual)
+        refs = _example_references(counts, check_results.active_checks(checks))
+        findings = builder.findings(counts, read_referenced_rows(shards, features, refs))
+        rows: Counter[str] = Counter()
+        for index, count in sorted(counts.rows.items()):  # Beam's order varies
+            rows[shards[index].split] += count
+        lengths = training_profile.length_histograms(counts, shards, features)
+        profile = training_profile.train_profile(rows, words, lengths)
+        drift = drift_check.check_drift(exec_properties["production"], profile, checks)
+        content = {"rows": rows, "checks": findings, "anomalies": anomalies, "lengths": lengths}
         if drift:
             content["drift"] = drift
-        _write(os.path.join(uri, profiles.FILE), profile)
+        _write(os.path.join(uri, PROFILE_FILE), profile)
         _write(os.path.join(uri, "checks.json"), content)
-        if "target_overlap" in checks:
-            write_uri(os.path.join(uri, seen.FILE), seen.to_json(known))
+        if checks.target_overlap:
+            write_uri(os.path.join(uri, OVERLAP_FILE), overlap_to_json(overlap))
 
         for text in [
             *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),
-            *(verdict.sentence(name, f) for name, f in found.items() if _warns(f)),
-            *changes.sentences(drift),
+            *check_results.check_warnings(findings),
+            *drift_check.drift_warnings(drift),
         ]:
             events.emit("warning", node="ExampleValidator", text=text)
-        verdict.refuse(found)
-        changes.refuse(drift)
+        check_results.raise_on_failures(findings)
+        drift_check.raise_on_drift(drift)
 
-    def _count(
+    def _scan(
         self,
         shards: Sequence[Shard],
         features: Sequence[Feature],
-        checks: Mapping[str, Mapping[str, Any]],
+        checks: DataChecksConfig,
         uri: str,
-    ) -> tuple[Tally, dict[str, dict[str, Any]]]:
-        """Runs the checks as a Beam pipeline, whose results come back as two files.
+    ) -> tuple[CheckCounts, dict[str, WordProfile]]:
+        """Run the checks as a Beam pipeline, whose results are two files.
 
-        The other splits are read before the training split, in whose rows their inputs are looked
-        for.
+        The other splits are read before the training split, which is searched for their inputs.
         """
-        paths = [os.path.join(uri, name) for name in (".tally.json", ".words.json")]
+        paths = [os.path.join(uri, name) for name in (".counts.json", ".words.json")]
         train = [shard for shard in shards if shard.split == "train"]
         rest = [shard for shard in shards if shard.split != "train"]
-        options = {"features": list(features), "checks": dict(checks)}
         with self._make_beam_pipeline() as pipeline:
-            scanned = []
+            outputs = []
             inputs: Any = []
             for name, part in (("Others", rest), ("Train", train)):
-                scanned.append(
+                outputs.append(
                     pipeline
                     | f"{name}Shards" >> beam.Create(part)
                     | f"Scan{name}"
-                    >> beam.FlatMap(scan, others=inputs, **options).with_outputs(
-                        *OUTPUTS, main="tallies"
-                    )
+                    >> beam.FlatMap(
+                        row_checks.scan_shard, others=inputs, features=list(features), checks=checks
+                    ).with_outputs(*row_checks.OUTPUTS, main="counts")
                 )
-                inputs = beam.pvalue.AsList(scanned[0].inputs)
-            others, trained = scanned
-            repeats = (
+                inputs = beam.pvalue.AsList(outputs[0].inputs)
+            others, trained = outputs
+            exact = (
                 (others.packed, trained.packed)
                 | "Packed" >> beam.Flatten()
-                | "Meet" >> beam.GroupByKey()
-                | "Compare" >> beam.MapTuple(compare)
+                | "GroupByHash" >> beam.GroupByKey()
+                | "FindDuplicates" >> beam.MapTuple(duplicates.find_duplicates)
             )
-            nearly = (
+            near = (
                 trained.near
-                | "Nearest" >> beam.CombineGlobally(near.joined)
-                | "Near" >> beam.Map(near.tallied)
+                | "MergeHits" >> beam.CombineGlobally(duplicates.merge_hits)
+                | "CountHits" >> beam.Map(duplicates.count_near_overlap)
             )
             _ = (
-                (others.tallies, trained.tallies, repeats, nearly)
-                | "All" >> beam.Flatten()
-                | "Total" >> beam.CombineGlobally(Tally.total)
-                | "Save" >> beam.Map(lambda tally: write_uri(paths[0], tally.to_json()))
+                (others.counts, trained.counts, exact, near)
+                | "AllCounts" >> beam.Flatten()
+                | "Total" >> beam.CombineGlobally(CheckCounts.total)
+                | "SaveCounts" >> beam.Map(lambda counts: write_uri(paths[0], counts.to_json()))
             )
             _ = (
                 trained.words
-                | "Buckets" >> beam.GroupByKey()
-                | "Sum" >> beam.MapTuple(vocabulary.summed)
-                | "Features" >> beam.GroupByKey()
-                | "Join" >> beam.MapTuple(vocabulary.joined)
-                | "Vocabulary" >> beam.combiners.ToDict()
+                | "WordBuckets" >> beam.GroupByKey()
+                | "SumBuckets" >> beam.MapTuple(training_profile.sum_bucket)
+                | "WordFeatures" >> beam.GroupByKey()
+                | "JoinBuckets" >> beam.MapTuple(training_profile.join_buckets)
+                | "Words" >> beam.combiners.ToDict()
                 | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
             )
         texts = []
@@ -155,7 +154,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             with fileio.open(path) as file:
                 texts.append(file.read())
             fileio.remove(path)
-        return Tally.from_json(texts[0]), json.loads(texts[1])
+        return CheckCounts.from_json(texts[0]), json.loads(texts[1])
+
+
+def _example_references(counts: CheckCounts, checks: Mapping[str, Any]) -> set[int]:
+    pairs = [pair for name in checks for pair in counts.examples.get(name, ())]
+    return {ref for pair in pairs for ref in pair if ref is not None}
 
 
 def _shards(examples: types.Artifact) -> list[Shard]:
@@ -170,58 +174,19 @@ def _shards(examples: types.Artifact) -> list[Shard]:
 
 
 def _anomalies(artifact: types.Artifact) -> list[dict[str, str]]:
-    """TFDV's anomalies of every split, as plain data."""
-    found = []
+    """Return TFDV's anomalies of every split as plain data."""
+    anomalies = []
     for split in artifact_utils.decode_split_names(artifact.split_names):
         folder = artifact_utils.get_split_uri([artifact], split)
         with fileio.open(os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME), "rb") as file:
             proto = anomalies_pb2.Anomalies.FromString(file.read())
         for feature, info in sorted(proto.anomaly_info.items()):
-            found.append({"split": split, "feature": feature, "text": info.description})
+            anomalies.append({"split": split, "feature": feature, "text": info.description})
         if proto.HasField("dataset_anomaly_info"):
             text = proto.dataset_anomaly_info.description
-            found.append({"split": split, "feature": "(dataset)", "text": text})
-    return found
+            anomalies.append({"split": split, "feature": "(dataset)", "text": text})
+    return anomalies
 
 
-def _lengths(
-    tally: Tally, shards: Sequence[Shard], features: Sequence[Feature]
-) -> dict[str, dict[str, Any]]:
-    """The lengths of each feature that has some, by split."""
-    found = {}
-    for feature in features:
-        if feature.name not in tally.lengths:
-            continue
-        splits: dict[str, list[int]] = {}
-        for index, counts in sorted(tally.lengths[feature.name].items()):
-            split = shards[index].split
-            sums = splits.setdefault(split, [0] * len(counts))
-            splits[split] = [a + b for a, b in zip(sums, counts, strict=True)]
-        bounds = list(profiles.BOUNDS)
-        found[feature.name] = {"unit": profiles.unit(feature), "bounds": bounds, "splits": splits}
-    return found
-
-
-def _profile(
-    rows: Mapping[str, int],
-    words: Mapping[str, Mapping[str, Any]],
-    lengths: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """What is kept of the training split, to hold later data against it."""
-    features = {}
-    for name, found in lengths.items():
-        counts = found["splits"].get("train", [0] * (len(found["bounds"]) + 1))
-        told = {"unit": found["unit"], "bounds": found["bounds"], "counts": counts}
-        features[name] = {**words.get(name, {}), "lengths": told}
-    return {"rows": rows.get("train", 0), "features": features}
-
-
-def _warns(finding: Mapping[str, Any]) -> bool:
-    """Whether it is over a limit that only warns, or may be over it where nobody looked."""
-    if finding["exceeded"]:
-        return finding["action"] == "warn"
-    return "capped" in finding
-
-
-def _write(uri: str, content: Any) -> None:
+def _write(uri: str, content: Mapping[str, Any]) -> None:
     write_uri(uri, json.dumps(content, ensure_ascii=False, indent=1))

@@ -1,4 +1,4 @@
-"""The Predictor's place in the graph: what goes in and what comes out."""
+"""The Predictor as a TFX component."""
 
 from __future__ import annotations
 
@@ -8,33 +8,21 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components.artifacts import Predictions
-from components.files import source_digest
-from components.predictor.executor import PredictorExecutor
-
-SOURCES = (
-    "components/predictor",
-    "components/predictions.py",
-    "components/registry/rival.py",
-    "components/registry/records.py",
-    "components/registry/versions.py",
-    "models/metrics/aligning.py",
-    "models/metrics/likelihood.py",
-    "models/tasks/features.py",
-    "serving/saved_model.py",
-)
+from regard.components.common.artifacts import Predictions
+from regard.components.common.code_digest import code_digest
+from regard.components.predictor.executor import PredictorExecutor
 
 
 class PredictorSpec(ComponentSpec):
-    """Examples and a model in, predictions out."""
+    """Inputs, outputs and parameters of `Predictor`."""
 
     PARAMETERS = {
         "features": ExecutionParameter(type=str),
         "production": ExecutionParameter(type=str),
         "production_version": ExecutionParameter(type=str),
         "batch_size": ExecutionParameter(type=int),
-        "aligned": ExecutionParameter(type=str),
-        "likelihood": ExecutionParameter(type=int),
+        "reference_attention": ExecutionParameter(type=str),
+        "reference_scores": ExecutionParameter(type=int),
         "code": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -45,21 +33,21 @@ class PredictorSpec(ComponentSpec):
 
 
 class Predictor(BaseBeamComponent):
-    """Decodes the test split once with each model, and keeps all that they answered.
+    """Decodes the test split once with each model, and keeps all outputs.
 
-    A Beam pipeline for each: the workers load the SavedModel and share out the batches.
+    A Beam pipeline runs for each model, whose workers load the SavedModel and share the batches.
 
     Args:
-        examples: the examples of CorpusGen; the split ``test`` is decoded.
+        examples: the examples of CorpusGen, of which the split ``test`` is decoded.
         model: the exported model of the Trainer.
-        features: a JSON list of the task's features, each as ``Feature.to_json`` gives it.
-        production: the folder of the version in production; empty where there is none.
-        production_version: its number, for people; or ``latest``, and ``production`` is the folder
-            of all versions: the newest is looked up when the node runs.
-        batch_size: rows decoded together.
-        aligned: JSON of the ``layer`` and the ``head`` that show where the model looks for the
-            reference of each row, null for what it shows by default; empty: it is not asked.
-        likelihood: whether it also tells how probable the reference of each row is.
+        features: a JSON list of the task's features, in the form of ``Feature.to_json``.
+        production: the folder of the version in production; empty if there is none.
+        production_version: its number. With ``latest``, ``production`` is the folder of all
+            versions, and the newest is chosen when the node runs.
+        batch_size: the number of rows in a batch.
+        reference_attention: JSON with the ``layer`` and the ``head`` whose attention for the
+            reference of each row is kept; null selects the model's default. Empty: none is kept.
+        reference_scores: whether to keep the log-probability of each row's reference.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -74,8 +62,8 @@ class Predictor(BaseBeamComponent):
         production: str = "",
         production_version: str = "",
         batch_size: int = 64,
-        aligned: str = "",
-        likelihood: bool = False,
+        reference_attention: str = "",
+        reference_scores: bool = False,
         code: str | None = None,
     ):
         super().__init__(
@@ -86,9 +74,9 @@ class Predictor(BaseBeamComponent):
                 production=production,
                 production_version=production_version,
                 batch_size=batch_size,
-                aligned=aligned,
-                likelihood=int(likelihood),
-                code=source_digest(*SOURCES) if code is None else code,
+                reference_attention=reference_attention,
+                reference_scores=int(reference_scores),
+                code=code_digest(__package__) if code is None else code,
                 predictions=Channel(type=Predictions),
             )
         )

@@ -1,148 +1,289 @@
-"""Decodes the test split with one model, as a Beam pipeline whose answers become one table."""
+"""Decodes the test split with one model in a Beam pipeline, and joins the outputs to a table."""
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
+import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.utils.shared import Shared
 
-from components import predictions
-from components.predictor import asking, parts
-from components.predictor.parts import Told
-from components.predictor.plan import Plan
-from components.predictor.watching import seconds, speed, watching
-from models.tasks.features import Feature
-from serving.saved_model import SavedModelError, device, read_contract
+from regard.components.common import prediction_table
+from regard.components.common.errors import UserError
+from regard.components.common.prediction_table import ModelSummary, Row
+from regard.components.predictor import batch_results
+from regard.components.predictor.batch_plan import BatchPlan, Shard
+from regard.components.predictor.batch_results import BatchStats, ProgressScope
+from regard.components.predictor.reference_outputs import ReferenceOutput
+from regard.components.predictor.split_reader import parse_example, read_records, row_length
+from regard.models.tasks.description import Feature
+from regard.serving import saved_model
+from regard.serving.contract import Contract, SavedModelError, read_contract
+from regard.serving.saved_model import InputLengthError, Prediction, ServedModel
+
+# A row number and a serialized example; None announces a batch.
+Record = tuple[int, bytes] | None
+
+
+def read_shard(shard: Shard) -> Iterator[tuple[int, Record]]:
+    """Yield the records of a file with their row numbers, keyed by batch.
+
+    A worker processes batches in the order in which their keys first occur. So the first shard
+    announces all batches, the longest rows first.
+    """
+    for batch in range(shard.announced_batches):
+        yield batch, None
+    records = zip(shard.rows, shard.batches, read_records(shard.path), strict=True)
+    for row, batch, record in records:
+        yield batch, (row, record)
+
+
+class PredictDoFn(beam.DoFn):
+    """Runs a SavedModel on batches of records, and writes the outputs of each to a file.
+
+    The model's detail signature is used. It is loaded once per process, also with several threads.
+
+    Args:
+        model: the SavedModel's folder.
+        features: the task's features.
+        folder: the folder for the files, which every worker can write to.
+        reference_outputs: further outputs for the references.
+        skip_unavailable: whether to leave out reference outputs that the model cannot give.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        features: Sequence[Feature],
+        folder: Path,
+        reference_outputs: Sequence[ReferenceOutput],
+        skip_unavailable: bool,
+    ):
+        self._path, self._features, self._folder = model, list(features), folder
+        self._reference_outputs = list(reference_outputs)
+        self._skip_unavailable = skip_unavailable
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        """Load the model, or wait until another thread has loaded it.
+
+        Raises:
+            SavedModelError: the model does not fit its contract.
+        """
+        start = time.monotonic()
+        with batch_results.record_failure(self._folder):
+            self._model: ServedModel = self._shared.acquire(lambda: _load(self._path))
+        self._load_seconds = time.monotonic() - start
+        self._worker, self._device = uuid.uuid4().hex, saved_model.device()
+
+    def process(self, element: tuple[int, Iterable[Record]]) -> None:
+        """Decode one batch.
+
+        Raises:
+            UserError: an input is too long, or the model has no such layer or head.
+            SavedModelError: the model does not fit its contract.
+        """
+        batch, records = element
+        with batch_results.record_failure(self._folder):
+            parsed = [
+                (number, parse_example(record, self._features))
+                for number, record in filter(None, records)
+            ]
+            parsed.sort(key=lambda pair: (-row_length(pair[1]), pair[0]))
+            rows = [row for _, row in parsed]
+            start = time.monotonic()
+            predictions = predict_batch(self._model, rows)
+            seconds = time.monotonic() - start
+            truncated = [one.truncated for one in predictions if one.truncated]
+            stats = BatchStats(
+                rows=len(predictions),
+                seconds=seconds,
+                worker=self._worker,
+                load_seconds=self._load_seconds,
+                device=self._device,
+                truncated_rows=len(truncated),
+                truncated_tokens=sum(truncated),
+            )
+            for output in self._reference_outputs:
+                predictions = self._extend(output, predictions, rows)
+            numbers = [number for number, _ in parsed]
+            table = prediction_table.make_table(self._features, numbers, rows, predictions)
+            batch_results.write_batch(self._folder, batch, table, stats)
+
+    def _extend(
+        self, output: ReferenceOutput, predictions: list[Prediction], rows: Sequence[Row]
+    ) -> list[Prediction]:
+        inputs, references = [row.inputs for row in rows], [row.references[0] for row in rows]
+        try:
+            return output.extend(self._model, predictions, inputs, references)
+        except UserError:
+            if self._skip_unavailable:
+                return predictions
+            raise
+
+
+def _load(path: Path) -> ServedModel:
+    model = saved_model.load(path)
+    model.signature(model.contract["detail"])
+    return model
+
+
+def predict_batch(model: ServedModel, rows: Sequence[Row]) -> list[Prediction]:
+    """Return the model's predictions; an error names the row that is too long.
+
+    Raises:
+        UserError: an input is too long.
+    """
+    signature = model.contract["detail"]
+    try:
+        return model.predict(signature, [row.inputs for row in rows])
+    except InputLengthError as error:
+        rejected = _first_rejected(model, signature, rows)
+        position = f"{rejected.file}:{rejected.line}: " if rejected and rejected.line else ""
+        raise UserError(
+            f"the test split cannot be decoded: {position}{error}",
+            where="search.long_source",
+            remedy="Increase search.max_source_length, or set long_source: truncate.",
+        ) from None
+
+
+def _first_rejected(model: ServedModel, signature: str, rows: Sequence[Row]) -> Row | None:
+    for row in rows:
+        try:
+            model.predict(signature, [row.inputs])
+        except InputLengthError:
+            return row
+    return None
 
 
 @dataclasses.dataclass(frozen=True)
-class Decoded:
-    """The model's contract, and how each batch was answered.
+class DecodeResult:
+    """The model's contract, without reference outputs, and the statistics of each batch."""
 
-    The contract is the model's own; what was asked besides is in the table alone.
-    """
-
-    contract: Mapping[str, Any]
-    told: Sequence[Told]
+    contract: Contract
+    stats: Sequence[BatchStats]
 
     @property
     def device(self) -> str:
-        """``CPU`` or ``GPU``, or both where the workers had not the same."""
-        return ", ".join(sorted({one.device for one in self.told})) or device()
+        """``CPU`` or ``GPU``, or both if the workers differ."""
+        return ", ".join(sorted({one.device for one in self.stats})) or saved_model.device()
 
-    def speed(self) -> dict[str, float]:
-        """``load_seconds``, ``seconds`` and ``sentences_per_second``, for people."""
+    def summary(self, path: Path) -> ModelSummary:
+        """Return the speed of a model at a path."""
         return {
-            "load_seconds": round(max((one.load_seconds for one in self.told), default=0.0), 3),
-            "seconds": round(seconds(self.told), 3),
-            "sentences_per_second": round(speed(self.told), 1),
+            "path": str(path),
+            "load_seconds": round(max((one.load_seconds for one in self.stats), default=0.0), 3),
+            "seconds": round(batch_results.decoding_seconds(self.stats), 3),
+            "sentences_per_second": round(batch_results.rows_per_second(self.stats), 1),
         }
 
 
 @dataclasses.dataclass(frozen=True)
-class Decoding:
-    """What is asked of one model and then of another.
+class Decoder:
+    """Decodes the same rows with one model after another.
 
     Attributes:
-        pipeline: makes an empty Beam pipeline.
-        plan: the rows, in batches.
-        features: those of the task.
-        given: what is asked of the references besides.
+        make_pipeline: returns an empty Beam pipeline.
+        plan: the rows in batches.
+        features: the task's features.
+        reference_outputs: further outputs for the references.
     """
 
-    pipeline: Callable[[], beam.Pipeline]
-    plan: Plan
+    make_pipeline: Callable[[], beam.Pipeline]
+    plan: BatchPlan
     features: Sequence[Feature]
-    given: Sequence[asking.Given]
+    reference_outputs: Sequence[ReferenceOutput]
 
-    def __call__(
+    @property
+    def noun(self) -> str:
+        """What the rows are called in messages."""
+        kinds = [feature.kind for feature in self.features if feature.role == "input"]
+        return "sentences" if kinds == ["text"] else "rows"
+
+    def decode(
         self,
         model: Path,
         table: Path,
         label: str,
-        first: float = 0.0,
-        last: float = 1.0,
-        lenient: bool = False,
-    ) -> Decoded:
-        """Loads a SavedModel and asks the signature that tells most for every row.
-
-        An empty text is decoded like any other.
+        progress: tuple[float, float] = (0.0, 1.0),
+        skip_unavailable: bool = False,
+    ) -> DecodeResult:
+        """Run the detail signature of a SavedModel on every row, also on empty texts.
 
         Args:
-            model: the folder with ``saved_model.pb``.
-            table: the file for the answers, in row order; it is whole or not there.
-            label: the model, for people.
-            first: the fraction of the progress at which it begins.
-            last: the one at which it ends.
-            lenient: whether a model leaves out the weights of a layer that it has not, and those of
-                rows that are too long for them.
+            model: the SavedModel's folder.
+            table: the file for the outputs in row order, written atomically.
+            label: the model's display name.
+            progress: the fractions of the node's progress at the start and the end.
+            skip_unavailable: whether to leave out reference outputs that the model cannot give:
+                attention of a missing layer, or of rows that are too long.
 
         Raises:
-            UserError: a row is longer than the model takes, or it has not the layer.
-            SavedModelError: the model is not what it should be, or one of another task.
-            WorkerError: something else went wrong where it was asked.
+            UserError: an input is too long, or the model has no such layer.
+            SavedModelError: the model does not fit its contract or the task.
+            WorkerError: any other error in a worker.
         """
-        contract = self._checked(model)
+        contract = self._read_contract(model)
         if not self.plan.rows:
-            predictions.write(table, self.features, [], [])
-            return Decoded(contract, [])
-        # Beside the table, for all workers must see it; a killed run's goes with the artifact.
+            prediction_table.write(table, self.features, [], [])
+            return DecodeResult(contract, [])
+        # In the artifact's folder, which all workers see and which is removed with the artifact.
         folder = table.parent / f".parts-{table.stem}-{uuid.uuid4().hex[:8]}"
         folder.mkdir(parents=True)
-        ask = asking.Ask(model, self.features, folder, self.given, lenient)
+        predict = PredictDoFn(
+            model, self.features, folder, self.reference_outputs, skip_unavailable
+        )
+        scope = ProgressScope(label, self.noun, self.plan.rows, *progress)
         try:
-            with watching(folder, label, self._noun, self.plan.rows, first, last):
-                self._run(ask, folder)
-            windows = [[parts.path(folder, n) for n in window] for window in self.plan.windows]
-            predictions.join(table, windows)
-            return Decoded(contract, list(parts.done(folder, {}).values()))
+            with batch_results.report_progress(folder, scope):
+                self._run(predict, folder)
+            files = [
+                [batch_results.batch_path(folder, batch) for batch in window]
+                for window in self.plan.windows
+            ]
+            prediction_table.join(table, files)
+            return DecodeResult(contract, list(batch_results.read_stats(folder, {}).values()))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, ask: asking.Ask, folder: Path) -> None:
+    def _run(self, predict: PredictDoFn, folder: Path) -> None:
         shards = self.plan.shards
         try:
-            with self.pipeline() as pipeline:
+            with self.make_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "Shards" >> beam.Create(shards, reshuffle=len(shards) > 1)
-                    | "Read" >> beam.FlatMap(asking.read)
+                    | "Read" >> beam.FlatMap(read_shard)
                     | "Batches" >> beam.GroupByKey()
-                    | "Ask" >> beam.ParDo(ask)
+                    | "Predict" >> beam.ParDo(predict)
                 )
         except Exception as error:
-            if (failure := parts.failure(folder)) is not None:
+            if (failure := batch_results.read_failure(folder)) is not None:
                 raise failure from error
             raise
         finally:
-            # What is shared lives on in this process until something else is.
+            # Beam keeps the last shared object of this process alive: release the model.
             Shared().acquire(lambda: None)
 
-    def _checked(self, model: Path) -> dict[str, Any]:
-        """The contract of a model that can be asked for these rows."""
+    def _read_contract(self, model: Path) -> Contract:
+        """Read the contract of a model, and check that it fits the rows."""
         if not (model / "saved_model.pb").is_file():
             raise SavedModelError(f"there is no model at {model}")
         contract = read_contract(model)
         inputs = [feature.name for feature in self.features if feature.role == "input"]
         for entry in contract["inputs"]:
             if entry["name"] not in inputs:
-                has = ", ".join(inputs)
-                raise SavedModelError(f"it takes {entry['name']}, and the rows have {has}")
-        (wanted,) = (f.kind for f in self.features if f.role == "reference")
-        if (kind := contract["answer_kind"]) != wanted:
+                available = ", ".join(inputs)
+                raise SavedModelError(
+                    f"the model needs the input {entry['name']}, but the rows have {available}"
+                )
+        (expected,) = (one.kind for one in self.features if one.role == "reference")
+        if (kind := contract["answer_kind"]) != expected:
             raise SavedModelError(
-                f"its answers are of the kind {kind}, and the references are {wanted}"
+                f"the model's outputs are of kind {kind}, but the references are of kind {expected}"
             )
         return contract
-
-    @property
-    def _noun(self) -> str:
-        """What the rows are called."""
-        inputs = [feature.kind for feature in self.features if feature.role == "input"]
-        return "sentences" if inputs == ["text"] else "rows"

@@ -1,4 +1,4 @@
-"""The Predictor's work: read the test split, decode it with each model, keep the answers."""
+"""The Predictor's executor: decodes the test split with each model, and keeps the outputs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events, predictions
-from components.predictor import plan
-from components.predictor.asking import Given
-from components.predictor.decode import Decoded, Decoding
-from components.predictor.likelihood import Likelihood
-from components.predictor.looks import Looks
-from components.predictor.parts import WorkerError
-from components.predictor.rows import test_split
-from components.predictor.watching import NODE
-from components.registry.rival import rival
-from models.metrics.aligning import ALIGNMENT
-from models.tasks.features import Feature
+from regard.components.common import events, prediction_table
+from regard.components.common.prediction_table import PredictionsSummary
+from regard.components.predictor.batch_plan import plan_batches
+from regard.components.predictor.batch_results import NODE, WorkerError
+from regard.components.predictor.decode import Decoder, DecodeResult
+from regard.components.predictor.reference_outputs import (
+    ReferenceAttention,
+    ReferenceOutput,
+    ReferenceScores,
+)
+from regard.components.predictor.split_reader import test_split
+from regard.components.registry import production_baseline
+from regard.models.metrics.attention import ALIGNMENT
+from regard.models.tasks.description import Feature
 
 
 class PredictorExecutor(BaseBeamExecutor):
@@ -34,82 +36,82 @@ class PredictorExecutor(BaseBeamExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Decodes; a production model that fails is reported and left out.
+        """Decode the split; a production model that fails is reported and left out.
 
         Raises:
-            UserError: there is no test split, a row is longer than the new model takes, or that
+            UserError: there is no test split, an input is too long for the new model, or the model
                 has no such layer or head.
-            SavedModelError: the new model is not what it should be, or one of another task.
-            WorkerError: something else went wrong where it was asked.
+            SavedModelError: the new model does not fit its contract or the task.
+            WorkerError: any other error in a worker.
         """
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         folder = Path(artifact_utils.get_single_uri(output_dict["predictions"]))
         features = [Feature.from_json(entry) for entry in json.loads(exec_properties["features"])]
+        heads = exec_properties.get("reference_attention")
+        attention = ReferenceAttention(**json.loads(heads)) if heads else None
+        outputs: list[ReferenceOutput] = [attention] if attention else []
+        outputs += [ReferenceScores()] if exec_properties.get("reference_scores") else []
         batch_size = int(exec_properties["batch_size"])
-        aligned = exec_properties.get("aligned")
-        looks = Looks(**json.loads(aligned)) if aligned else None
-        given: list[Given] = [looks] if looks else []
-        given += [Likelihood()] if exec_properties.get("likelihood") else []
-        batches = plan.make(test_split(examples), features, batch_size)
-        decode = Decoding(self._make_beam_pipeline, batches, features, given)
+        plan = plan_batches(test_split(examples), features, batch_size)
+        decoder = Decoder(self._make_beam_pipeline, plan, features, outputs)
 
-        candidate = Path(path_utils.serving_model_path(model.uri))
-        production, version = rival(
+        candidate_path = Path(path_utils.serving_model_path(model.uri))
+        production, version = production_baseline(
             exec_properties["production"], exec_properties["production_version"]
         )
         share = 0.5 if production else 1.0
-
-        decoded = decode(candidate, folder / predictions.CANDIDATE, "the new model", 0.0, share)
-        _tell_cut(decoded)
-        models = {"candidate": {"path": str(candidate), **decoded.speed()}}
+        table = folder / prediction_table.CANDIDATE
+        candidate = decoder.decode(candidate_path, table, "the new model", (0.0, share))
+        _warn_about_truncation(candidate)
+        models = {"candidate": candidate.summary(candidate_path)}
         error = None
         if production:
-            table = folder / predictions.PRODUCTION
+            table = folder / prediction_table.PRODUCTION
             label = f"version {version}"
             try:
-                beside = decode(Path(production), table, label, share, 1.0, lenient=True)
-            # Whatever is wrong with the old model must not keep a new one from being judged.
+                result = decoder.decode(
+                    Path(production), table, label, (share, 1.0), skip_unavailable=True
+                )
+            # An error of the old model must not prevent the evaluation of the new one.
             except Exception as failure:
-                error = _in_words(failure)
+                error = _describe(failure)
                 _warn(
                     f"{label} in production cannot be decoded, so there is no comparison with it:"
-                    f" {_short(error)}"
+                    f" {_shorten(error)}"
                 )
             else:
-                models["production"] = {"path": production, **beside.speed()}
-                if looks and looks.layer and ALIGNMENT not in predictions.column_names(table):
-                    _warn(f"{label} in production has no {looks}, so there is no aer of it")
-        predictions.write_summary(
-            folder,
-            {
-                "rows": batches.rows,
-                "seconds": models["candidate"]["seconds"],
-                "sentences_per_second": models["candidate"]["sentences_per_second"],
-                "production": production if production and error is None else None,
-                "production_version": version or None,
-                "production_error": error,
-                "batch_size": batch_size,
-                "device": decoded.device,
-                "models": models,
-                "contract": decoded.contract,
-            },
-        )
+                models["production"] = result.summary(Path(production))
+                has_attention = ALIGNMENT in prediction_table.column_names(table)
+                if attention and attention.layer and not has_attention:
+                    _warn(f"{label} in production has no {attention}, so its aer is unknown")
+        summary: PredictionsSummary = {
+            "rows": plan.rows,
+            "seconds": models["candidate"]["seconds"],
+            "sentences_per_second": models["candidate"]["sentences_per_second"],
+            "production": production if production and error is None else None,
+            "production_version": version or None,
+            "production_error": error,
+            "batch_size": batch_size,
+            "device": candidate.device,
+            "models": models,
+            "contract": candidate.contract,
+        }
+        prediction_table.write_summary(folder, summary)
 
 
-def _tell_cut(decoded: Decoded) -> None:
-    """Says how many rows the model has not read to their end."""
-    rows, cut, pieces = (
-        sum(getattr(one, name) for one in decoded.told)
-        for name in ("rows", "cut_rows", "cut_pieces")
-    )
-    if cut:
-        inputs = [entry["name"] for entry in decoded.contract["inputs"]]
+def _warn_about_truncation(result: DecodeResult) -> None:
+    rows = sum(one.rows for one in result.stats)
+    truncated = sum(one.truncated_rows for one in result.stats)
+    if truncated:
+        tokens = sum(one.truncated_tokens for one in result.stats)
+        inputs = [entry["name"] for entry in result.contract["inputs"]]
         noun = f"{inputs[0]}s" if len(inputs) == 1 else "rows"
-        # What is searched for has a score, and the search's section says what is read.
-        limit = "search.max_source_length" if decoded.contract["score"] else "the model reads"
+        # Models with a search have a score, and a limit in the section search.
+        limit = "search.max_source_length" if result.contract["score"] else "the model's limit"
         _warn(
-            f"{cut:,} of {rows:,} {noun} are longer than {limit}: {pieces:,} pieces were not read"
+            f"{truncated:,} of {rows:,} {noun} are longer than {limit}: {tokens:,} tokens were cut"
+            " off"
         )
 
 
@@ -117,12 +119,12 @@ def _warn(text: str) -> None:
     events.emit("warning", node=NODE, text=text)
 
 
-def _in_words(failure: Exception) -> str:
+def _describe(failure: Exception) -> str:
     if isinstance(failure, WorkerError):
         return str(failure)
     return f"{type(failure).__name__}: {failure}"
 
 
-def _short(text: str, limit: int = 200) -> str:
+def _shorten(text: str, limit: int = 200) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

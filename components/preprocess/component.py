@@ -1,4 +1,4 @@
-"""Preprocess's specification: TFX Transform with one input more, the tokenizer if there is one."""
+"""Preprocess's specification: that of TFX Transform, with the tokenizer as an optional input."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tfx.types import standard_artifacts, standard_component_specs
 from tfx.types.component_spec import ChannelParameter
 from tfx.utils import json_utils
 
-from components.artifacts import Tokenizer
-from components.preprocess.executor import Executor
+from regard.components.common.artifacts import Tokenizer
+from regard.components.preprocess.executor import Executor
 
-_FUNCTION = "components.preprocess.module.preprocessing_fn"
+_FUNCTION = "regard.components.preprocess.transform_graph.preprocessing_fn"
 _SPLITS = ("train", "eval", "test")
 
 
 class PreprocessSpec(standard_component_specs.TransformSpec):
-    """What Preprocess takes and gives."""
+    """Parameters, inputs and outputs of Preprocess."""
 
     INPUTS = {
         **standard_component_specs.TransformSpec.INPUTS,
@@ -29,17 +29,17 @@ class PreprocessSpec(standard_component_specs.TransformSpec):
 
 
 class Preprocess(base_beam_component.BaseBeamComponent):
-    """The task's preprocessing as a TensorFlow graph, and the examples that it gives.
+    """Build the task's preprocessing as a TensorFlow graph, and transform the examples with it.
 
-    Train is analyzed; train, eval and test are transformed. No statistics are computed here:
-    StatisticsGen has those of the text, and the ids have none that say anything.
+    The train split is analyzed; train, eval and test are transformed. No statistics are computed:
+    StatisticsGen has those of the text, and statistics of ids would be meaningless.
 
     Args:
         examples: standard Examples with the splits train, eval and test.
         schema: their schema.
-        custom_config: ``task``; ``settings``, what its preprocessing depends on beside the
-            examples; and ``code``, the digest of what preprocesses, for the cache.
-        tokenizer: what TokenizerTrainer made of the examples; None for a task without text.
+        custom_config: ``task``; ``settings``, what its preprocessing depends on apart from the
+            examples; and ``code``, the digest of the preprocessing code, for the cache.
+        tokenizer: from TokenizerTrainer; None for a task without text.
 
     Outputs: ``transform_graph`` (with the tokenizer, if there is one, in its folder
     ``tokenizer``) and ``transformed_examples``.

@@ -1,4 +1,4 @@
-"""Preprocess's work: TFX Transform makes the graph, a Beam pipeline sends the examples through."""
+"""Preprocess's executor: TFX Transform builds the graph, a Beam pipeline applies it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from tfx.proto import example_gen_pb2, transform_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils, proto_utils
 
-from components.preprocess.module import TOKENIZER
-from components.preprocess.transforming import TEMPORARY, Job, Transformer, jobs
+from regard.components.preprocess.transform_graph import (
+    TEMPORARY,
+    TOKENIZER,
+    FileJob,
+    FileTransformer,
+    file_jobs,
+)
 
 
 class Executor(transform_executor.Executor):
-    """Runs Transform with the tokenizer's folder in ``custom_config``, then keeps a copy of it.
-
-    A task without text has no tokenizer, and nothing to copy.
-    """
+    """Runs Transform with the tokenizer's folder in ``custom_config``, and copies the tokenizer."""
 
     def Do(
         self,
@@ -31,9 +33,9 @@ class Executor(transform_executor.Executor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Writes the graph and the transformed examples.
+        """Write the graph and the transformed examples.
 
-        The examples are read to make the graph only where the task's preprocessing analyzes them.
+        Building the graph reads the examples only if the task's preprocessing analyzes them.
         """
         inputs, outputs = dict(input_dict), dict(output_dict)
         transformed = outputs.pop(standard_component_specs.TRANSFORMED_EXAMPLES_KEY)
@@ -44,7 +46,7 @@ class Executor(transform_executor.Executor):
         super().Do(inputs, outputs, {**exec_properties, key: json_utils.dumps(config)})
         graph = artifact_utils.get_single_uri(outputs[standard_component_specs.TRANSFORM_GRAPH_KEY])
         if folder is not None:
-            _keep(folder, graph)
+            _copy_tokenizer(folder, graph)
         self._transform(
             artifact_utils.get_single_instance(inputs[standard_component_specs.EXAMPLES_KEY]),
             artifact_utils.get_single_instance(transformed),
@@ -55,29 +57,29 @@ class Executor(transform_executor.Executor):
     def _transform(
         self, raw: types.Artifact, transformed: types.Artifact, graph: str, splits: list[str]
     ) -> None:
-        """Writes a transformed file for each file of some splits."""
+        """Write a transformed file for each file of the splits."""
         transformed.split_names = artifact_utils.encode_split_names(splits)
         examples_utils.set_payload_format(
             transformed, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE
         )
-        work: list[Job] = []
+        jobs: list[FileJob] = []
         for split in splits:
             (pattern,) = examples_utils.get_split_file_patterns([raw], split)
             folder = artifact_utils.get_split_uri([transformed], split)
             fileio.makedirs(folder)
-            work += jobs(sorted(fileio.glob(pattern)), folder)
+            jobs += file_jobs(sorted(fileio.glob(pattern)), folder)
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
-                    | "Files" >> beam.Create(work, reshuffle=len(work) > 1)
-                    | "Transform" >> beam.Map(Transformer(graph))
+                    | "Files" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
+                    | "Transform" >> beam.Map(FileTransformer(graph))
                 )
         finally:
-            # What is shared lives on in this process until something else is.
+            # The process holds a shared object until another one is acquired.
             Shared().acquire(lambda: None)
-        for folder in {os.path.dirname(job.transformed) for job in work}:
-            _sweep(folder)
+        for folder in {os.path.dirname(job.transformed) for job in jobs}:
+            _remove_temporary(folder)
 
 
 def _splits(config: str) -> list[str]:
@@ -86,15 +88,15 @@ def _splits(config: str) -> list[str]:
     return list(parsed.transform)
 
 
-def _sweep(folder: str) -> None:
-    """Removes what killed attempts left: TFX takes every file of a split for one of examples."""
+def _remove_temporary(folder: str) -> None:
+    """Remove files of killed attempts: TFX reads every file of a split as examples."""
     for name in fileio.listdir(folder):
         if name.endswith(TEMPORARY):
             fileio.remove(os.path.join(folder, name))
 
 
-def _keep(tokenizer: str, graph: str) -> None:
-    """Whoever has the graph has its tokenizer: training and export need the piece counts."""
+def _copy_tokenizer(tokenizer: str, graph: str) -> None:
+    """Store the tokenizer with the graph: training and export need its size."""
     final = os.path.join(graph, "tokenizer")
     temporary = os.path.join(graph, ".tokenizer.tmp")
     if fileio.exists(temporary):

@@ -1,4 +1,4 @@
-"""The Pusher's place in the graph: what goes in and what comes out."""
+"""The Pusher as a TFX component."""
 
 from __future__ import annotations
 
@@ -11,30 +11,21 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components import parameters
-from components.artifacts import Findings
-from components.files import source_digest
-from components.pusher.executor import PusherExecutor
-
-SOURCES = (
-    "components/parameters.py",
-    "components/profiles.py",
-    "components/provenance.py",
-    "components/pusher",
-    "components/registry",
-    "models/unspaced.py",
-)
+from regard.components.common import runtime_parameters
+from regard.components.common.artifacts import Findings
+from regard.components.common.code_digest import code_digest
+from regard.components.pusher.executor import PusherExecutor
 
 
 class PusherSpec(ComponentSpec):
-    """A model and its blessings in, a pushed model out."""
+    """Inputs, outputs and parameters of `Pusher`."""
 
     PARAMETERS = {
         "registry": ExecutionParameter(type=str),
         "name": ExecutionParameter(type=str),
         "record": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
-        **parameters.properties("data", "training"),
+        **runtime_parameters.properties("data", "training"),
     }
     INPUTS = {
         "model": ChannelParameter(type=standard_artifacts.Model),
@@ -48,21 +39,21 @@ class PusherSpec(ComponentSpec):
 
 
 class Pusher(BaseComponent):
-    """Copies the model to the next version of the registry, if it is blessed and checked.
+    """Copies a blessed and checked model to the next version of the registry.
 
     Args:
         model: the exported model of the Trainer.
-        model_blessing: the Evaluator's.
-        infra_blessing: the ServingCheck's.
-        registry: the folder that TensorFlow Serving's model folders are in.
-        name: the model's name there.
-        record: a JSON object to keep beside the model, such as the configuration.
-        evaluation: the Evaluator's metrics, which are kept there too.
-        findings: the ExampleValidator's, whose profile of the training split is kept there too.
-        corpus: CorpusGen's findings, of which the fingerprint, the rows and the spans are kept
-            there.
+        model_blessing: the decision of the Evaluator.
+        infra_blessing: the result of the ServingCheck.
+        registry: the registry's folder.
+        name: the model's name.
+        record: JSON fields for the version's record, such as the configuration.
+        evaluation: the metrics of the Evaluator, for the record.
+        findings: the findings of the ExampleValidator; the profile of the training split is
+            stored with the version.
+        corpus: the findings of CorpusGen; fingerprint, rows and spans are recorded.
         code: a digest of the code, for the cache; by default that of this component.
-        run_parameters: the parameters of a run, by name; the record gets their values.
+        run_parameters: the parameters of a run, by name; their values are recorded.
     """
 
     SPEC_CLASS = PusherSpec
@@ -93,7 +84,7 @@ class Pusher(BaseComponent):
                 registry=registry,
                 name=name,
                 record=record,
-                code=source_digest(*SOURCES) if code is None else code,
+                code=code_digest(__package__) if code is None else code,
                 pushed_model=Channel(type=standard_artifacts.PushedModel),
                 **(run_parameters or {}),
             )

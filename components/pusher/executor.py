@@ -1,10 +1,9 @@
-"""The Pusher's work: obey the blessings, push, and say where the model is."""
+"""The Pusher's executor: checks the blessings, pushes the model, and records its path."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,23 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events, parameters, profiles, provenance
-from components.errors import UserError
-from components.files import atomic_write
-from components.pusher.push import push
-from components.registry import PROFILE, Registry, read_record
-from components.registry.publishing import Withdrawn
-from serving import warmup
-from serving.saved_model import IDENTIFIER
+from regard.components.common import events, provenance, runtime_parameters
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.data.profiles import PROFILE_FILE
+from regard.components.evaluator.results import Decision, Evaluation
+from regard.components.registry import PROFILE, Registry, VersionRecord, read_record
+from regard.components.registry.publish import WithdrawnModelError, push
+from regard.components.registry.records import RecordedMetric
+from regard.serving import warmup_requests
+from regard.serving.contract import IDENTIFIER
 
 NODE = "Pusher"
 RESULT = "pushed.json"
 
 
 class PusherExecutor(BaseExecutor):
-    """Pushes a blessed model; marks the artifact as TFX's Pusher does, and why."""
+    """Pushes a blessed model, and marks the artifact as TFX's Pusher does, with the reason."""
 
     def Do(
         self,
@@ -36,78 +37,70 @@ class PusherExecutor(BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Pushes or marks not pushed.
+        """Push the model, or mark it as not pushed.
 
         Raises:
-            UserError: if the registry cannot be written.
+            UserError: the registry cannot be written.
         """
         pushed = artifact_utils.get_single_instance(output_dict["pushed_model"])
         blessing = artifact_utils.get_single_instance(input_dict["model_blessing"])
         infra = artifact_utils.get_single_instance(input_dict["infra_blessing"])
-        sentence = _sentence(blessing)
+        decision = Decision.read(Path(blessing.uri))
+        sentence = decision.sentence if decision else ""
         if not model_utils.is_model_blessed(blessing):
             _finish(pushed, None, f"Not pushed. {sentence}")
             return
         if not model_utils.is_infra_validated(infra):
-            _finish(pushed, None, "Not pushed. The serving check did not pass.")
+            _finish(pushed, None, "Not pushed. The serving check failed.")
             return
 
         model = artifact_utils.get_single_instance(input_dict["model"])
-        evaluation = Path(artifact_utils.get_single_uri(input_dict["evaluation"]))
-        corpus = Path(artifact_utils.get_single_uri(input_dict["corpus"]))
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
         identifier = str(uuid.uuid4())
-        record = {
-            **_recorded(exec_properties),
-            **_evaluation(evaluation),
-            **_corpus(corpus),
-            "blessing": sentence,
-            "regard": provenance.code_version(),
-            "stack": provenance.stack_versions(),
-            "mlmd_uuid": identifier,
-        }
-        # Not among the execution's properties: by those the next run would miss the cache.
+        record = _record(input_dict, exec_properties).model_copy(
+            update={"blessing": sentence, "mlmd_uuid": identifier}
+        )
+        # The run's id is not an execution property, because it would change the cache key.
         if self._context is not None and self._context.pipeline_run_id:
-            record["run"] = self._context.pipeline_run_id
-        requests = Path(infra.uri) / Path(warmup.FILE).name
-        extra = {IDENTIFIER: identifier.encode()}
+            record = record.model_copy(update={"run": self._context.pipeline_run_id})
+        extra_files = {IDENTIFIER: identifier.encode()}
+        requests = Path(infra.uri) / Path(warmup_requests.FILE).name
         if requests.exists():
-            extra[warmup.FILE] = requests.read_bytes()
-        profile = Path(artifact_utils.get_single_uri(input_dict["findings"])) / profiles.FILE
-        extra[PROFILE] = profile.read_bytes()
+            extra_files[warmup_requests.FILE] = requests.read_bytes()
+        profile = Path(artifact_utils.get_single_uri(input_dict["findings"])) / PROFILE_FILE
+        extra_files[PROFILE] = profile.read_bytes()
         source = Path(path_utils.serving_model_path(model.uri))
         try:
-            number, new = push(source, registry, name, record, exec_properties["code"], extra)
-        except Withdrawn as error:
-            told = f"Not pushed. It is the model of {name}@{error.version}, which production was "
-            told += "rolled back from"
+            number, is_new = push(source, registry, name, record, extra_files)
+        except WithdrawnModelError as error:
+            text = f"Not pushed. Production was rolled back from this model, {name}@{error.version}"
             if error.version in Registry(registry).versions(name):
-                told += f"; `regard rollback {name} {error.version}` brings it back"
-            _finish(pushed, None, f"{told}.")
+                text += f"; `regard rollback {name} {error.version}` restores it"
+            _finish(pushed, None, f"{text}.")
             return
         except OSError as error:
             raise UserError(
                 f"the model cannot be pushed: {error.strerror or error}",
                 where=str(error.filename or registry),
-                remedy="Make the registry a folder you can write to, with room for the model,"
-                " or set serving.registry; then run again: finished nodes are not repeated.",
+                remedy="Make the registry a writable folder with room for the model, or set"
+                " serving.registry. Then run again: finished nodes are not repeated.",
             ) from error
         destination = registry / name / str(number)
         text = f"Pushed as {name}@{number}: {destination}"
-        if not new:
-            # Who pushed it may have been killed before ML Metadata heard of it.
-            identifier = read_record(destination).get("mlmd_uuid", "")
+        if not is_new:
+            # The process that pushed it may have been killed before it updated ML Metadata.
+            identifier = read_record(destination).mlmd_uuid
             text = f"{name}@{number} is this same model already: {destination}"
         if identifier:
-            # By this, the server's own name for it, the artifact is found in ML Metadata.
+            # `regard lineage` finds the artifact in ML Metadata by this id.
             pushed.set_string_custom_property("mlmd_uuid", identifier)
         _finish(pushed, destination, text)
 
 
 def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
-    """Marks the artifact with the properties of TFX's Pusher, and tells the user."""
+    """Mark the artifact with the properties of TFX's Pusher, and report the result."""
     pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
-    result: dict[str, Any] = {"pushed": destination is not None, "text": text}
+    result: dict[str, object] = {"pushed": destination is not None, "text": text}
     if destination is not None:
         pushed.set_string_custom_property("pushed_destination", str(destination))
         pushed.set_string_custom_property("pushed_version", destination.name)
@@ -117,46 +110,27 @@ def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
     events.emit("note", node=NODE, text=text)
 
 
-def _sentence(blessing: Artifact) -> str:
-    path = Path(blessing.uri) / "blessing.json"
-    if not path.exists():
-        return ""
-    return json.loads(path.read_text(encoding="utf-8"))["sentence"]
-
-
-def _recorded(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """What was known when the graph was made, with what this run has set anew."""
-    record = json.loads(exec_properties["record"])
-    if "config" in record:
-        record["config"] = parameters.applied(record["config"], exec_properties)
-    return record
-
-
-def _evaluation(folder: Path) -> dict[str, Any]:
-    """What is kept of the Evaluator's ``metrics.json``.
-
-    Value and signature of each metric; and the version that it was compared with, where it was:
-    what the graph knew of that, which could not be decoded or was the newest of then, stands else.
-    """
-    path = folder / "metrics.json"
-    if not path.exists():
-        return {}
-    found = json.loads(path.read_text(encoding="utf-8"))
-    beside = (found["production"] or {}).get("version")
-    return {
-        "metrics": {
-            name: {"value": metric["value"], "signature": metric["signature"]}
-            for name, metric in found["metrics"].items()
-        },
-        **({"compared_with": beside} if beside else {}),
-    }
-
-
-def _corpus(folder: Path) -> dict[str, Any]:
-    """What is kept of CorpusGen's ``corpus.json``: fingerprint, rows of each split, and spans."""
-    path = folder / "corpus.json"
-    if not path.exists():
-        return {}
-    found = json.loads(path.read_text(encoding="utf-8"))
-    kept = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
-    return {name: found[key] for key, name in kept.items() if key in found}
+def _record(
+    input_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]
+) -> VersionRecord:
+    """Combine the record that the graph knows with the results of this run."""
+    fields = json.loads(exec_properties["record"])
+    if "config" in fields:
+        fields["config"] = runtime_parameters.apply_parameters(fields["config"], exec_properties)
+    corpus = Path(artifact_utils.get_single_uri(input_dict["corpus"])) / "corpus.json"
+    if corpus.exists():
+        findings = json.loads(corpus.read_text(encoding="utf-8"))
+        keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
+        fields |= {name: findings[key] for key, name in keys.items() if key in findings}
+    fields["code"] = exec_properties["code"]
+    fields["regard"], fields["stack"] = provenance.code_version(), provenance.stack_versions()
+    evaluation = Evaluation.read(Path(artifact_utils.get_single_uri(input_dict["evaluation"])))
+    if evaluation is not None:
+        fields["metrics"] = {
+            name: RecordedMetric(value=metric.value, signature=metric.signature)
+            for name, metric in evaluation.metrics.items()
+        }
+        # If production could not be decoded, the version that the graph knows stays.
+        if evaluation.production and evaluation.production.version:
+            fields["compared_with"] = evaluation.production.version
+    return VersionRecord.model_validate(fields)

@@ -1,15 +1,31 @@
-"""The model registry: the folder that models are pushed to, ``<root>/<name>/<version>/``.
+"""The model registry: the folder ``<root>/<name>/<version>/`` that models are pushed to.
 
-There is no server and no database. A version is a folder with a whole number for a name that
-holds a SavedModel; ``regard.json`` beside the model says where it came from. TensorFlow Serving
-watches the same folder, so what is here is what is served: of each model the highest number.
+There is no server and no database. A version is a folder with an integer as its name that holds a
+SavedModel, with the record ``regard.json`` next to it. TensorFlow Serving watches the same folder
+and serves the highest version of each model.
 
-Numbers only rise. Whatever changes what is served publishes a new version, also where it goes back
-to an old one, and a version that is there never changes. So each change is one rename, and a
-server that looks at any moment finds whole versions only.
+Version numbers only rise, and a published version never changes. Every change of what is served,
+also a rollback, publishes a new version with one rename, so a server always sees whole versions.
 """
 
-from components.registry.records import RECORD, read_record
-from components.registry.versions import MODEL_FILE, PROFILE, Registry, numbered
+from regard.components.registry.records import RECORD, VersionRecord, read_record
+from regard.components.registry.store import (
+    LATEST,
+    MODEL_FILE,
+    PROFILE,
+    Registry,
+    numbered,
+    production_baseline,
+)
 
-__all__ = ["MODEL_FILE", "PROFILE", "RECORD", "Registry", "numbered", "read_record"]
+__all__ = [
+    "LATEST",
+    "MODEL_FILE",
+    "PROFILE",
+    "RECORD",
+    "Registry",
+    "VersionRecord",
+    "numbered",
+    "production_baseline",
+    "read_record",
+]

@@ -1,112 +1,159 @@
-"""What there is in the registry, a plain mapping a version."""
+"""Lists the versions of the registry with their state and their records."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Set
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from components.errors import UserError
-from components.registry.pins import is_pinned
-from components.registry.publishing import content_digest
-from components.registry.records import known_of, read_record
-from components.registry.versions import MODEL_FILE, Registry
-from models.metrics import METRICS
+from regard.components.common.errors import UserError
+from regard.components.registry.publish import content_digest
+from regard.components.registry.records import (
+    VersionRecord,
+    read_record,
+    read_record_or_empty,
+)
+from regard.components.registry.store import MODEL_FILE, Registry, is_pinned, size_of
+from regard.models.metrics import METRICS
 
-# What of a version's record is told as it stands there.
-_OWN = (
+# The fields of a record that are listed, in this order.
+_RECORD_FIELDS = (
     *("created", "run", "blessing", "compared_with", "rollback_of", "rolled_back_from", "reason"),
     "warm_start",
     *("rows", "spans", "data_fingerprint", "recipe", "digest", "regard", "stack"),
 )
 
 
-def entries(registry: Registry, name: str | None = None) -> list[dict[str, Any]]:
-    """Every version, by name, the newest first.
+@dataclass(frozen=True)
+class VersionScore:
+    """A metric of a version, with the display name and scale where this Regard knows the metric."""
 
-    Of each its ``name``, ``version`` and ``path``; whether it is ``live``, ``pinned`` or
-    ``withdrawn``; its ``scores``; and what its record says, or as ``unreadable`` why it cannot be
-    read. What is pushed or pruned meanwhile is there as a whole or not at all.
+    name: str
+    label: str
+    value: float
+    signature: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class VersionEntry:
+    """A version with its state.
+
+    Attributes:
+        path: the folder.
+        live: whether it is the newest version, which servers use.
+        pinned: whether pruning keeps it.
+        withdrawn: whether production was rolled back from its model.
+        record: the record; empty if it is missing or not valid.
+        bytes: the size of its files.
+        error: why the record is not valid; empty if it is.
+    """
+
+    path: Path
+    live: bool
+    pinned: bool
+    withdrawn: bool
+    record: VersionRecord
+    bytes: int
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.path.parent.name
+
+    @property
+    def version(self) -> int:
+        """The version's number."""
+        return int(self.path.name)
+
+    @property
+    def scores(self) -> list[VersionScore]:
+        """The metrics of the record."""
+        scores = []
+        for name, metric in self.record.metrics.items():
+            spec = METRICS.get(name)
+            label, scale = (spec.label, spec.scale) if spec else (name, 1.0)
+            scores.append(VersionScore(name, label, metric.value, metric.signature, scale))
+        return scores
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the entry as JSON values."""
+        record = self.record.to_dict()
+        return {
+            "name": self.name,
+            "version": self.version,
+            "live": self.live,
+            "pinned": self.pinned,
+            "withdrawn": self.withdrawn,
+            "scores": [asdict(score) for score in self.scores],
+            **{key: record[key] for key in _RECORD_FIELDS if key in record},
+            **({"error": self.error} if self.error else {}),
+            "path": str(self.path),
+            "bytes": self.bytes,
+        }
+
+
+def list_versions(registry: Registry, name: str | None = None) -> list[VersionEntry]:
+    """Return every version, by name, newest first.
+
+    Versions that are pushed or pruned meanwhile are listed completely or not at all.
 
     Args:
-        registry: where.
+        registry: the registry.
         name: only this model.
 
     Raises:
         UserError: there is no model of that name.
     """
     if name is not None:
-        registry.number(name)  # refuses a name that is not there
+        registry.number(name)  # raises an error for unknown names
     names = [name] if name is not None else registry.names()
-    return [told for one in names for told in _of(registry, one)]
+    return [entry for one in names for entry in _entries(registry, one)]
 
 
-def entry(registry: Registry, name: str, version: int) -> dict[str, Any]:
-    """One version.
+def find_version(registry: Registry, name: str, version: int) -> VersionEntry:
+    """Return one version.
 
     Raises:
-        UserError: it is not there.
+        UserError: it does not exist.
     """
-    for told in _of(registry, name):
-        if told["version"] == version:
-            return told
-    registry.number(name, version)  # says what there is
-    raise UserError(f"{name}@{version} has only just come", remedy="Ask again.")
+    for entry in _entries(registry, name):
+        if entry.version == version:
+            return entry
+    registry.number(name, version)  # lists the available versions
+    raise UserError(f"{name}@{version} is still being published", remedy="Try again in a moment.")
 
 
-def _of(registry: Registry, name: str) -> list[dict[str, Any]]:
-    """The versions of a model, at one moment."""
+def _entries(registry: Registry, name: str) -> list[VersionEntry]:
+    """Return the versions of a model at one moment."""
     while versions := registry.versions(name):
         live = versions[-1]
-        bad = {one["digest"] for one in known_of(registry.path(name, live)).get("withdrawn", ())}
-        found = []
+        withdrawn = read_record_or_empty(registry.path(name, live)).withdrawn
+        digests = {one.digest for one in withdrawn}
+        entries = []
         for version in reversed(versions):
             path = registry.path(name, version)
             with contextlib.suppress(FileNotFoundError):
-                told = _entry(path, live=version == live, bad=bad)
-                # It goes as a whole, at once: what is there now was there all the time.
-                found += [told] if (path / MODEL_FILE).is_file() else []
-        if found and found[0]["live"]:
-            return found
-        # The live version was superseded and pruned meanwhile: another one is live.
+                entry = _entry(path, live=version == live, withdrawn_digests=digests)
+                # Versions are removed with one rename: one that exists now was complete before.
+                entries += [entry] if (path / MODEL_FILE).is_file() else []
+        if entries and entries[0].live:
+            return entries
+        # The live version was superseded and pruned meanwhile; try again.
     return []
 
 
-def _entry(path: Path, live: bool, bad: Set[str]) -> dict[str, Any]:
-    unreadable = {}
+def _entry(path: Path, live: bool, withdrawn_digests: Set[str]) -> VersionEntry:
+    record, error_message = VersionRecord(), ""
     try:
         record = read_record(path)
     except UserError as error:
-        record, unreadable = {}, {"unreadable": error.message}
-    return {
-        "name": path.parent.name,
-        "version": int(path.name),
-        "live": live,
-        "pinned": is_pinned(path),
-        "withdrawn": bool(bad) and (record.get("digest") or content_digest(path)) in bad,
-        "scores": _scores(record),
-        **{key: record[key] for key in _OWN if key in record},
-        **unreadable,
-        "path": str(path),
-        "bytes": size_of(path),
-    }
-
-
-def size_of(version: Path) -> int:
-    """The bytes of a version's files, as far as it is still there; none of what is a link."""
-    total = 0
-    with contextlib.suppress(FileNotFoundError):  # it may be pruned just now
-        for file in () if version.is_symlink() else version.rglob("*"):
-            total += file.lstat().st_size if file.is_file() else 0
-    return total
-
-
-def _scores(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The metrics as people write them; one that this version of Regard does not know as it is."""
-    scores = []
-    for name, metric in record.get("metrics", {}).items():
-        known = METRICS.get(name)
-        about = {"label": known.label, "scale": known.scale} if known else {"label": name}
-        scores.append({"name": name, **about, **metric})
-    return scores
+        error_message = error.message
+    is_withdrawn = bool(withdrawn_digests) and (
+        (record.digest or content_digest(path)) in withdrawn_digests
+    )
+    return VersionEntry(
+        path, live, is_pinned(path), is_withdrawn, record, size_of(path), error_message
+    )

@@ -1,4 +1,4 @@
-"""What ``regard.json`` beside a model says, and what it cannot say."""
+"""The record of a version, ``regard.json``: its fields, and how it is read."""
 
 from __future__ import annotations
 
@@ -8,41 +8,84 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from components.errors import UserError
+from regard.components.common.errors import UserError
 
 RECORD = "regard.json"
 
 
 class _Part(BaseModel):
-    """What is read of a part of a record; there may be more in it."""
+    """A part of a record. Unknown keys are kept, so that versions of Regard may add some."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that are set as JSON values."""
+        return self.model_dump(exclude_unset=True)
 
-class _Withdrawn(_Part):
+
+class WithdrawnModel(_Part):
+    """A model that production was rolled back from.
+
+    Attributes:
+        version: the version that it was first pushed as.
+        digest: the digest of its content.
+    """
+
     version: int
     digest: str
 
 
-class _Score(_Part):
+class RecordedMetric(_Part):
+    """The value and the signature of a metric."""
+
     value: float
     signature: str = ""
 
 
-class _Span(_Part):
+class RecordedSpan(_Part):
+    """A span of the data that the model was trained on."""
+
     name: str
     version: int | None = None
     rows: dict[str, int] = {}
     fingerprint: str = ""
+    replayed: bool = False
 
 
-class _WarmStart(_Part):
+class WarmStartRecord(_Part):
+    """The model that the training started from, and the key of that training."""
+
     start: dict[str, str] = {}
     training: str = ""
 
 
-class _Record(_Part):
-    """What others rely on where it is there; anything else is told as it stands."""
+class VersionRecord(_Part):
+    """The content of ``regard.json``.
+
+    Attributes:
+        name: the model's name.
+        version: its version.
+        created: the time of publication, ISO 8601 in UTC.
+        run: the id of the run that pushed it.
+        digest: the digest of the model's content.
+        recipe: the digest of everything that determines the model.
+        data_fingerprint: the digest of the data.
+        mlmd_uuid: the id of the pushed model in ML Metadata.
+        code: the digest of the code that pushed it.
+        blessing: the gate's decision as a sentence.
+        reason: the reason for a rollback.
+        compared_with: the version that the gate compared it with.
+        rollback_of: the version whose model a rollback published again.
+        rolled_back_from: the version that a rollback replaced.
+        config: the configuration.
+        regard: the version and commit of Regard.
+        stack: the versions of the main libraries.
+        rows: rows of each split.
+        metrics: the metrics on the test split.
+        spans: the spans of the data.
+        withdrawn: models that must not be pushed again.
+        warm_start: the model that the training started from.
+    """
 
     name: str = ""
     version: int = 0
@@ -52,54 +95,58 @@ class _Record(_Part):
     recipe: str = ""
     data_fingerprint: str = ""
     mlmd_uuid: str = ""
+    code: str = ""
     blessing: str = ""
     reason: str = ""
     compared_with: str | None = None
-    rollback_of: int = 0
-    rolled_back_from: int = 0
+    rollback_of: int | None = None
+    rolled_back_from: int | None = None
     config: dict[str, Any] = {}
     regard: dict[str, Any] = {}
     stack: dict[str, Any] = {}
     rows: dict[str, int] = {}
-    metrics: dict[str, _Score] = {}
-    spans: list[_Span] = []
-    withdrawn: list[_Withdrawn] = []
-    warm_start: _WarmStart = _WarmStart()
+    metrics: dict[str, RecordedMetric] = {}
+    spans: list[RecordedSpan] = []
+    withdrawn: list[WithdrawnModel] = []
+    warm_start: WarmStartRecord = WarmStartRecord()
+
+    def to_json(self) -> str:
+        """Return the text of ``regard.json``."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
-def read_record(version: Path) -> dict[str, Any]:
-    """The ``regard.json`` of a version's folder; empty where there is none.
+def read_record(version: Path) -> VersionRecord:
+    """Read the record in a version's folder; an empty one if there is no file.
 
     Raises:
-        UserError: it is no record.
+        UserError: the file is not a valid record.
     """
     path = version / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        _Record.model_validate(record)
-    except (FileNotFoundError, NotADirectoryError):  # also where it is pruned just now
-        return {}
+        return VersionRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):  # also if the version is being pruned
+        return VersionRecord()
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         reason = first["msg"].partition(" or instance of")[0]
-        raise _refusal(path, ": ".join(filter(None, ("no record", key, reason)))) from None
+        message = ": ".join(filter(None, ("not a valid record", key, reason)))
+        raise _invalid(path, message) from None
     except (ValueError, RecursionError) as error:
-        raise _refusal(path, f"not valid JSON: {error}") from error
-    return record
+        raise _invalid(path, f"not valid JSON: {error}") from error
 
 
-def known_of(version: Path) -> dict[str, Any]:
-    """The same, where a record that cannot be read says nothing, as if there were none."""
+def read_record_or_empty(version: Path) -> VersionRecord:
+    """Read a record; return an empty one if the file is missing or invalid."""
     try:
         return read_record(version)
     except UserError:
-        return {}
+        return VersionRecord()
 
 
-def _refusal(path: Path, message: str) -> UserError:
+def _invalid(path: Path, message: str) -> UserError:
     return UserError(
         message,
         where=str(path),
-        remedy="Move the file away, out of the registry: the version then counts by its content.",
+        remedy="Move the file out of the registry. The version is then identified by its content.",
     )

@@ -1,140 +1,144 @@
-"""Production goes back to an earlier version: its model is published again, as the newest.
+"""Rolls production back: publishes the model of an earlier version again, as the newest.
 
-Servers take the highest number, so they load it beside the one that answers and then change over,
-as they do with any new version; and whoever asks the registry what production runs, such as the
-next run, which compares with it, gets the model that it went back to. The record of the new version
-is the old one's, so that its lineage is that of the model, and says in ``rollback_of`` which
-version's model it is, and in ``rolled_back_from`` which one it replaces. That one stays, with its
-record, and is *withdrawn*: a run that makes the same model again does not push it.
+Servers take the highest version, so they switch to it as to any new version; the next run, which
+compares with production, compares with it as well. The new record is that of the earlier version,
+so that its lineage is the model's, with ``rollback_of`` (the version whose model it is) and
+``rolled_back_from`` (the version that it replaces). The replaced version stays, and its model is
+*withdrawn*: a run that makes the same model again does not push it.
 
-To move the bad version aside instead would give its number to the next push, which servers that
-know the number never load; going back by more than one step would be several renames; and what was
-compared with the bad version would name one that is not there.
+Moving the bad version aside instead would free its number for the next push, which servers that
+know the number never load; going back several steps would take several renames; and versions that
+were compared with the bad one would refer to a missing version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from components.errors import UserError
-from components.registry.publishing import (
+from regard.components.common.errors import UserError
+from regard.components.registry.publish import (
     content_digest,
-    copy,
-    digest_of,
-    locked,
+    copy_model,
     publish,
+    recorded_digest,
     remove_leftovers,
-    withdrawn,
-    workplace,
+    staging_folder,
 )
-from components.registry.records import read_record
-from components.registry.versions import Registry
+from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
+from regard.components.registry.store import Registry
+from regard.serving.locks import acquire_folder
+
+# Fields of the version itself, not of its model.
+_VERSION_FIELDS = frozenset(
+    {
+        *("name", "version", "created", "withdrawn"),
+        *("rollback_of", "rolled_back_from", "reason"),
+    }
+)
 
 
 @dataclass(frozen=True)
-class RolledBack:
-    """What a rollback has done.
+class Rollback:
+    """The result of a rollback.
 
     Attributes:
         version: the new version.
-        of: the version whose model it is.
-        before: the version that was live, and is withdrawn.
+        rollback_of: the version whose model it is.
+        rolled_back_from: the version that was live, and is withdrawn.
     """
 
     version: int
-    of: int
-    before: int
+    rollback_of: int
+    rolled_back_from: int
 
 
 def rollback(
     registry: Registry, name: str, version: int | None = None, reason: str | None = None
-) -> RolledBack:
-    """Publishes an earlier version's model again.
+) -> Rollback:
+    """Publish an earlier version's model again.
 
     Args:
-        registry: where.
-        name: the model.
-        version: which version's; None: that of the one before the live one which was not itself
-            rolled back from.
-        reason: is kept in the record.
+        registry: the registry.
+        name: the model's name.
+        version: the version to go back to; None: the newest before the live one that production
+            was not rolled back from.
+        reason: a text for the record.
 
     Raises:
-        UserError: there is no such version, it is live already or no longer whole, or another one
-            was pushed in the meantime.
+        UserError: there is no such version; it is live already or has been modified; or another
+            version was pushed meanwhile.
         OSError: the registry cannot be written.
     """
     live, folder = registry.number(name), registry.root / name
-    with locked(folder, wait=True):  # no version is pruned while it is looked for and copied
+    with acquire_folder(folder, timeout=None):  # no version is pruned while it is read and copied
         remove_leftovers(folder)
-        named = version is not None
-        source = registry.number(name, version) if named else _before(registry, name, live)
+        if version is None:
+            source = _version_before(registry, name, live)
+        else:
+            source = registry.number(name, version)
         record = read_record(folder / str(source))
-        digest, bad = digest_of(folder / str(source)), digest_of(folder / str(live))
-        of = origin(source, record)
-        if digest == bad:
+        digest = recorded_digest(folder / str(source))
+        live_digest = recorded_digest(folder / str(live))
+        original = _original_version(source, record)
+        if digest == live_digest:
             raise UserError(
                 f"the model of {name}@{source} is live already, as {name}@{live}",
-                remedy=f"`regard registry list {name}` tells what there is.",
+                remedy=f"`regard registry list {name}` lists the versions.",
             )
 
-        def full(newest: int | None) -> dict[str, Any]:
+        def make_record(newest: int | None) -> VersionRecord:
             if newest != live:
                 raise UserError(
                     f"{name}@{newest} was published while {name}@{live} was being replaced",
-                    remedy="Nothing is changed. Look at the new version, and run this again if "
-                    "production shall go back all the same.",
+                    remedy="Nothing has changed. Check the new version, and run this command again"
+                    " to roll back from it.",
                 )
+            live_record = read_record(folder / str(live))
+            bad = WithdrawnModel(version=_original_version(live, live_record), digest=live_digest)
             others = [
-                one for one in withdrawn(folder / str(live)) if one["digest"] not in (digest, bad)
+                one for one in live_record.withdrawn if one.digest not in (digest, live_digest)
             ]
-            away = {"version": origin(live, read_record(folder / str(live))), "digest": bad}
-            return {
-                **{key: value for key, value in record.items() if key not in _OWN},
+            fields = {
                 "digest": digest,
-                "rollback_of": of,
+                "rollback_of": original,
                 "rolled_back_from": live,
                 **({"reason": reason} if reason else {}),
-                "withdrawn": [*others, away],
+                "withdrawn": [*others, bad],
             }
+            model_fields = VersionRecord.model_validate(
+                {key: one for key, one in record.to_dict().items() if key not in _VERSION_FIELDS}
+            )
+            return model_fields.model_copy(update=fields)
 
-        with workplace(folder) as temporary:
-            copy(folder / str(source), temporary)
-            if content_digest(temporary) != digest:
+        with staging_folder(folder) as staging:
+            copy_model(folder / str(source), staging)
+            if content_digest(staging) != digest:
                 raise UserError(
-                    f"{name}@{source} is no longer what was pushed: its files have changed",
+                    f"the files of {name}@{source} have changed since it was pushed",
                     where=str(folder / str(source)),
-                    remedy="Production stays as it is. Bring the files back, or name another "
-                    f"version: `regard registry list {name}` tells which there are.",
+                    remedy="Production is unchanged. Restore the files, or name another version:"
+                    f" `regard registry list {name}` lists them.",
                 )
-            return RolledBack(publish(folder, temporary, full), of, live)
+            return Rollback(publish(folder, staging, make_record), original, live)
 
 
-# What of a record is the version's own, and not its model's.
-_OWN = (
-    *("name", "version", "created", "withdrawn"),
-    *("rollback_of", "rolled_back_from", "reason"),
-)
+def _original_version(version: int, record: VersionRecord) -> int:
+    """Return the version that a version's model was first pushed as."""
+    return version if record.rollback_of is None else record.rollback_of
 
 
-def origin(version: int, record: Mapping[str, Any]) -> int:
-    """The version that a version's model was first pushed as."""
-    return record.get("rollback_of", version)
-
-
-def _before(registry: Registry, name: str, live: int) -> int:
-    """The version that production goes back to where none is named."""
+def _version_before(registry: Registry, name: str, live: int) -> int:
+    """Return the default version to go back to."""
     folder = registry.root / name
-    bad = {one["digest"] for one in withdrawn(folder / str(live))}
-    first = origin(live, read_record(folder / str(live)))
-    digest = digest_of(folder / str(live))
+    record = read_record(folder / str(live))
+    excluded = {recorded_digest(folder / str(live)), *(one.digest for one in record.withdrawn)}
+    original = _original_version(live, record)
     for number in reversed(registry.versions(name)):
-        if number < first and digest_of(folder / str(number)) not in {digest, *bad}:
+        if number < original and recorded_digest(folder / str(number)) not in excluded:
             return number
     raise UserError(
         f"there is no version to go back to before {name}@{live}",
         where=str(folder),
-        remedy=f"`regard registry list {name}` tells what there is; a version that production was "
-        "rolled back from must be named.",
+        remedy=f"`regard registry list {name}` lists the versions. Name the version to bring back"
+        " one that production was rolled back from.",
     )

@@ -1,4 +1,4 @@
-"""The Reporter's place in the graph: what goes in and what comes out."""
+"""The Reporter: the component that writes the report of a run."""
 
 from __future__ import annotations
 
@@ -11,35 +11,19 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components import parameters
-from components.artifacts import Findings, Predictions, Report
-from components.files import source_digest
-from components.reporter.executor import ReporterExecutor
-
-SOURCES = (
-    "components/reporter",
-    "components/corpus_gen/images.py",
-    "components/corpus_gen/problems.py",
-    "components/evaluator/answers.py",
-    "components/evaluator/blessing.py",
-    "components/parameters.py",
-    "components/pictures.py",
-    "components/predictions.py",
-    "components/provenance.py",
-    "components/words.py",
-    "models/metrics",
-    "models/unspaced.py",
-    "serving/web/page",
-)
+from regard.components.common import runtime_parameters
+from regard.components.common.artifacts import Findings, Predictions, Report
+from regard.components.common.code_digest import code_digest
+from regard.components.reporter.executor import ReporterExecutor
 
 
 class ReporterSpec(ComponentSpec):
-    """All that a run has made in, one page out."""
+    """The artifacts of a run, and the report."""
 
     PARAMETERS = {
         "about": ExecutionParameter(type=str),
         "code": ExecutionParameter(type=str),
-        **parameters.properties("data", "training"),
+        **runtime_parameters.properties("data", "training"),
     }
     INPUTS = {
         "corpus": ChannelParameter(type=Findings),
@@ -55,14 +39,13 @@ class ReporterSpec(ComponentSpec):
 
 
 class Reporter(BaseComponent):
-    """Makes the page about a run, ``report.html``.
+    """Writes the report of a run, ``report.html``.
 
     Args:
-        about: JSON of what the run is: ``name``, ``task``, ``config`` and the data's
-            ``fingerprint``.
+        about: JSON with ``name``, ``task``, ``config`` and the data's ``fingerprint``.
         code: a digest of the code, for the cache; by default that of this component.
-        run_parameters: the parameters of a run, by name; the page shows their values.
-        artifacts: the channels, by the names in ``ARTIFACTS`` of ``components.reporter.facts``.
+        run_parameters: the run-time parameters by name, which the configuration shows.
+        artifacts: the channels, by the names in `run_facts.ARTIFACTS`.
     """
 
     SPEC_CLASS = ReporterSpec
@@ -78,7 +61,7 @@ class Reporter(BaseComponent):
         super().__init__(
             ReporterSpec(
                 about=about,
-                code=source_digest(*SOURCES) if code is None else code,
+                code=code_digest(__package__) if code is None else code,
                 report=Channel(type=Report),
                 **artifacts,
                 **(run_parameters or {}),

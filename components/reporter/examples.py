@@ -1,124 +1,280 @@
-"""Rows of the test split to look at, as cards of the page."""
+"""Example rows of the test split: the worst, the best and a random sample, as cards of the page."""
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import io
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from components import predictions
-from components.reporter import images
-from components.reporter.difference import closest, differences
-from components.reporter.facts import Facts
-from components.reporter.ranking import Ranked
+from regard.components.common import prediction_table
+from regard.components.common.formatting import format_metric
+from regard.components.data.images import Images
+from regard.components.evaluator.predictions import read_rows
+from regard.components.reporter.run_facts import RunFacts
+from regard.components.reporter.text_diff import Part, closest_text, diff_texts
+from regard.models.metrics import METRICS, MetricOptions, Rows
 
-_TITLES = {"worst": "The worst", "chance": "By chance", "best": "The best"}
-_MOST_WEIGHTS = 20_000  # of a row, that are put on the page; more could not be read anyway
-_MOST_CHARACTERS = 1_200
+GROUP_SIZE = 6
+MAX_SCORED_ROWS = 20_000  # rows that are scored one by one, spread over the split
+_SEED = 17
+_TITLES = {"worst": "Worst", "random": "Random sample", "best": "Best"}
+_MAX_WEIGHTS = 20_000  # of a row on the page; a larger map would be unreadable
+_MAX_CHARACTERS = 1_200
+_MAX_IMAGE_SIZE = 480  # pixels
 
 
-def groups(facts: Facts, shown: Ranked) -> list[dict[str, Any]]:
-    """The worst rows, some by chance, the best; each group with its title and its cards.
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """The rows to show.
 
-    A card has the row's ``inputs``; its ``answer`` and the nearest ``reference``, in parts that say
-    what differs; how good it is (``told``), ``where`` it stood, and what its ``look`` is made of.
+    Attributes:
+        groups: row numbers of the table, as ``worst``, ``random`` and ``best``.
+        scores: the score of each scored row, as text.
     """
+
+    groups: Mapping[str, Sequence[int]]
+    scores: Mapping[int, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class CardInput:
+    """One input of a row: a text, or an image with its path and data URL (None: unavailable)."""
+
+    name: str
+    kind: str
+    text: str = ""
+    path: str = ""
+    url: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """One row.
+
+    Attributes:
+        location: file and line of the row.
+        score: as text.
+        inputs: of the row.
+        output: the parts of the prediction that equal or differ from the reference.
+        reference: the same for the closest reference.
+        is_correct: whether the prediction equals a reference.
+        other_references: the number of further references.
+        attention: the data of the attention map; None if there is nothing to draw.
+    """
+
+    location: str
+    score: str
+    inputs: Sequence[CardInput]
+    output: Sequence[Part]
+    reference: Sequence[Part]
+    is_correct: bool
+    other_references: int
+    attention: Mapping[str, object] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class CardGroup:
+    """Cards with a title."""
+
+    name: str
+    title: str
+    cards: Sequence[Card]
+
+
+def select_rows(facts: RunFacts) -> Selection:
+    """Select the rows to show; none without predictions."""
+    if facts.table is None:
+        return Selection({}, {})
+    contract = prediction_table.read_summary(facts.table.parent)["contract"]
+    rows = read_rows(facts.table, contract)
+    count = len(rows.hypotheses)
+    numbers = list(range(0, count, math.ceil(count / MAX_SCORED_ROWS) or 1))
+    rows = rows.take(numbers) if len(numbers) < count else rows
+    values, texts = score_rows(rows, facts.metrics.get("metrics", {}), facts.info.config)
+    lengths = [_length(rows.references[at][0]) for at in range(len(numbers))]
+    groups = {
+        name: [numbers[at] for at in indices]
+        for name, indices in choose_groups(values, lengths).items()
+    }
+    return Selection(groups, dict(zip(numbers, texts, strict=True)))
+
+
+def score_rows(
+    rows: Rows, metric_names: Iterable[str], config: Mapping[str, Any]
+) -> tuple[list[float], list[str]]:
+    """Score each row; higher is better, and undefined scores are the worst.
+
+    Texts are scored by chrF, which is meaningful for single sentences; numbers by their absolute
+    error; positions by the first metric of the run that is defined for single rows.
+
+    Args:
+        rows: the predictions.
+        metric_names: the metrics of the run.
+        config: the whole configuration.
+
+    Returns:
+        The scores, and the same as texts.
+    """
+    if rows.output_kind == "number":
+        pairs = zip(rows.hypotheses, rows.references, strict=True)
+        errors = [abs(output - references[0]) for output, references in pairs]
+        texts = [f"error {e:.3g}" if math.isfinite(e) else "undefined" for e in errors]
+        return [-error if math.isfinite(error) else -math.inf for error in errors], texts
+    options = MetricOptions(lowercase=config.get("evaluation", {}).get("lowercase", False))
+    names = ["chrf"] if rows.output_kind == "text" else [*metric_names, "exact_match"]
+    kind = next(
+        k
+        for k in (METRICS[name] for name in names if name in METRICS)
+        if k.statistics and k.supports(rows.output_kind) and not k.needs_attention
+    )
+    if kind.has_exact_sums and kind.statistics:
+        statistics = kind.statistics(rows, options)
+        values = [statistics.value(row) for row in statistics.rows]
+    else:  # the metric's function handles undefined rows, such as a tour that omits a city
+        indices = range(len(rows.hypotheses))
+        values = [kind.function(rows.take([at]), options)[0] for at in indices]
+    sign = 1.0 if kind.higher_is_better else -1.0
+    texts = [f"{kind.label} {format_metric(value, kind.scale)}" for value in values]
+    return [sign * value if math.isfinite(value) else -math.inf for value in values], texts
+
+
+def choose_groups(scores: Sequence[float], lengths: Sequence[int]) -> dict[str, list[int]]:
+    """Choose ``worst``, ``random`` and ``best`` rows without overlap; of equal ones the longest."""
+    order = sorted(range(len(scores)), key=lambda row: (scores[row], -lengths[row]))
+    worst = order[:GROUP_SIZE]
+    rest = sorted(set(order) - set(worst), key=lambda row: (-scores[row], -lengths[row]))
+    best, rest = rest[:GROUP_SIZE], rest[GROUP_SIZE:]
+    sample = sorted(random.Random(_SEED).sample(rest, min(GROUP_SIZE, len(rest))))
+    return {"worst": worst, "random": sample, "best": best}
+
+
+def make_cards(facts: RunFacts, selection: Selection) -> list[CardGroup]:
+    """Read the selected rows, and make a card of each."""
     if facts.table is None:
         return []
-    places = [row for rows in shown.groups.values() for row in rows]
-    table = dict(zip(places, predictions.rows_at(facts.table, places), strict=True))
+    numbers = [row for rows in selection.groups.values() for row in rows]
+    table = dict(zip(numbers, prediction_table.rows_at(facts.table, numbers), strict=True))
     return [
-        {
-            "name": name,
-            "title": _TITLES[name],
-            "cards": [_card(table[row], shown.told[row], facts) for row in rows],
-        }
-        for name, rows in shown.groups.items()
+        CardGroup(
+            name,
+            _TITLES[name],
+            [_make_card(table[row], selection.scores[row], facts) for row in rows],
+        )
+        for name, rows in selection.groups.items()
         if rows
     ]
 
 
-def _card(row: Mapping[str, Any], told: str, facts: Facts) -> dict[str, Any]:
-    contract = facts.predicted["contract"]
-    answer, references = row["hypothesis"], row["references"]
+def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
+    contract = facts.contract
+    output, references = row["hypothesis"], row["references"]
     if contract["answer_kind"] == "text":
-        shorts = [_short(reference) for reference in references]
-        nearest = closest(_short(answer), shorts)
-        cut = _short(answer) != answer or shorts[nearest] != references[nearest]
-        parts = differences(_short(answer), shorts[nearest], cut)
+        texts = [_truncate(reference) for reference in references]
+        nearest = closest_text(_truncate(output), texts)
+        truncated = _truncate(output) != output or texts[nearest] != references[nearest]
+        parts = diff_texts(_truncate(output), texts[nearest], truncated)
     else:
-        parts = [(_plain(answer), False)], [(_plain(references[0]), False)]
-    score = row.get("score")
-    if score is not None and contract["score"]:
-        told += f" · log-probability {score:.2f}"
-    inputs = [_input(row, entry, facts.about.config) for entry in contract["inputs"]]
-    there = all(shown.get("source", "") is not None for shown in inputs)
-    return {
-        "where": ":".join((Path(row["file"]).name, str(row["line"]))) if row["file"] else "",
-        "told": told,
-        "inputs": inputs,
-        "answer": parts[0],
-        "reference": parts[1],
-        "right": answer in references,
-        "others": len(references) - 1,
-        "look": look(row, contract) if there else None,
-    }
+        parts = [(_format_value(output), False)], [(_format_value(references[0]), False)]
+    log_probability = row.get("score")
+    if log_probability is not None and contract["score"]:
+        score += f" · log-probability {log_probability:.2f}"
+    inputs = [
+        _make_input(row[entry["name"]], entry["name"], entry["kind"], facts.info.config)
+        for entry in contract["inputs"]
+    ]
+    is_available = all(entry.kind != "image" or entry.url is not None for entry in inputs)
+    return Card(
+        location=":".join((Path(row["file"]).name, str(row["line"]))) if row["file"] else "",
+        score=score,
+        inputs=inputs,
+        output=parts[0],
+        reference=parts[1],
+        is_correct=output in references,
+        other_references=len(references) - 1,
+        attention=attention_data(row, contract) if is_available else None,
+    )
 
 
-def look(row: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the page draws a row's look from; None where there is nothing, or too much, to draw."""
+def attention_data(
+    row: Mapping[str, Any], contract: Mapping[str, Any]
+) -> dict[str, dict[str, object]] | None:
+    """The data of a row's attention map; None if it is missing, not finite, or too large."""
     outputs = {**row, contract["answer"]: row["hypothesis"]}
-    drawn = contract.get("looks")
+    attention_entry = contract.get("looks")
     kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
-    if drawn and outputs.get(drawn["weights"]):
-        names = [drawn["weights"], drawn["rows"], drawn["columns"]]
+    if attention_entry and outputs.get(attention_entry["weights"]):
+        names = [attention_entry["weights"], attention_entry["rows"], attention_entry["columns"]]
     else:
         names = [f"{side}_{what}" for side in kinds for what in ("weights", "pieces")]
         if not all(name in outputs for name in names):
             return None
-    found = {name: outputs[name] for name in names if name not in kinds}
-    if not all(_drawable(value) for value in found.values()):
+    arrays = {name: outputs[name] for name in names if name not in kinds}
+    if not all(_is_drawable(value) for value in arrays.values()):
         return None
     points = {name: row[name] for name, kind in kinds.items() if kind == "points"}
     return {
-        "outputs": {name: _rounded(value) for name, value in found.items()},
-        "inputs": {name: _rounded(value) for name, value in points.items()},
+        "outputs": {name: _round(value) for name, value in arrays.items()},
+        "inputs": {name: _round(value) for name, value in points.items()},
     }
 
 
-def _input(
-    row: Mapping[str, Any], entry: Mapping[str, Any], config: Mapping[str, Any]
-) -> dict[str, Any]:
-    name, kind = entry["name"], entry["kind"]
-    value = row[name]
-    shown: dict[str, Any] = {"name": name, "kind": kind}
+def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
+    """Read an image as a small JPEG; None if it is missing or invalid.
+
+    Args:
+        path: as the row names it.
+        config: the whole configuration; its section ``data`` locates the images.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(_image_file(path, config)) as file:
+            file.draft("RGB", (_MAX_IMAGE_SIZE, _MAX_IMAGE_SIZE))  # decodes a JPEG at this size
+            image = file.convert("RGB")
+    # Pillow's errors for files that are not images, are damaged, or are far too large.
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return None
+    image.thumbnail((_MAX_IMAGE_SIZE, _MAX_IMAGE_SIZE))
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=85)
+    return buffer.getvalue()
+
+
+def _make_input(value: Any, name: str, kind: str, config: Mapping[str, Any]) -> CardInput:
     if kind == "image":
-        return {**shown, "path": value, "source": images.address(value, config)}
-    return {**shown, "text": _short(value) if kind == "text" else _plain(value)}
+        content = small_jpeg(value, config)
+        data = base64.b64encode(content or b"").decode("ascii")
+        url = f"data:image/jpeg;base64,{data}" if content else None
+        return CardInput(name, kind, path=value, url=url)
+    return CardInput(name, kind, _truncate(value) if kind == "text" else _format_value(value))
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"
 
 
-def _plain(value: Any) -> str:
-    """A number, positions or points as a text."""
+def _format_value(value: Any) -> str:
+    """A number, positions or points as text."""
     if isinstance(value, int | float):
         return f"{value:.4g}"
     if value and isinstance(value[0], Sequence):
         return " ".join(f"({x:.3g}, {y:.3g})" for x, y in value)
-    return " → ".join(map(str, value)) or "(nothing)"
+    return " → ".join(map(str, value)) or "(empty)"
 
 
-def _drawable(value: Any) -> bool:
-    """Whether all is finite, and not more than one could see."""
-    numbers = list(_leaves(value))
-    finite = all(math.isfinite(one) for one in numbers if isinstance(one, int | float))
-    return finite and len(numbers) <= _MOST_WEIGHTS
+def _is_drawable(value: object) -> bool:
+    """Whether all numbers are finite, and not too many."""
+    leaves = list(_leaves(value))
+    is_finite = all(math.isfinite(leaf) for leaf in leaves if isinstance(leaf, int | float))
+    return is_finite and len(leaves) <= _MAX_WEIGHTS
 
 
-def _leaves(value: Any) -> Any:
+def _leaves(value: object) -> Iterator[object]:
     if not isinstance(value, list):
         yield value
         return
@@ -126,7 +282,16 @@ def _leaves(value: Any) -> Any:
         yield from _leaves(inner)
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: object) -> object:
     if isinstance(value, list):
-        return [_rounded(inner) for inner in value]
+        return [_round(inner) for inner in value]
     return round(value, 4) if isinstance(value, float) else value
+
+
+def _length(reference: object) -> int:
+    return len(reference) if isinstance(reference, Sequence) else 0
+
+
+def _image_file(path: str, config: Mapping[str, Any]) -> str:
+    data = config.get("data", {})
+    return Images(data.get("root") or ".", data.get("images")).path_of(path)

@@ -1,4 +1,4 @@
-"""The Reporter's work: gather what there is, and write the page."""
+"""The Reporter's executor: collect the artifacts, and write the page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from components import events, parameters, provenance
-from components.files import atomic_write
-from components.reporter.facts import ARTIFACTS, About, Facts, Node
-from components.reporter.page import render
+from regard.components.common import events, provenance, runtime_parameters
+from regard.components.common.files import atomic_write
+from regard.components.reporter.page import render
+from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
 
 NODE = "Reporter"
 FILE = "report.html"
@@ -29,25 +29,25 @@ class ReporterExecutor(BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Makes the page; what is not there is left out of it."""
+        """Write the page; sections without an artifact are omitted."""
         folders = {
             name: Path(artifact_utils.get_single_uri(input_dict[name]))
             for name in ARTIFACTS
             if input_dict.get(name)
         }
-        known = json.loads(exec_properties["about"])
-        known["config"] = parameters.applied(known["config"], exec_properties)
+        about = json.loads(exec_properties["about"])
+        about["config"] = runtime_parameters.apply_parameters(about["config"], exec_properties)
         code = {"regard": " ".join(provenance.code_version().values())}
         versions = {**code, **provenance.stack_versions()}
-        about = About(**known, versions=versions, nodes=nodes_told())
+        info = RunInfo(**about, versions=versions, nodes=_read_nodes())
         path = Path(artifact_utils.get_single_uri(output_dict["report"])) / FILE
-        text = render(Facts(about, folders))
+        text = render(RunFacts(info, folders))
         atomic_write(path, text)
         events.emit("note", node=NODE, text=f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
 
 
-def nodes_told() -> list[Node]:
-    """The nodes that have ended in this run, as its events tell; none where nobody keeps them."""
+def _read_nodes() -> list[NodeFacts]:
+    """The nodes that have ended in this run, from its events; none without a file of events."""
     path = os.environ.get(events.VARIABLE, "")
     ended = [
         event
@@ -55,6 +55,6 @@ def nodes_told() -> list[Node]:
         if event["kind"] == "node" and event.get("state") != "running"
     ]
     return [
-        Node(event["node"], event["state"], event.get("seconds"), event.get("peak_bytes"))
+        NodeFacts(event["node"], event["state"], event.get("seconds"), event.get("peak_bytes"))
         for event in ended
     ]

@@ -1,298 +1,373 @@
-"""The tables of a report, as plain rows of texts."""
+"""The tables of a report, as rows of texts."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.evaluator import blessing
-from components.reporter import words
-from components.reporter.facts import Facts
-from components.words import counted, figure, rows_of, size
+from regard.components.common.formatting import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_metric,
+    format_rows,
+)
+from regard.components.reporter.run_facts import RunFacts
+from regard.components.reporter.summary_text import format_share
 
-_SLICED = {
-    "length": "length of the input",
-    "oov": "share of new words",
-    "seen": "reference seen in training",
+_SLICES = {
+    "length": "input length",
+    "oov": "share of out-of-vocabulary words",
+    "target_overlap": "reference in the train split",
 }
-_PROBLEMS = {"encoding": "lines that are not UTF-8", "nul": "lines with a NUL", "row": "bad rows"}
-_DONE = {"skip": "left out", "replace": "repaired"}
+_PROBLEMS = {
+    "encoding": "lines that are not UTF-8",
+    "nul": "lines with a NUL character",
+    "row": "invalid rows",
+}
+_ACTIONS = {"skip": "skipped", "replace": "repaired"}
 _DRIFT = {
-    "drift_words": "words: divergence, 0 to 1",
-    "drift_oov": "new words: share above the expected",
-    "drift_lengths": "lengths: divergence, 0 to 1",
+    "drift_words": "word frequencies (Jensen-Shannon divergence, 0 to 1)",
+    "drift_oov": "out-of-vocabulary words (share above the expected)",
+    "drift_lengths": "lengths (Jensen-Shannon divergence, 0 to 1)",
 }
 
 
-def scores(facts: Facts) -> list[dict[str, Any]]:
-    """The metrics: value, interval, those of production and of a baseline, the signature."""
-    found = facts.metrics
-    beside = found.get("production") or {}
-    baseline = found.get("baseline") or {}
-    compared = beside.get("comparison") or {}
+@dataclasses.dataclass(frozen=True)
+class ScoreRow:
+    """A metric of the model, of production and of a baseline."""
+
+    label: str
+    value: str
+    interval: str
+    lower_is_better: bool
+    production: str
+    difference: str
+    p_value: str
+    baseline: str
+    signature: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SliceRow:
+    """A slice of the test split; ``fill`` is the length of a bar in percent."""
+
+    name: str
+    rows: int
+    scores: Sequence[str]
+    fill: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SliceTable:
+    """The slices of one kind, with the labels of the metrics."""
+
+    kind: str
+    labels: Sequence[str]
+    rows: list[SliceRow]
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckRow:
+    """A check of the data or of the outputs, with examples of several texts each."""
+
+    name: str
+    count: int
+    share: str
+    limit: str
+    action: str
+    is_exceeded: bool
+    examples: Sequence[Sequence[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class DriftRow:
+    """A comparison with the data of the production model."""
+
+    name: str
+    feature: str
+    value: str
+    limit: str
+    action: str
+    is_exceeded: bool
+    words: str
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRow:
+    """A node of the pipeline; ``fill`` is the length of a bar in percent."""
+
+    name: str
+    state: str
+    time: str
+    memory: str
+    fill: float
+
+
+def score_table(facts: RunFacts) -> list[ScoreRow]:
+    """The metrics of the test split."""
+    production = facts.metrics.get("production") or {}
+    baseline = facts.metrics.get("baseline") or {}
+    comparison = production.get("comparison") or {}
     rows = []
-    for name, metric in found.get("metrics", {}).items():
+    for name, metric in facts.metrics.get("metrics", {}).items():
         scale = metric["scale"]
-        old = beside.get("metrics", {}).get(name)
-        row = {
-            "label": metric["label"],
-            "value": figure(metric["value"], scale),
-            "interval": _interval(metric),
-            "lower": not metric["higher_is_better"],
-            "production": figure(old["value"], scale) if old else "",
-            "difference": _difference(metric, old, scale) if old else "",
-            "p_value": _p_value(compared) if compared.get("metric") == name else "",
-            "signature": metric["signature"],
-            "baseline": "",
-        }
-        if baseline:
-            row["baseline"] = figure(baseline["metrics"][name]["value"], scale)
-        rows.append(row)
+        old = production.get("metrics", {}).get(name)
+        rows.append(
+            ScoreRow(
+                label=metric["label"],
+                value=format_metric(metric["value"], scale),
+                interval=_format_interval(metric),
+                lower_is_better=not metric["higher_is_better"],
+                production=format_metric(old["value"], scale) if old else "",
+                difference=_format_difference(metric, old["value"]) if old else "",
+                p_value=_format_p_value(comparison) if comparison.get("metric") == name else "",
+                baseline=format_metric(baseline["metrics"][name]["value"], scale)
+                if baseline
+                else "",
+                signature=metric["signature"],
+            )
+        )
     return rows
 
 
-def slices(facts: Facts) -> list[dict[str, Any]]:
-    """The parts of the test split by what they were made by, each with its metrics."""
+def slice_tables(facts: RunFacts) -> list[SliceTable]:
+    """The metrics of the slices, one table per kind of slice."""
     metrics = facts.metrics.get("metrics", {})
-    tables: dict[str, list[dict[str, Any]]] = {}
-    for part in facts.slices:
-        values = [
-            figure(part["candidate"].get(name), metric["scale"]) for name, metric in metrics.items()
-        ]
-        first = next(iter(metrics), None)
-        name = "everything else" if part["name"] is None else part["name"] or "(empty)"
-        tables.setdefault(part["slice"], []).append(
-            {
-                "name": name,
-                "rows": part["rows"],
-                "values": values,
-                "fill": _fill(part["candidate"].get(first), metrics.get(first)),
-            }
-        )
     labels = [metric["label"] for metric in metrics.values()]
+    tables: dict[str, SliceTable] = {}
+    for entry in facts.slices:
+        scores = entry["scores"]["candidate"]
+        kind = entry["kind"]
+        table = tables.setdefault(kind, SliceTable(_SLICES.get(kind, kind), labels, []))
+        first = next(iter(metrics), None)
+        table.rows.append(
+            SliceRow(
+                name="other rows" if entry["name"] is None else entry["name"] or "(empty)",
+                rows=entry["rows"],
+                scores=[
+                    format_metric(scores.get(name), metric["scale"])
+                    for name, metric in metrics.items()
+                ],
+                fill=_bar_length(scores.get(first), metrics[first]) if first else 0.0,
+            )
+        )
+    return list(tables.values())
+
+
+def output_checks(facts: RunFacts) -> list[CheckRow]:
+    """The checks for degenerate outputs, with examples of source, output and reason."""
     return [
-        {"by": _SLICED.get(kind, kind), "labels": labels, "rows": rows}
-        for kind, rows in tables.items()
+        _check_row(
+            entry["label"],
+            entry["rows"],
+            entry,
+            entry["share"] > entry["limit"],
+            [
+                [
+                    text
+                    for text in (one["source"], one["hypothesis"] or "(empty)", one["description"])
+                    if text
+                ]
+                for one in entry["examples"]
+            ],
+        )
+        for entry in facts.degenerate_outputs.values()
     ]
 
 
-def degenerate(facts: Facts) -> list[dict[str, Any]]:
-    """What is wrong with answers in ways that metrics hide; each with its worst examples."""
-    return [
-        _check(entry["label"], entry["rows"], entry, blessing.over(entry), _answers(entry))
-        for entry in facts.degenerate.values()
-    ]
-
-
-def effort(facts: Facts) -> list[tuple[str, str]]:
-    """What the training took, and why it ended."""
-    found = facts.training
-    if not found:
+def training_facts(facts: RunFacts) -> list[tuple[str, str]]:
+    """Size, duration and end of the training."""
+    training = facts.training
+    if not training:
         return []
     counts = {
         "parameters": "parameters",
         "steps": "steps",
-        "whole epochs": "epochs",
-        "units trained on": "target_tokens",
+        "full epochs": "epochs",
+        "tokens seen": "target_tokens",
     }
-    rows = [(label, f"{found[key]:,}") for label, key in counts.items() if key in found]
-    rows += [("time in steps", words.duration(found["seconds"])), ("ended by", found["finished"])]
-    if found.get("best_step"):
-        rows.append(("best evaluation", f"at step {found['best_step']:,}"))
-    if found.get("averaged"):
-        steps = ", ".join(f"{step:,}" for step in found["averaged"]["steps"])
-        rows.append(("weights", f"the mean of those at the steps {steps}"))
-    for name, count in found.get("pieces", {}).items():
-        rows.append((f"vocabulary of {name}", f"{count:,} pieces"))
-    for entry in (found.get("pretrained") or {}).values():
-        if isinstance(entry, Mapping) and "share" in entry:
-            rows.append(("pieces with pretrained vectors", words.share(entry["share"])))
+    entries = [(label, f"{training[key]:,}") for label, key in counts.items() if key in training]
+    entries += [
+        ("training time", format_duration(training["seconds"])),
+        ("stopped by", training["stop_reason"]),
+    ]
+    if training.get("best_step"):
+        entries.append(("best evaluation", f"step {training['best_step']:,}"))
+    if training.get("average"):
+        steps = ", ".join(f"{step:,}" for step in training["average"]["steps"])
+        entries.append(("weights", f"average of steps {steps}"))
+    for name, count in training.get("vocabulary_sizes", {}).items():
+        entries.append((f"{name} vocabulary", f"{count:,} tokens"))
+    for name, entry in (training.get("pretrained") or {}).items():
+        label = f"tokens with pretrained vectors ({name})"
+        entries.append((label, format_share(entry["share"])))
+    return entries
+
+
+def node_table(facts: RunFacts) -> list[NodeRow]:
+    """Time and memory of the nodes."""
+    longest = max((node.seconds or 0.0 for node in facts.info.nodes), default=0.0)
+    return [
+        NodeRow(
+            node.name,
+            node.state,
+            format_duration(node.seconds),
+            format_bytes(node.peak_bytes) if node.peak_bytes else "",
+            round(100 * (node.seconds or 0.0) / longest, 1) if longest else 0.0,
+        )
+        for node in facts.info.nodes
+    ]
+
+
+def split_table(facts: RunFacts) -> list[list[str]]:
+    """The numbers of rows of each split, and of those that can be trained on."""
+    rows = []
+    for split, count in facts.corpus.get("rows", {}).items():
+        counts = facts.training.get("rows", {}).get(split, {})
+        used = [
+            f"{counts[key]:,}" if counts else "" for key in ("usable", "too_long", "incomplete")
+        ]
+        rows.append([split, f"{count:,}", *used])
     return rows
 
 
-def nodes(facts: Facts) -> list[dict[str, Any]]:
-    """The nodes with time and memory; ``fill`` is the share of the longest one's time."""
-    longest = max((node.seconds or 0.0 for node in facts.about.nodes), default=0.0)
-    return [
-        {
-            "name": node.name,
-            "state": node.state,
-            "time": words.duration(node.seconds),
-            "memory": size(node.peak_bytes) if node.peak_bytes else "",
-            "fill": round(100 * (node.seconds or 0.0) / longest, 1) if longest else 0.0,
-        }
-        for node in facts.about.nodes
-    ]
-
-
-def rows(facts: Facts) -> list[dict[str, str]]:
-    """The rows of each split: all, and those that could be trained on."""
-    found = []
-    for split, count in facts.corpus.get("rows", {}).items():
-        used = facts.training.get("rows", {}).get(split, {})
-        found.append(
-            {
-                "split": split,
-                "rows": f"{count:,}",
-                "usable": f"{used['usable']:,}" if used else "",
-                "too_long": f"{used['too_long']:,}" if used else "",
-                "incomplete": f"{used['incomplete']:,}" if used else "",
-            }
+def data_checks(facts: RunFacts) -> list[CheckRow]:
+    """The checks of the data; exceeded limits first."""
+    rows = [
+        _check_row(
+            name.replace("_", " "),
+            entry["count"],
+            entry,
+            entry["exceeded"],
+            [*_sampling_note(entry), *map(_data_example, entry["examples"])],
         )
-    return found
-
-
-def findings(facts: Facts) -> list[dict[str, Any]]:
-    """What the data checks found; the most serious first."""
-    found = [
-        _check(name.replace("_", " "), entry["count"], entry, entry["exceeded"], _places(entry))
-        for name, entry in facts.checks.get("checks", {}).items()
+        for name, entry in facts.data_checks.get("checks", {}).items()
     ]
-    return sorted(found, key=lambda entry: (not entry["over"], not entry["count"]))
+    return sorted(rows, key=lambda row: (not row.is_exceeded, not row.count))
 
 
-def repairs(facts: Facts) -> list[dict[str, Any]]:
-    """The lines that were left out or repaired when the files were read."""
-    found = []
+def read_problems(facts: RunFacts) -> list[tuple[str, list[str]]]:
+    """The lines that were skipped or repaired when the files were read, each kind with examples."""
+    problems = []
     for key, entry in facts.corpus.get("problems", {}).items():
         kind, _, action = key.partition("/")
-        places = [f"{one['file']}:{one['line']}: {one['text']}" for one in entry["examples"]]
-        found.append(
-            {
-                "name": f"{_PROBLEMS.get(kind, kind)}, {_DONE.get(action, action)}",
-                "count": f"{entry['count']:,}",
-                "examples": places,
-            }
+        name = f"{_PROBLEMS.get(kind, kind)}, {_ACTIONS.get(action, action)}: {entry['count']:,}"
+        examples = [f"{one['file']}:{one['line']}: {one['text']}" for one in entry["examples"]]
+        problems.append((name, examples))
+    return problems
+
+
+def drift_table(facts: RunFacts) -> list[DriftRow]:
+    """The differences from the data of the production model."""
+    rows = []
+    for name, entry in (facts.data_checks.get("drift") or {}).get("checks", {}).items():
+        changed = entry["features"].get(entry["feature"], {}).get("examples", [])
+        rows.append(
+            DriftRow(
+                name=_DRIFT.get(name, name),
+                feature=entry["feature"],
+                value=f"{entry['value']:.4f}",
+                limit=f"{entry['limit']:g}",
+                action=entry["action"],
+                is_exceeded=entry["exceeded"],
+                words=", ".join(example["word"] for example in changed),
+            )
         )
-    return found
+    return rows
 
 
-def drift(facts: Facts) -> list[dict[str, Any]]:
-    """How far the data is from that of the model in production, by what is compared."""
-    return [
-        {
-            "name": _DRIFT.get(name, name),
-            "feature": entry["feature"],
-            "value": f"{entry['value']:.4f}",
-            "limit": f"{entry['limit']:g}",
-            "action": entry["action"],
-            "over": entry["exceeded"],
-            "most": _most_changed(entry),
-        }
-        for name, entry in (facts.checks.get("drift") or {}).get("checks", {}).items()
-    ]
+def provenance_facts(facts: RunFacts) -> list[tuple[str, str]]:
+    """The origin of the model, apart from its configuration."""
+    return [*_provenance(facts), *facts.info.versions.items()]
 
 
-def _most_changed(entry: Mapping[str, Any]) -> str:
-    """The words that changed most, where words were compared."""
-    found = entry["features"].get(entry["feature"], {}).get("examples", [])
-    return ", ".join(example["word"] for example in found)
-
-
-def origin(facts: Facts) -> list[tuple[str, str]]:
-    """Where the model comes from, apart from its configuration."""
-    return [*_origin(facts), *facts.about.versions.items()]
-
-
-def _origin(facts: Facts) -> Iterator[tuple[str, str]]:
-    about = facts.about
-    if about.run:
-        yield "run", about.run
+def _provenance(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    info = facts.info
+    if info.run:
+        yield "run", info.run
     if facts.pushed.get("pushed"):
-        yield "version", f"{about.name}@{facts.pushed['version']}: {facts.pushed['path']}"
-    if fingerprint := about.fingerprint or facts.corpus.get("fingerprint"):
+        yield "version", f"{info.name}@{facts.pushed['version']}: {facts.pushed['path']}"
+    if fingerprint := info.fingerprint or facts.corpus.get("fingerprint"):
         yield "data fingerprint", fingerprint
     for source in facts.corpus.get("files", []):
         counts = ", ".join(f"{count:,} {split}" for split, count in source["rows"].items())
         yield "files", f"{', '.join(source['files'])} ({counts})"
     for span in facts.corpus.get("spans", []):
         version = f", version {span['version']}" if span.get("version") is not None else ""
-        yield "span", f"{span['name']}{version} ({rows_of(span)})"
+        yield "span", f"{span['name']}{version} ({format_rows(span)})"
     if start := (facts.training.get("warm_start") or {}).get("model"):
-        yield "started from the weights of", start
-    seed = about.config.get("training", {}).get("seed")
+        yield "initial weights", start
+    seed = info.config.get("training", {}).get("seed")
     if seed is not None:
         yield "seed", str(seed)
-    beside = facts.metrics.get("production") or {}
-    if beside:
-        yield "compared with", f"version {beside['version']}"
+    if production := facts.metrics.get("production"):
+        yield "compared with", f"version {production['version']}"
     if facts.serving:
-        yield "serving check", f"{facts.serving.get('rows', 0)} rows answered alike"
-    if about.machine:
-        yield "machine", about.machine
+        yield "serving check", f"{facts.serving.get('rows', 0)} rows with identical outputs"
+    if info.machine:
+        yield "machine", info.machine
 
 
-def _check(
-    name: str, count: int, entry: Mapping[str, Any], over: bool, examples: list[list[str]]
-) -> dict[str, Any]:
-    """A row of a table of checks."""
-    return {
-        "name": name,
-        "count": count,
-        "share": words.share(entry["share"]),
-        "limit": words.share(entry["limit"]),
-        "action": entry["action"],
-        "over": over,
-        "examples": examples,
-    }
+def _check_row(
+    name: str,
+    count: int,
+    entry: Mapping[str, Any],
+    is_exceeded: bool,
+    examples: Sequence[Sequence[str]],
+) -> CheckRow:
+    share, limit = format_share(entry["share"]), format_share(entry["limit"])
+    return CheckRow(name, count, share, limit, entry["action"], is_exceeded, examples)
 
 
-def _answers(entry: Mapping[str, Any]) -> list[list[str]]:
-    """The examples of a check of answers: what was asked, what was answered, why that is wrong."""
-    return [
-        [text for text in (one["source"], one["hypothesis"] or "(nothing)", one["told"]) if text]
-        for one in entry["examples"]
-    ]
-
-
-def _places(entry: Mapping[str, Any]) -> list[list[str]]:
-    """The examples of a check of data: where they stand, what they are, and what of them."""
-    more = []
-    if capped := entry.get("capped"):
-        more.append([f"not all measured, there may be more: {counted(capped, 'row')} of train"])
-    return more + [
-        [
-            one["where"],
-            one["text"],
-            *([f"as {one['same_as']}"] if "same_as" in one else []),
-            *([one["told"]] if "told" in one else []),
+def _sampling_note(entry: Mapping[str, Any]) -> list[list[str]]:
+    if skipped := entry.get("capped"):
+        return [
+            [f"Only a sample was checked: {format_count(skipped, 'row')} of train not included."]
         ]
-        for one in entry["examples"]
-    ]
+    return []
 
 
-def _interval(metric: Mapping[str, Any]) -> str:
-    sure = metric.get("interval")
-    if not sure:
+def _data_example(example: Mapping[str, str]) -> list[str]:
+    texts = [example["where"], example["text"]]
+    if "same_as" in example:
+        texts.append(f"same as {example['same_as']}")
+    return [*texts, *([example["detail"]] if "detail" in example else [])]
+
+
+def _format_interval(metric: Mapping[str, Any]) -> str:
+    interval = metric.get("interval")
+    if not interval:
         return ""
-    return " to ".join(figure(sure[end], metric["scale"]) for end in ("low", "high"))
+    return " to ".join(format_metric(interval[end], metric["scale"]) for end in ("low", "high"))
 
 
-def _difference(metric: Mapping[str, Any], old: Mapping[str, Any], scale: float) -> str:
-    """How much a metric is above or below another, and what that means."""
-    values = metric["value"], old["value"]
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+def _format_difference(metric: Mapping[str, Any], old: float | None) -> str:
+    """The difference from production, and whether it is an improvement."""
+    new = metric["value"]
+    if new is None or old is None or not math.isfinite(new) or not math.isfinite(old):
         return ""
-    change = values[0] - values[1]
+    change = new - old
     if not change:
         return "none"
-    better = (change > 0) == metric["higher_is_better"]
+    is_better = (change > 0) == metric["higher_is_better"]
     sign = "+" if change > 0 else "−"
-    return f"{sign}{figure(abs(change), scale)}, {'better' if better else 'worse'}"
+    return (
+        f"{sign}{format_metric(abs(change), metric['scale'])}, {'better' if is_better else 'worse'}"
+    )
 
 
-def _p_value(compared: Mapping[str, Any]) -> str:
-    value = compared.get("p_value")
+def _format_p_value(comparison: Mapping[str, Any]) -> str:
+    value = comparison.get("p_value")
     if value is None:
         return ""
-    return f"{'under 0.001' if value < 0.001 else f'{value:.3f}'} ({compared['test']})"
+    return f"{'under 0.001' if value < 0.001 else f'{value:.3f}'} ({comparison['test']})"
 
 
-def _fill(value: Any, metric: Mapping[str, Any] | None) -> float:
-    """How much of a bar a value fills, in percent; nothing where the scale has no end."""
-    if metric is None or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0.0
-    if not metric["higher_is_better"]:
+def _bar_length(value: float | None, metric: Mapping[str, Any]) -> float:
+    """The length of a bar in percent; 0 for a metric without an upper bound."""
+    if value is None or not math.isfinite(value) or not metric["higher_is_better"]:
         return 0.0
     return round(min(max(100 * value / metric["scale"], 0.0), 100.0), 1)

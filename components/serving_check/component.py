@@ -1,4 +1,4 @@
-"""The ServingCheck's place in the graph: what goes in and what comes out."""
+"""The ServingCheck as a TFX component."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components.artifacts import Predictions
-from components.files import source_digest
-from components.serving_check.executor import ServingCheckExecutor
-
-SOURCES = (
-    "components/serving_check",
-    "components/predictions.py",
-    "components/predictor/rows.py",
-    "serving",
-)
+from regard.components.common.artifacts import Predictions
+from regard.components.common.code_digest import code_digest
+from regard.components.serving_check.executor import ServingCheckExecutor
 
 
 class ServingCheckSpec(ComponentSpec):
-    """A model, its predictions and what it was asked in, a blessing out."""
+    """Inputs, outputs and parameters of `ServingCheck`."""
 
     PARAMETERS = {
-        "tf_serving": ExecutionParameter(type=str),
+        "tf_serving_versions": ExecutionParameter(type=str),
         "rows": ExecutionParameter(type=int),
         "timeout_seconds": ExecutionParameter(type=int),
         "code": ExecutionParameter(type=str),
@@ -42,11 +35,12 @@ class ServingCheck(BaseComponent):
 
     Args:
         model: the exported model of the Trainer.
-        predictions: what the Predictor made with it.
-        examples: those that the Predictor read, for what the predictions do not hold: images.
-        tf_serving: a JSON list of the server versions whose operations it may use.
-        rows: how many real rows are sent.
-        timeout_seconds: how long the fresh process may take.
+        predictions: the Predictor's predictions of the model.
+        examples: the examples of the predictions, which contain the images.
+        tf_serving_versions: a JSON list of versions of TensorFlow Serving whose operations the
+            model may use.
+        rows: the number of real rows to check.
+        timeout_seconds: the time limit of the fresh process.
         code: a digest of the code, for the cache; by default that of this component.
     """
 
@@ -58,7 +52,7 @@ class ServingCheck(BaseComponent):
         model: BaseChannel,
         predictions: BaseChannel,
         examples: BaseChannel,
-        tf_serving: str,
+        tf_serving_versions: str,
         rows: int = 32,
         timeout_seconds: int = 900,
         code: str | None = None,
@@ -68,10 +62,10 @@ class ServingCheck(BaseComponent):
                 model=model,
                 predictions=predictions,
                 examples=examples,
-                tf_serving=tf_serving,
+                tf_serving_versions=tf_serving_versions,
                 rows=rows,
                 timeout_seconds=timeout_seconds,
-                code=source_digest(*SOURCES) if code is None else code,
+                code=code_digest(__package__) if code is None else code,
                 blessing=Channel(type=standard_artifacts.InfraBlessing),
             )
         )

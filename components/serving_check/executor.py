@@ -1,9 +1,13 @@
-"""The ServingCheck's work: choose rows, have them checked, and bless or fail."""
+"""The ServingCheck's executor: checks the export in a fresh process, and blesses it or fails."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +16,35 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from components import events, predictions
-from components.errors import UserError
-from components.files import atomic_write
-from components.serving_check.process import run_check
-from components.serving_check.questions import in_memory, questions
-from serving import ops, warmup
-from serving.questions import question
+from regard.components.common import events, prediction_table
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.serving_check.requests import exported_rows, sample_rows
+from regard.serving import checks, supported_ops, warmup_requests
+from regard.serving.check_inputs import RequestRow, parse_row
+from regard.serving.checks import CheckRequest, CheckResult
+from regard.serving.output_comparison import Tolerances
 
 NODE = "ServingCheck"
 RESULT = "serving_check.json"
-# The names that TFX's InfraValidator uses and its Pusher looks for.
+# The names of TFX's InfraValidator, which TFX's Pusher expects.
 BLESSED_FILE = "INFRA_BLESSED"
 BLESSED_PROPERTY = "blessed"
 
-TOLERANCES = {"absolute": 1e-3, "relative": 1e-4, "array": 1e-3, "ties": 1 / 16}
+TOLERANCES: Tolerances = {"absolute": 1e-3, "relative": 1e-4, "array": 1e-3, "ties": 1 / 16}
 # The check runs on the CPU. An accelerator multiplies matrices in lower precision (TF32 has ten
-# bits of mantissa), so its answers are the same only to about three digits.
-TOLERANCES_ACCELERATOR = {"absolute": 5e-2, "relative": 1e-2, "array": 5e-2, "ties": 1 / 4}
+# bits of mantissa), so that its outputs agree only to about three digits.
+TOLERANCES_ACCELERATOR: Tolerances = {
+    "absolute": 5e-2,
+    "relative": 1e-2,
+    "array": 5e-2,
+    "ties": 1 / 4,
+}
+_MAX_LOG_LINES = 15
 
 
 class ServingCheckExecutor(BaseExecutor):
-    """Writes ``serving_check.json``, warm-up requests and the blessing in TFX's form, or fails."""
+    """Writes ``serving_check.json``, warm-up requests and a blessing in TFX's form, or fails."""
 
     def Do(
         self,
@@ -41,73 +52,122 @@ class ServingCheckExecutor(BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Checks the export.
+        """Check the export.
 
         Raises:
-            UserError: if a server version that the configuration names could not run the model.
-            RuntimeError: if the export is wrong: it names the row and the values that differ.
+            UserError: a configured version of TensorFlow Serving cannot run the model.
+            RuntimeError: the export is wrong; the message names the row and the values.
         """
         model = artifact_utils.get_single_instance(input_dict["model"])
         examples = artifact_utils.get_single_instance(input_dict["examples"])
-        answers = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
+        predictions = Path(artifact_utils.get_single_uri(input_dict["predictions"]))
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
-        servers = json.loads(exec_properties["tf_serving"])
-        _check_versions(servers)
-        contract = predictions.read_summary(answers)["contract"]
-        rows = questions(answers, examples, int(exec_properties["rows"]))
+        servers = json.loads(exec_properties["tf_serving_versions"])
+        _validate_versions(servers)
+        contract = prediction_table.read_summary(predictions)["contract"]
+        rows = sample_rows(predictions, examples, int(exec_properties["rows"]))
         exported = path_utils.serving_model_path(model.uri)
-        trained = in_memory(Path(exported), contract)
-        request = {
+        trainer_rows = exported_rows(Path(exported), contract)
+        request: CheckRequest = {
             "model": exported,
             "servers": servers,
-            "rows": [*rows, *trained],
-            "tolerances": _tolerances(answers, trained),
+            "rows": [*rows, *trainer_rows],
+            "tolerances": _tolerances(predictions, trainer_rows),
         }
         result = run_check(request, int(exec_properties["timeout_seconds"]))
         text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
         atomic_write(Path(blessing.uri) / RESULT, text)
         _raise_failures(result)
         for tie in result["ties"]:
-            events.emit("warning", node=NODE, text=f"a near tie was decided by rounding: {tie}")
-        warm = [question(row, contract) for row in rows]
-        warmup.write(Path(blessing.uri) / Path(warmup.FILE).name, contract, warm)
+            events.emit("warning", node=NODE, text=f"Rounding decided a near tie: {tie}")
+        check_rows = [parse_row(row, contract) for row in rows]
+        warmup_file = Path(blessing.uri) / Path(warmup_requests.FILE).name
+        warmup_requests.write(warmup_file, contract, check_rows)
         atomic_write(Path(blessing.uri) / BLESSED_FILE, "")
         blessing.set_int_custom_property(BLESSED_PROPERTY, 1)
-        events.emit("progress", node=NODE, text=_success(result, servers), fraction=1.0)
+        text = (
+            f"{result['rows']} rows reproduced in a fresh process, loaded in"
+            f" {result['load_seconds']:.1f} s; TensorFlow Serving {', '.join(servers)} has all"
+            " operations"
+        )
+        events.emit("progress", node=NODE, text=text, fraction=1.0)
 
 
-def _check_versions(servers: list[str]) -> None:
+def run_check(request: CheckRequest, timeout_seconds: float) -> CheckResult:
+    """Run ``serving/checks.py`` in a new, isolated interpreter.
+
+    With ``-I`` the interpreter sees installed packages, but neither the working directory nor
+    ``PYTHONPATH``.
+
+    Raises:
+        RuntimeError: the process fails, or takes longer than ``timeout_seconds``.
+    """
+    with tempfile.TemporaryDirectory(prefix="regard-serving-check-") as folder:
+        request_file, result_file = Path(folder) / "request.json", Path(folder) / "result.json"
+        request_file.write_text(json.dumps(request, ensure_ascii=False), encoding="utf-8")
+        command = [sys.executable, "-I", str(Path(checks.__file__))]
+        try:
+            process = subprocess.run(
+                [*command, str(request_file), str(result_file)],
+                cwd=folder,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout_seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(
+                f"the exported model was not loaded and checked within {timeout_seconds:g} s"
+                f" in a fresh process{_last_lines(error.stderr)}"
+            ) from error
+        if process.returncode or not result_file.exists():
+            raise RuntimeError(
+                f"the fresh process that loads the exported model ended with status"
+                f" {process.returncode}{_last_lines(process.stderr)}"
+            )
+        return json.loads(result_file.read_text(encoding="utf-8"))
+
+
+def _environment() -> dict[str, str]:
+    environment = dict(os.environ)
+    environment.pop(events.VARIABLE, None)
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    # This process may hold all memory of the accelerator, and most servers have none.
+    environment["CUDA_VISIBLE_DEVICES"] = "-1"
+    return environment
+
+
+def _last_lines(output: bytes | None) -> str:
+    lines = (output or b"").decode("utf-8", errors="replace").strip().splitlines()
+    return ":\n" + "\n".join(lines[-_MAX_LOG_LINES:]) if lines else ""
+
+
+def _validate_versions(servers: Sequence[str]) -> None:
     for server in servers:
         try:
-            ops.text_ops(server)
+            supported_ops.text_ops(server)
         except ValueError as error:
-            raise UserError(str(error), where="serving.tf_serving") from error
+            raise UserError(str(error), where="serving.tf_serving_versions") from error
 
 
-def _tolerances(answers: Path, trained: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """By where the Predictor and the Trainer answered: the check itself is on a CPU."""
-    devices = {predictions.read_summary(answers).get("device", "CPU")}
-    devices |= {row["device"] for row in trained}
+def _tolerances(predictions: Path, trainer_rows: Sequence[RequestRow]) -> Tolerances:
+    """Return the tolerances for the devices of the Predictor and the Trainer."""
+    devices = {prediction_table.read_summary(predictions).get("device", "CPU")}
+    devices |= {row["device"] for row in trainer_rows}
     return TOLERANCES if devices == {"CPU"} else TOLERANCES_ACCELERATOR
 
 
-def _raise_failures(result: dict[str, Any]) -> None:
+def _raise_failures(result: CheckResult) -> None:
     if result["failures"]:
         failures = "\n  ".join(result["failures"])
         raise RuntimeError(f"the exported model failed the serving check:\n  {failures}")
     for server, missing in result["unsupported_ops"].items():
         if missing:
-            told = ", ".join(f"{op} (node {node})" for op, node in missing.items())
+            operations = ", ".join(f"{op} (node {node})" for op, node in missing.items())
             raise UserError(
-                f"TensorFlow Serving {server} cannot run the exported model: it has no operation"
-                f" {told}",
-                where="serving.tf_serving",
-                remedy=f"Leave {server} out of serving.tf_serving, and serve with a newer one.",
+                f"TensorFlow Serving {server} cannot run the exported model: it lacks the operation"
+                f" {operations}",
+                where="serving.tf_serving_versions",
+                remedy=f"Remove {server} from serving.tf_serving_versions, and use a newer server.",
             )
-
-
-def _success(result: dict[str, Any], servers: list[str]) -> str:
-    return (
-        f"{result['rows']} rows answered alike in a fresh process, loaded in"
-        f" {result['load_seconds']:.1f} s; operations fit TensorFlow Serving {', '.join(servers)}"
-    )

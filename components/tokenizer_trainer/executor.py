@@ -1,4 +1,4 @@
-"""TokenizerTrainer's work: a Beam pipeline samples sentences, SentencePiece learns of them."""
+"""TokenizerTrainer's executor: a Beam pipeline samples sentences, SentencePiece trains on them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,29 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components import events
-from components.errors import UserError
-from components.files import write_uri
-from components.tokenizer_trainer import sentencepiece_model as spm
-from components.tokenizer_trainer.sampling import Sample, Sampler, joined
-from components.tokenizer_trainer.sentences import LONGEST, Counts
-from components.words import counted
-from models.vocabulary import BOS, EOS, PAD, UNK
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.common.files import write_uri
+from regard.components.common.formatting import format_count
+from regard.components.settings.tokenizer import TokenizerConfig
+from regard.components.tokenizer_trainer.sampling import (
+    MAX_BYTES,
+    FileSampler,
+    Sample,
+    SentenceCounts,
+    join_samples,
+)
+from regard.components.tokenizer_trainer.sentencepiece_training import (
+    TrainedTokenizer,
+    VocabularyTooLarge,
+    VocabularyTooSmall,
+    train_tokenizer,
+)
+from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
+# The features of a tokenizer.
+Group = tuple[str, ...]
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -36,59 +49,42 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Trains a model for each feature, or one for all of them.
+        """Train a model for each feature, or one for all of them.
 
         Raises:
-            UserError: there is no text, or the vocabulary does not fit it.
+            UserError: there is no text, or the vocabulary size does not suit it.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        settings = json.loads(exec_properties["config"])
+        config = TokenizerConfig.model_validate_json(exec_properties["config"])
         features = json.loads(exec_properties["features"])
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         tokenizer = artifact_utils.get_single_instance(output_dict["tokenizer"])
-        groups = [features] if settings["shared"] else [[feature] for feature in features]
-        # Inside the artifact's folder, for all workers must see it; a killed run's goes with it.
+        groups = [tuple(features)] if config.shared else [(feature,) for feature in features]
+        # All workers see the artifact's folder, and a killed run's sample is removed with it.
         folder = os.path.join(tokenizer.uri, f".sample-{uuid.uuid4().hex[:8]}")
         fileio.makedirs(folder)
-        limit = settings["sample"]
         try:
             events.emit("progress", node=NODE, text="sampling sentences")
-            self._sample(examples, Sampler(groups, limit, exec_properties["seed"], folder))
+            sampler = FileSampler(
+                groups, config.input_sentence_size, exec_properties["seed"], folder
+            )
+            self._sample(examples, sampler)
             samples = {
-                "+".join(group): joined(folder, number, limit)
+                group: join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
             }
-            trained = _train(samples, settings)
+            trained = _train(samples, config)
         finally:
             fileio.rmtree(folder)
-        counts = {name: found.counts for name, found in samples.items()}
-        described = {}
-        for feature in features:
-            name = next(name for name in trained if feature in name.split("+"))
-            model, count = trained[name], counts[name]
-            write_uri(os.path.join(tokenizer.uri, f"{feature}.model"), model.proto)
-            rows = "".join(f"{piece}\t{score:g}\n" for piece, score in model.pieces)
-            write_uri(os.path.join(tokenizer.uri, f"{feature}.vocab"), rows)
-            described[feature] = {
-                "file": f"{feature}.model",
-                "type": settings["type"],
-                "pieces": len(model.pieces),
-                "sentences": count.used,
-                "too_long": count.long,
-            }
-            tokenizer.set_int_custom_property(f"{feature}_pieces", len(model.pieces))
-        content = {
-            "type": settings["type"],
-            "shared": settings["shared"],
-            "ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
-            "features": described,
-        }
-        write_uri(os.path.join(tokenizer.uri, "tokenizer.json"), json.dumps(content, indent=2))
-        for name, model in trained.items():
-            _tell(name.replace("+", " and "), model, counts[name], settings)
+        for group, model in trained.items():
+            for feature in group:
+                _write_model(tokenizer, feature, model)
+        _write_description(tokenizer.uri, config, samples, trained)
+        for group, model in trained.items():
+            _report(" and ".join(group), model, samples[group].counts, config)
 
-    def _sample(self, examples: types.Artifact, sampler: Sampler) -> None:
-        """Draws of every file of the train split."""
+    def _sample(self, examples: types.Artifact, sampler: FileSampler) -> None:
+        """Sample every file of the train split."""
         (pattern,) = examples_utils.get_split_file_patterns([examples], "train")
         files = list(enumerate(sorted(fileio.glob(pattern))))
         with self._make_beam_pipeline() as pipeline:
@@ -99,64 +95,103 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             )
 
 
-def _train(samples: Mapping[str, Sample], settings: Mapping[str, Any]) -> dict[str, spm.Trained]:
-    """The models by the names of their features, joined by ``+``."""
-    trained: dict[str, spm.Trained] = {}
-    most: dict[str, int] = {}
-    least: dict[str, int] = {}
-    for number, (name, sentences) in enumerate(samples.items()):
-        if not sentences.counts.used:
-            raise _no_text(name, sentences.counts)
-        text = f"{settings['type']} pieces of {name} from {sentences.counts.used:,} sentences"
+def _train(
+    samples: Mapping[Group, Sample], config: TokenizerConfig
+) -> dict[Group, TrainedTokenizer]:
+    trained: dict[Group, TrainedTokenizer] = {}
+    max_sizes: dict[str, int] = {}
+    min_sizes: dict[str, int] = {}
+    for number, (group, sample) in enumerate(samples.items()):
+        name = " and ".join(group)
+        if not sample.counts.used:
+            raise _no_text(name, sample.counts)
+        text = f"{config.type} tokens of {name} from {sample.counts.used:,} sentences"
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         try:
-            trained[name] = spm.train(sentences, settings)
-        except spm.VocabularyTooLarge as error:
-            most[name] = error.most
-        except spm.VocabularyTooSmall as error:
-            least[name] = error.least
-    if most or least:
-        raise _does_not_fit(most, least, settings)
+            trained[group] = train_tokenizer(sample, config)
+        except VocabularyTooLarge as error:
+            max_sizes[name] = error.max_size
+        except VocabularyTooSmall as error:
+            min_sizes[name] = error.min_size
+    # Of two sides one can have too much text for the size and the other too little.
+    if max_sizes:
+        raise _too_large(max_sizes, config.vocab_size)
+    if min_sizes:
+        raise _too_small(min_sizes, config.vocab_size)
     return trained
 
 
-def _no_text(name: str, count: Counts) -> UserError:
-    if count.long:
-        message = f"{name}: every line of the train split has more than {LONGEST:,} bytes"
-        remedy = "Split the text into sentences, one a line."
+def _write_model(tokenizer: types.Artifact, feature: str, model: TrainedTokenizer) -> None:
+    write_uri(os.path.join(tokenizer.uri, f"{feature}.model"), model.proto)
+    rows = "".join(f"{token}\t{score:g}\n" for token, score in model.tokens)
+    write_uri(os.path.join(tokenizer.uri, f"{feature}.vocab"), rows)
+    tokenizer.set_int_custom_property(f"{feature}_tokens", len(model.tokens))
+
+
+def _write_description(
+    uri: str,
+    config: TokenizerConfig,
+    samples: Mapping[Group, Sample],
+    trained: Mapping[Group, TrainedTokenizer],
+) -> None:
+    content = {
+        "type": config.type,
+        "shared": config.shared,
+        "ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "features": {
+            feature: {
+                "file": f"{feature}.model",
+                "type": config.type,
+                "tokens": len(model.tokens),
+                "sentences": samples[group].counts.used,
+                "too_long": samples[group].counts.too_long,
+            }
+            for group, model in trained.items()
+            for feature in group
+        },
+    }
+    write_uri(os.path.join(uri, "tokenizer.json"), json.dumps(content, indent=2))
+
+
+def _no_text(name: str, counts: SentenceCounts) -> UserError:
+    if counts.too_long:
+        message = f"{name}: every line of the train split has more than {MAX_BYTES:,} bytes"
+        remedy = "Split the text into sentences, one per line."
     else:
-        message = f"{name}: the train split has no text ({count.read:,} rows, all empty)"
+        rows = format_count(counts.read, "row")
+        message = f"{name}: the train split has no text ({rows}, all empty)"
         remedy = "Check data.train, and data.columns if the files have columns."
     return UserError(message, remedy=remedy)
 
 
-def _does_not_fit(
-    most: Mapping[str, int], least: Mapping[str, int], settings: Mapping[str, Any]
-) -> UserError:
-    size = settings["vocab_size"]
-    # Of two sides one can have too much text for the size and the other too little.
-    if most:
-        limits = ", ".join(f"{name} at most {limit}" for name, limit in most.items())
-        return UserError(
-            f"tokenizer.vocab_size: {size} is more than this corpus allows ({limits})",
-            remedy=f"Set tokenizer.vocab_size: {min(most.values())} or less, or "
-            "tokenizer.vocab_limit: soft, which takes as many pieces as there are.",
-        )
-    limits = ", ".join(f"{name} at least {limit}" for name, limit in least.items())
+def _too_large(max_sizes: Mapping[str, int], size: int) -> UserError:
+    limits = ", ".join(f"{name} at most {limit}" for name, limit in max_sizes.items())
     return UserError(
-        f"tokenizer.vocab_size: {size} is less than the characters of this corpus need ({limits})",
-        remedy=f"Set tokenizer.vocab_size: {max(least.values())} or more, or lower "
-        "tokenizer.character_coverage, which leaves rare characters out.",
+        f"tokenizer.vocab_size: {size} is more than this corpus allows ({limits})",
+        remedy=f"Set tokenizer.vocab_size to {min(max_sizes.values())} or less, or "
+        "tokenizer.vocab_limit to soft, which uses as many tokens as possible.",
     )
 
 
-def _tell(name: str, model: spm.Trained, count: Counts, settings: Mapping[str, Any]) -> None:
-    asked = settings["vocab_size"]
-    text = f"{name}: {len(model.pieces):,} pieces from {counted(count.used, 'sentence')}"
-    if len(model.pieces) < asked:
-        text += f" ({asked:,} were asked for; the corpus allows no more)"
+def _too_small(min_sizes: Mapping[str, int], size: int) -> UserError:
+    limits = ", ".join(f"{name} at least {limit}" for name, limit in min_sizes.items())
+    return UserError(
+        f"tokenizer.vocab_size: {size} is less than the characters of this corpus need ({limits})",
+        remedy=f"Set tokenizer.vocab_size to {max(min_sizes.values())} or more, or lower "
+        "tokenizer.character_coverage, which leaves out rare characters.",
+    )
+
+
+def _report(
+    name: str, model: TrainedTokenizer, counts: SentenceCounts, config: TokenizerConfig
+) -> None:
+    sentences = format_count(counts.used, "sentence")
+    text = f"{name}: {len(model.tokens):,} tokens from {sentences}"
+    if len(model.tokens) < config.vocab_size:
+        text += f" (the corpus does not allow {config.vocab_size:,})"
     events.emit("note", node=NODE, text=text)
-    if count.long:
-        lines, were = counted(count.long, "line"), "was" if count.long == 1 else "were"
-        text = f"{name}: {lines} of more than {LONGEST:,} bytes {were} left out"
+    if counts.too_long:
+        lines = format_count(counts.too_long, "line")
+        verb = "was" if counts.too_long == 1 else "were"
+        text = f"{name}: {lines} of more than {MAX_BYTES:,} bytes {verb} skipped"
         events.emit("warning", node=NODE, text=text)

@@ -1,38 +1,119 @@
-"""The sample of a whole split: each worker draws of a file; of what is drawn the lowest stay.
+"""A sample of the sentences of a split: each worker samples a file, and the lowest hashes remain.
 
-A file's sample is a file, too, with the hash of each sentence. In memory are, however large the
-split is, the sample of one file in each worker, and at the end the hashes of all of them.
+The sample of a file is a Parquet file with the hash of each sentence. However large the split is,
+memory holds the sample of one file in each worker, and at the end the hashes of all samples.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
+import heapq
+import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from components.files import atomic_path
-from components.tokenizer_trainer.sentences import Counts, read, sample
+from regard.components.common.files import atomic_path
 
-_COUNTS = b"counts"
-_ROWS_A_GROUP = 1 << 14
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# SentencePiece's work on a line without spaces grows with the square of its length.
+MAX_BYTES = 16384
+
+# Rows parsed at a time: memory holds their images too.
+_BATCH = 256
+_COUNTS_KEY = b"counts"
+_ROWS_PER_GROUP = 1 << 14
 
 
-@dataclasses.dataclass(frozen=True)
-class Sampler:
-    """Draws the samples of a file.
+@dataclass
+class SentenceCounts:
+    """How many sentences were read, are empty, are too long, and are used for training."""
+
+    read: int = 0
+    empty: int = 0
+    too_long: int = 0
+    used: int = 0
+
+
+def read_sentences(path: str, features: Sequence[str]) -> Iterator[bytes]:
+    """Yield the UTF-8 texts of the features of every tf.Example of a file, in order."""
+    import tensorflow as tf
+
+    # Ragged: a row can have several texts of a feature, or none.
+    spec = {name: tf.io.RaggedFeature(tf.string) for name in features}
+    rows = tf.data.TFRecordDataset(path, compression_type="GZIP").batch(_BATCH)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    parsed = rows.map(lambda records: tf.io.parse_example(records, spec)).prefetch(1)
+    for batch in parsed.with_options(options):
+        for row in zip(*(_rows_of(batch[name]) for name in features), strict=True):
+            for texts in row:
+                yield from texts
+
+
+def _rows_of(column: tf.RaggedTensor) -> Iterator[list[bytes]]:
+    """Yield the texts of each row of a batch."""
+    texts, ends = column.values.numpy().tolist(), column.row_splits.numpy().tolist()
+    return (texts[start:end] for start, end in itertools.pairwise(ends))
+
+
+def sample_sentences(
+    sentences: Iterable[bytes], limit: int, seed: int, counts: SentenceCounts, shard: int = 0
+) -> list[tuple[int, bytes]]:
+    """Return at most ``limit`` sentences with their hashes, in their order: the lowest hashes.
+
+    Every sentence has the same chance, and the same input gives the same sample. At most ``limit``
+    sentences are held. Empty sentences and those of more than ``MAX_BYTES`` are left out.
+
+    Args:
+        sentences: of a file.
+        limit: the size of the sample.
+        seed: another seed gives another sample.
+        counts: is filled.
+        shard: the index of the file.
+    """
+    key = seed.to_bytes(8, "little")
+    heap: list[tuple[int, int, bytes]] = []  # the highest hash first
+    for sentence in sentences:
+        counts.read += 1
+        if not sentence.strip():
+            counts.empty += 1
+            continue
+        if len(sentence) > MAX_BYTES:
+            counts.too_long += 1
+            continue
+        # The position is hashed too, so that copies of a sentence are sampled independently.
+        position = shard.to_bytes(8, "little") + counts.read.to_bytes(8, "little")
+        digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=position).digest()
+        item = (-int.from_bytes(digest, "little"), counts.read, sentence)
+        if len(heap) < limit:
+            heapq.heappush(heap, item)
+        else:
+            heapq.heappushpop(heap, item)
+    counts.used = len(heap)
+    heap.sort(key=lambda item: item[1])
+    return [(-negated, sentence) for negated, _, sentence in heap]
+
+
+@dataclass(frozen=True)
+class FileSampler:
+    """Samples the sentences of a file.
 
     Attributes:
         groups: the features whose sentences are sampled together.
-        limit: the sentences of a sample.
-        seed: draws others.
-        folder: where the samples go; every worker must be able to write there.
+        limit: the size of a sample.
+        seed: another seed gives another sample.
+        folder: where the samples are written; every worker must be able to write there.
     """
 
     groups: Sequence[Sequence[str]]
@@ -41,68 +122,67 @@ class Sampler:
     folder: str
 
     def __call__(self, job: tuple[int, str]) -> None:
-        """Writes the sample of each group.
+        """Write the sample of each group.
 
         Args:
-            job: the file's number and path.
+            job: the index and the path of the file.
         """
         shard, path = job
         for number, group in enumerate(self.groups):
-            counts = Counts()
-            drawn = sample(read(path, group), self.limit, self.seed, counts, shard)
+            counts = SentenceCounts()
+            sample = sample_sentences(
+                read_sentences(path, group), self.limit, self.seed, counts, shard
+            )
             columns = {
-                "hash": pa.array([drawn_hash for drawn_hash, _ in drawn], pa.uint64()),
-                "sentence": pa.array([sentence for _, sentence in drawn], pa.binary()),
+                "hash": pa.array([sentence_hash for sentence_hash, _ in sample], pa.uint64()),
+                "sentence": pa.array([sentence for _, sentence in sample], pa.binary()),
             }
-            told = {_COUNTS: json.dumps(dataclasses.asdict(counts))}
-            table = pa.table(columns).replace_schema_metadata(told)
-            with atomic_path(_place(self.folder, number, shard)) as temporary:
-                pq.write_table(table, temporary, row_group_size=_ROWS_A_GROUP, compression="lz4")
+            metadata = {_COUNTS_KEY: json.dumps(asdict(counts))}
+            table = pa.table(columns).replace_schema_metadata(metadata)
+            final = os.path.join(self.folder, f"{number:02d}-{shard:05d}.parquet")
+            with atomic_path(final) as temporary:
+                pq.write_table(table, temporary, row_group_size=_ROWS_PER_GROUP, compression="lz4")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sample:
-    """The sample of all files.
+    """The sample of all files, as if they were one.
 
     Attributes:
-        files: the samples of each.
-        counts: of all of them.
-        highest: the hash up to which their sentences stay; None where all do.
+        files: the samples of each file.
+        counts: of all files.
+        max_hash: sentences with a higher hash are left out; None: no limit.
     """
 
     files: Sequence[Path]
-    counts: Counts
-    highest: int | None
+    counts: SentenceCounts
+    max_hash: int | None
 
     def __iter__(self) -> Iterator[bytes]:
-        """The sentences in the order of the corpus."""
+        """Yield the sentences in the order of the corpus."""
         for file in self.files:
-            for batch in pq.ParquetFile(file).iter_batches(_ROWS_A_GROUP):
-                kept = batch
-                if self.highest is not None:
-                    kept = batch.filter(pc.less_equal(batch["hash"], self.highest))
-                yield from kept["sentence"].to_pylist()
+            for batch in pq.ParquetFile(file).iter_batches(_ROWS_PER_GROUP):
+                if self.max_hash is not None:
+                    batch = batch.filter(pc.less_equal(batch["hash"], self.max_hash))
+                yield from batch["sentence"].to_pylist()
 
 
-def joined(folder: str, group: int, limit: int) -> Sample:
-    """The sample of all files: as if they were one.
+def join_samples(folder: str, group: int, limit: int) -> Sample:
+    """Return the sample of all files.
 
     Args:
         folder: where the samples are.
-        group: the number of the group.
-        limit: the sentences of the sample.
+        group: the index of the group of features.
+        limit: the size of the sample.
     """
     files = sorted(Path(folder).glob(f"{group:02d}-*.parquet"))
-    parts = [json.loads(pq.read_schema(file).metadata[_COUNTS]) for file in files]
-    counts = Counts(**{key: sum(part[key] for part in parts) for key in ("read", "empty", "long")})
-    counts.used = sum(part["used"] for part in parts)
+    parts = [json.loads(pq.read_schema(file).metadata[_COUNTS_KEY]) for file in files]
+    counts = SentenceCounts(
+        **{name: sum(part[name] for part in parts) for name in asdict(SentenceCounts())}
+    )
     if counts.used <= limit:
         return Sample(files, counts, None)
     hashes = [pq.read_table(file, columns=["hash"])["hash"].to_numpy() for file in files]
-    highest = int(np.partition(np.concatenate(hashes), limit - 1)[limit - 1])
+    max_hash = int(np.partition(np.concatenate(hashes), limit - 1)[limit - 1])
     counts.used = limit
-    return Sample(files, counts, highest)
-
-
-def _place(folder: str, group: int, shard: int) -> str:
-    return os.path.join(folder, f"{group:02d}-{shard:05d}.parquet")
+    return Sample(files, counts, max_hash)

@@ -1,1 +1,4 @@
-"""What TFX's Trainer runs: length buckets, a token budget, resume, early stop, export."""
+"""The Trainer: length buckets, a token budget per batch, resume, early stopping and export."""
+
+# The name of the component in events.
+NODE = "Trainer"

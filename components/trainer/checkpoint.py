@@ -1,166 +1,201 @@
-"""Checkpoints: one file that holds all a training needs to go on as if nothing had happened."""
+"""Checkpoints: one file with the complete state of a training, and the lock on their folder."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from components.files import atomic_path
-from components.trainer import holding
+from regard.components.common import events
+from regard.components.common.files import atomic_path
+from regard.components.trainer import NODE
+from regard.serving import locks
+
+_LOCK = ".lock"
 
 
 @dataclasses.dataclass
-class Position:
-    """Where a training stands.
+class TrainState:
+    """The progress of a training.
 
     Attributes:
-        epoch: the epoch that runs, from 0.
-        batch: how many of its batches are done.
-        batches: how many batches are done in all.
-        step: how many updates of the weights are done.
-        seconds: the time spent on training, over all interruptions.
-        tokens: the target pieces, or other units of the model, trained on.
-        best_step: the step of the best weights.
-        best: the best measure of an evaluation, lower is better: the loss of a unit, or a metric,
-            with a minus where higher is better; another one is better only where it is lower by
-            ``early_stop.min_delta``.
-        stale: how many evaluations ago that was.
-        waited: how many of these the learning rate has waited for, on a plateau.
-        rate_scale: what plateaus have left of the learning rate.
-        finished: why the training ended, or the empty string.
-        history: one entry an evaluation.
-        snapshots: the step and the measure of each evaluation whose weights are kept.
-        averaged: the evaluation of the average of these, once the training has ended.
-        files_apart: among how many workers the files are divided, which an epoch's batches depend
-            on; 1 where all read the same.
+        epoch: the current epoch, from 0.
+        epoch_batches: batches trained in the current epoch.
+        batches: batches trained in all.
+        step: updates of the weights.
+        seconds: training time over all runs.
+        tokens: target tokens (or other units of the model) trained on.
+        best_score: the best evaluation; lower is better. It is the mean loss per unit, or a metric,
+            negated if higher is better. An evaluation is better only if it is lower by
+            ``early_stopping.min_delta``.
+        best_step: the step of that evaluation.
+        evals_since_best: evaluations since then.
+        plateau_wait: evaluations since then or since the last cut of the learning rate.
+        rate_scale: the factor that plateaus have left of the learning rate.
+        stop_reason: the limit that ended the training; empty while it runs.
+        history: one entry per evaluation.
+        snapshots: step and score of each evaluation whose weights are stored.
+        average: the evaluation of the mean of these weights, at the end of the training.
+        file_shards: the number of workers that read different files, on which the batches of an
+            epoch depend; 1 if all workers read all files.
     """
 
     epoch: int = 0
-    batch: int = 0
+    epoch_batches: int = 0
     batches: int = 0
     step: int = 0
     seconds: float = 0.0
     tokens: int = 0
-    best: float = float("inf")
+    best_score: float = float("inf")
     best_step: int = 0
-    stale: int = 0
-    waited: int = 0
+    evals_since_best: int = 0
+    plateau_wait: int = 0
     rate_scale: float = 1.0
-    finished: str = ""
+    stop_reason: str = ""
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     snapshots: list[list[float]] = dataclasses.field(default_factory=list)
-    averaged: dict[str, Any] = dataclasses.field(default_factory=dict)
-    files_apart: int = 1
+    average: dict[str, Any] = dataclasses.field(default_factory=dict)
+    file_shards: int = 1
 
 
 class Checkpoints:
     """The checkpoints of one training, in one folder.
 
-    ``last.npz`` is where it stands (weights, optimizer, random state, position), ``best.npz``
-    the weights of the best evaluation, ``step-<n>.npz`` those that are kept for an average. Each
-    is written whole or not at all.
+    ``last.npz`` holds the complete state (weights, optimizer, random generators, train state),
+    ``best.npz`` the weights of the best evaluation, ``step-<n>.npz`` weights for an average. Each
+    file is replaced atomically.
 
     Attributes:
-        also: further variables of the state, such as a moving average.
+        extra_variables: further variables of the state, such as a moving average.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.also: Sequence[Any] = ()
+        self.extra_variables: Sequence[Any] = ()
 
-    def save(self, model: keras.Model, position: Position) -> None:
-        """Writes ``last.npz``, and removes the snapshots that it no longer names."""
-        self._write("last.npz", self._state(model), position)
-        # Not before: an older last.npz would name snapshots that are gone.
-        kept = {step for step, _ in position.snapshots}
+    def save(self, model: keras.Model, state: TrainState) -> None:
+        """Write ``last.npz`` and delete the snapshots that it no longer lists."""
+        self._write("last.npz", self._variables(model), state)
+        # Only now: an older last.npz would list snapshots that do not exist.
+        steps = {step for step, _ in state.snapshots}
         for path in self.folder.glob("step-*.npz"):
             number = re.fullmatch(r"step-(\d+)", path.stem)
-            if number and int(number[1]) not in kept:
+            if number and int(number[1]) not in steps:
                 path.unlink(missing_ok=True)
 
-    def begun(self) -> bool:
-        """Whether there is a training to go on with."""
+    def exists(self) -> bool:
+        """Whether there is a training to resume."""
         return (self.folder / "last.npz").exists()
 
-    def restore(self, model: keras.Model) -> Position | None:
-        """Takes the state up again; None if there is none. Removes what killed writes have left."""
+    def restore(self, model: keras.Model) -> TrainState | None:
+        """Restore the complete state; None without a checkpoint. Deletes incomplete files."""
         for path in self.folder.glob(".*.tmp"):
             path.unlink(missing_ok=True)
-        return self._read("last.npz", self._state(model))
+        return self._read("last.npz", self._variables(model))
 
-    def save_best(self, model: keras.Model, position: Position) -> None:
-        """Writes ``best.npz``."""
-        self._write("best.npz", model.weights, position)
+    def save_best(self, model: keras.Model, state: TrainState) -> None:
+        """Write ``best.npz``."""
+        self._write("best.npz", model.weights, state)
 
-    def restore_best(self, model: keras.Model) -> Position | None:
-        """Gives the model its best weights; None if nothing has been evaluated."""
+    def restore_best(self, model: keras.Model) -> TrainState | None:
+        """Load the best weights into the model; None before the first evaluation."""
         return self._read("best.npz", model.weights)
 
-    def save_snapshot(self, model: keras.Model, position: Position) -> None:
-        """Writes ``step-<n>.npz``, n the step."""
-        self._write(_snapshot(position.step), model.weights, position)
+    def save_snapshot(self, model: keras.Model, state: TrainState) -> None:
+        """Write ``step-<n>.npz``, where n is the step."""
+        self._write(_snapshot_name(state.step), model.weights, state)
 
     def restore_average(self, model: keras.Model, steps: Iterable[float]) -> None:
-        """Gives the model the mean of the snapshots of these steps (Vaswani et al. 2017, §6.1)."""
+        """Load the mean of the snapshots of these steps (Vaswani et al. 2017, section 6.1)."""
         total: list[np.ndarray] = []
         count = 0
         for step in steps:
-            with np.load(self.folder / _snapshot(step)) as stored:
-                values = [stored[f"v{i}"].astype(np.float64) for i in range(len(model.weights))]
+            with np.load(self.folder / _snapshot_name(step)) as arrays:
+                values = [arrays[f"v{i}"].astype(np.float64) for i in range(len(model.weights))]
             total = [a + b for a, b in zip(total, values, strict=True)] if count else values
             count += 1
         for variable, value in zip(model.weights, total, strict=True):
             variable.assign((value / count).astype(variable.dtype))
 
     def prune_others(self, keep: int) -> None:
-        """Removes the folders of older trainings beside this one, but for the newest ``keep``.
-
-        What a run still works in stays, however old it is.
-        """
+        """Delete the folders of older trainings, except the newest ``keep`` and those in use."""
         others = [path for path in self.folder.parent.iterdir() if path != self.folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in others[keep:]:
-            holding.remove(path)
+            remove_unless_locked(path)
 
-    def _state(self, model: keras.Model) -> list[Any]:
-        """Weights, random generators, the optimizer and the rest, in a fixed order."""
-        return [*model.variables, *model.optimizer.variables, *self.also]
+    def _variables(self, model: keras.Model) -> list[Any]:
+        """Weights, random generators, optimizer and extra variables, in a fixed order."""
+        return [*model.variables, *model.optimizer.variables, *self.extra_variables]
 
-    def _write(self, name: str, variables: Iterable[Any], position: Position) -> None:
+    def _write(self, name: str, variables: Iterable[Any], state: TrainState) -> None:
         arrays = {f"v{i}": np.asarray(v) for i, v in enumerate(variables)}
-        text = json.dumps(dataclasses.asdict(position))
+        text = json.dumps(dataclasses.asdict(state))
         with atomic_path(self.folder / name) as temporary, open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, position=np.array(text), **arrays)
+            np.savez(file, allow_pickle=False, state=np.array(text), **arrays)
 
-    def _read(self, name: str, variables: Iterable[Any]) -> Position | None:
+    def _read(self, name: str, variables: Iterable[Any]) -> TrainState | None:
         path = self.folder / name
         if not path.exists():
             return None
-        with np.load(path) as stored:
+        with np.load(path) as arrays:
             for i, variable in enumerate(variables):
-                variable.assign(stored[f"v{i}"])
-            return Position(**json.loads(str(stored["position"])))
+                variable.assign(arrays[f"v{i}"])
+            return TrainState(**json.loads(str(arrays["state"])))
 
 
 class NoCheckpoints(Checkpoints):
-    """Of a worker that is not the chief: it writes nothing, and has its state from the chief."""
+    """Checkpoints of a worker that is not the chief: nothing is written, the chief sends all."""
 
     def restore_average(self, model: keras.Model, steps: Iterable[float]) -> None:
         pass
 
-    def _write(self, name: str, variables: Iterable[Any], position: Position) -> None:
+    def _write(self, name: str, variables: Iterable[Any], state: TrainState) -> None:
         pass
 
-    def _read(self, name: str, variables: Iterable[Any]) -> Position | None:
+    def _read(self, name: str, variables: Iterable[Any]) -> TrainState | None:
         return None
 
 
-def _snapshot(step: float) -> str:
+def _snapshot_name(step: float) -> str:
     return f"step-{step}.npz"
+
+
+@contextlib.contextmanager
+def checkpoint_lock(folder: str | Path) -> Iterator[None]:
+    """Lock the checkpoint folder of a training; wait while another run of it holds the lock.
+
+    Runs of a pipeline on a cluster share the parent folder, and two runs with equal data and
+    settings are the same training.
+
+    Args:
+        folder: the folder; created if missing.
+    """
+
+    def report_wait() -> None:
+        events.emit("note", node=NODE, text="waiting for another run of the same training")
+
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = locks.acquire(Path(folder) / _LOCK, timeout=None, on_wait=report_wait)
+            stack.enter_context(lock)
+        except locks.LocksUnsupportedError as error:
+            text = f"Cannot lock {folder} ({error.strerror}). Start only one run of it at a time."
+            events.emit("warning", node=NODE, text=text)
+        yield
+
+
+def remove_unless_locked(folder: Path) -> None:
+    """Delete the checkpoint folder of a training, unless a run holds its lock."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        with contextlib.suppress(locks.LocksUnsupportedError):
+            stack.enter_context(locks.acquire(folder / _LOCK))
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The Trainer's place in the graph: TFX's own, with the parameters of a run."""
+"""TFX's Trainer with the run-time parameters of a cluster run."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from tfx.proto import trainer_pb2
 from tfx.types import standard_artifacts, standard_component_specs
 from tfx.utils import json_utils
 
-from components import parameters
-from components.trainer.executor import Executor
+from regard.components.common import runtime_parameters
+from regard.components.trainer.executor import Executor
 
-_RUN_FN = "components.trainer.run.run_fn"
+_RUN_FN = "regard.components.trainer.run_fn.run_fn"
 
 
 class TrainerSpec(standard_component_specs.TrainerSpec):
-    """What the Trainer takes and gives."""
+    """Inputs, outputs and parameters of the Trainer."""
 
     PARAMETERS = {
         **standard_component_specs.TrainerSpec.PARAMETERS,
-        **parameters.properties("training"),
+        **runtime_parameters.properties("training"),
     }
 
 
 class Trainer(base_component.BaseComponent):
-    """Trains and exports the model with ``components.trainer.run``.
+    """Trains and exports the model with ``regard.components.trainer.run_fn``.
 
     Args:
-        examples: the transformed examples; train is trained on, eval is for evaluation.
-        transform_graph: what transformed them, with the tokenizer.
-        custom_config: what ``run_fn`` takes. With ``checkpoints_by_content`` the folder of the
-            checkpoints is told apart by the examples' content, too, where that was not known.
-        run_parameters: the parameters of a run, by name; none where it is run as it is made.
+        examples: the transformed examples; the model is trained on the split ``train`` and
+            evaluated on ``eval``.
+        transform_graph: the Transform graph, with the tokenizers.
+        custom_config: a ``TrainerConfig`` as plain JSON values, and the digests that belong in the
+            cache key.
+        run_parameters: the run-time parameters by name; None for a local run.
 
     Outputs: ``model`` and ``model_run``.
     """
@@ -46,7 +47,7 @@ class Trainer(base_component.BaseComponent):
         self,
         examples: types.BaseChannel,
         transform_graph: types.BaseChannel,
-        custom_config: Mapping[str, Any],
+        custom_config: Mapping[str, object],
         run_parameters: Mapping[str, Any] | None = None,
     ):
         super().__init__(
@@ -59,6 +60,6 @@ class Trainer(base_component.BaseComponent):
                 custom_config=json_utils.dumps(dict(custom_config)),
                 model=types.Channel(type=standard_artifacts.Model),
                 model_run=types.Channel(type=standard_artifacts.ModelRun),
-                **parameters.of_sections(run_parameters, "training"),
+                **runtime_parameters.of_sections(run_parameters, "training"),
             )
         )

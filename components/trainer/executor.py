@@ -1,12 +1,11 @@
-"""The Trainer's work: TFX's own executor, told what this run sets anew."""
+"""The Trainer's executor: TFX's own with run-time parameters and a lock on the checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,16 @@ from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from components import parameters
-from components.errors import UserError
-from components.files import sha256_file
-from components.trainer.holding import held
-from components.trainer.pulse import NODE
-
-_LIMITS = ("max_epochs", "max_steps", "max_minutes", "early_stop")
+from regard.components.common import runtime_parameters
+from regard.components.common.errors import UserError
+from regard.components.common.files import sha256_file
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.checkpoint import checkpoint_lock
+from regard.models.settings.training import TrainingConfig
 
 
 class Executor(GenericExecutor):
-    """Calls ``run_fn`` with the settings of this run, and holds the folder of its checkpoints."""
+    """Calls ``run_fn`` with the run-time parameters while it holds the checkpoint lock."""
 
     def Do(
         self,
@@ -33,8 +31,8 @@ class Executor(GenericExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Trains; waits first while another run is at the same training."""
-        with contextlib.ExitStack() as self._held:
+        """Trains, after any other run of the same training has ended."""
+        with contextlib.ExitStack() as self._locks:
             super().Do(input_dict, output_dict, exec_properties)
 
     def _GetFnArgs(
@@ -43,65 +41,65 @@ class Executor(GenericExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> fn_args_utils.FnArgs:
-        found = self.settled(input_dict, output_dict, exec_properties)
-        self._held.enter_context(held(found.custom_config["checkpoints"], NODE))
-        return found
+        fn_args = self.resolve_fn_args(input_dict, output_dict, exec_properties)
+        self._locks.enter_context(checkpoint_lock(fn_args.custom_config["checkpoints"]))
+        return fn_args
 
-    def settled(
+    def resolve_fn_args(
         self,
         input_dict: dict[str, list[Artifact]],
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> fn_args_utils.FnArgs:
-        """What ``run_fn`` takes, with the settings of this run and the folder of its checkpoints.
+        """Return the arguments of ``run_fn``, with run-time parameters and checkpoint folder.
 
         Raises:
-            UserError: a setting is not possible, or nothing would end the training.
+            UserError: a parameter is invalid, or nothing ends the training.
         """
-        found = super()._GetFnArgs(input_dict, output_dict, exec_properties)
-        config = parameters.applied(found.custom_config, exec_properties)
-        _refuse_endless(config["training"])
-        if config.pop("checkpoints_by_content", False):
+        fn_args = super()._GetFnArgs(input_dict, output_dict, exec_properties)
+        settings = runtime_parameters.apply_parameters(fn_args.custom_config, exec_properties)
+        config = TrainerConfig.model_validate(settings)
+        _check_limits(config.training)
+        if config.checkpoints_by_content:
             folders = [
                 Path(artifact_utils.get_single_uri(input_dict["examples"])),
                 Path(artifact_utils.get_single_uri(input_dict["transform_graph"]), "tokenizer"),
             ]
-            config["checkpoints"] = checkpoints_of(config, folders)
-        found.custom_config = config
-        return found
+            folder = checkpoint_folder(config, folders)
+            config = config.model_copy(
+                update={"checkpoints": folder, "checkpoints_by_content": False}
+            )
+        fn_args.custom_config = config.model_dump(mode="json")
+        return fn_args
 
 
-def _refuse_endless(training: Mapping[str, Any]) -> None:
-    """The configuration has an end; a run's own number of epochs may have taken it away."""
-    if all(training[limit] is None for limit in _LIMITS):
+def _check_limits(training: TrainingConfig) -> None:
+    """Raise a UserError if no limit is left: a run-time parameter may remove ``max_epochs``."""
+    limits = (training.max_epochs, training.max_steps, training.max_minutes)
+    if all(limit is None for limit in (*limits, training.early_stopping)):
         raise UserError(
-            "nothing ends this training",
+            "The training has no limit and would never end.",
             where="max_epochs",
-            remedy="Start a run with max_epochs above 0, or compile one with training.max_steps, "
-            "training.max_minutes or training.early_stop.",
+            remedy="Start a run with max_epochs above 0, or compile the pipeline with "
+            "training.max_steps, training.max_minutes or training.early_stopping.",
         )
 
 
-def checkpoints_of(config: Mapping[str, Any], folders: Iterable[Path]) -> str:
-    """The folder of the checkpoints, told apart by what nobody knew when the graph was made.
+def checkpoint_folder(config: TrainerConfig, folders: Iterable[Path]) -> str:
+    """Return a checkpoint folder whose name depends on the content that the training reads.
 
-    That is the content of the examples and of the tokenizer, of the word vectors' files, and the
-    settings of this run. A training that began with the same goes on there.
+    The content (examples, tokenizers, pretrained embeddings) and this run's settings are unknown
+    when the graph is compiled. A training with equal content resumes from the same folder.
 
     Args:
-        config: what ``run_fn`` takes; its ``checkpoints`` is the folder so far.
-        folders: hold the files that are read; one that is not there has none.
+        config: its ``checkpoints`` is the beginning of the name.
+        folders: their files are read; a missing folder counts as empty.
     """
-    digest = hashlib.sha256(json.dumps(config["training"], sort_keys=True).encode())
+    digest = hashlib.sha256(config.training.model_dump_json().encode())
     for folder in folders:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             digest.update(f"{path.relative_to(folder)} {sha256_file(path)}\n".encode())
-    for named in _named_files(config["model"].get("pretrained") or {}):
-        digest.update(f"{sha256_file(named)}\n".encode())
-    return f"{config['checkpoints']}-{digest.hexdigest()[:16]}"
-
-
-def _named_files(pretrained: Mapping[str, Any]) -> list[str]:
-    """The files that the section ``model.pretrained`` names."""
-    texts = (value for value in pretrained.values() if isinstance(value, str))
-    return sorted(filter(os.path.isfile, texts))
+    pretrained = getattr(config.model, "pretrained", None)
+    for path in sorted(filter(os.path.isfile, pretrained.files().values() if pretrained else ())):
+        digest.update(f"{sha256_file(path)}\n".encode())
+    return f"{config.checkpoints}-{digest.hexdigest()[:16]}"

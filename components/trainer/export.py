@@ -1,128 +1,220 @@
-"""From a trained model to the SavedModel that TensorFlow Serving runs."""
+"""Export of a trained model: the SavedModel, its contract, and what a warm start needs."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
-from components.files import replace_dir
-from models.tasks.base import Task
-from models.tasks.served import Served
-from models.trained import TrainedModel
-from serving.saved_model import CONTRACT, IN_MEMORY, Answer, answers, arrays, device
+from regard.components.common.files import atomic_path, replace_dir
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.optimizer_state import adam_moments
+from regard.models.tasks.base import Task
+from regard.models.tasks.served_model import ServedModel
+from regard.models.trainable_model import TrainableModel
+from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, Contract
+from regard.serving.saved_model import Prediction, batch_inputs, device, split_outputs
+
+_WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
-    """The tokenizers that the Transform graph has, as ``tensorflow_text`` objects."""
+    """Load the tokenizers of a Transform graph as ``tensorflow_text`` objects."""
     return {
         feature: text.SentencepieceTokenizer(
             model=serialized,
             out_type=tf.int32,
-            # Without names of their own the two would share one resource once saved and loaded.
+            # With the same name, two tokenizers of a SavedModel would share one resource.
             name=f"{feature}_tokenizer",
         )
-        for feature, serialized in read_pieces(folder, features).items()
+        for feature, serialized in read_sentencepiece_models(folder, features).items()
     }
 
 
-def read_pieces(folder: str | Path, features: tuple[str, ...]) -> dict[str, bytes]:
-    """The same as serialized SentencePiece models."""
+def read_sentencepiece_models(folder: str | Path, features: tuple[str, ...]) -> dict[str, bytes]:
+    """Read the tokenizers of a Transform graph as serialized SentencePiece models."""
     return {
         feature: tf.io.gfile.GFile(f"{folder}/{feature}.model", "rb").read() for feature in features
     }
 
 
 def export(
-    model: TrainedModel,
+    model: TrainableModel,
     task: Task,
-    config: Mapping[str, Any],
+    config: TrainerConfig,
     tokenizers: Mapping[str, Any],
     folder: str | Path,
     rows: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Writes the SavedModel with the task's signatures, and its contract beside it.
+    """Write the SavedModel with the task's signatures, its contract, and reference outputs.
 
-    Beside it are also some rows with the answers that the model gives here, in memory, which
-    whoever loads it can hold its own against.
-
-    The exported model computes in float32 whatever it was trained in, so that its answers do
-    not depend on the machine that serves it.
+    The reference outputs are those of the model in memory; whoever loads the SavedModel can compare
+    its outputs with them. The exported model computes in float32, so that its outputs do not
+    depend on the precision of the training.
 
     Args:
         model: the trained model.
-        task: says what is served.
-        config: the YAML's sections ``model``, ``training`` and ``search``.
-        tokenizers: one a text feature.
-        folder: where to; whole or not there at all.
-        rows: inputs of the model, by name.
+        task: defines what is served.
+        config: the configuration of the training.
+        tokenizers: one per text feature.
+        folder: replaced atomically.
+        rows: raw inputs of the model, by name, for the reference outputs.
     """
-    pieces = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
-    served = task.build(config["model"], {**config["training"], "precision": "float32"}, pieces)
-    served.set_weights(model.get_weights())
-    exported = task.served(served, tokenizers, config)
+    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
+    training = config.training.model_copy(update={"precision": "float32"})
+    float_model = task.build(config.model, training, sizes)
+    float_model.set_weights(model.get_weights())
+    served = task.served_model(float_model, tokenizers, config.model, config.search)
     temporary = Path(f"{folder}.tmp")
-    tf.saved_model.save(exported.module, str(temporary), signatures=exported.signatures)
+    tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
     contract = temporary / CONTRACT
     contract.parent.mkdir(exist_ok=True)
-    text = json.dumps(exported.contract, indent=2, ensure_ascii=False) + "\n"
-    contract.write_text(text, encoding="utf-8")
-    kept = json.dumps(_in_memory(exported, rows), ensure_ascii=False) + "\n"
-    (temporary / IN_MEMORY).write_text(kept, encoding="utf-8")
+    content = json.dumps(served.contract, indent=2, ensure_ascii=False) + "\n"
+    contract.write_text(content, encoding="utf-8")
+    references = json.dumps(_reference_outputs(served, rows), ensure_ascii=False) + "\n"
+    (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
     replace_dir(temporary, Path(folder))
 
 
-def _in_memory(exported: Served, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with the answers of the signature that tells most, as plain data."""
+def _reference_outputs(
+    served: ServedModel, rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, object]]:
+    """The rows with the outputs of the most detailed signature, as JSON values."""
     if not rows:
         return []
-    texts = [entry["name"] for entry in exported.contract["inputs"] if entry["kind"] == "text"]
-    rows = [{**row, **{key: _text(row[key]) for key in texts}} for row in rows]
+    texts = [entry["name"] for entry in served.contract["inputs"] if entry["kind"] == "text"]
+    rows = [{**row, **{key: _decode_text(row[key]) for key in texts}} for row in rows]
     try:
-        found = _asked(exported, rows)
+        outputs = _predict(served, rows)
     except tf.errors.InvalidArgumentError:
-        # A model may refuse what is too long or too short; the training does not end with that.
-        rows = [row for row in rows if not _refuses(exported, row)]
-        found = _asked(exported, rows) if rows else []
+        # A model may reject rows that are too long or too short; the export continues without.
+        rows = [row for row in rows if _accepts(served, row)]
+        outputs = _predict(served, rows) if rows else []
     return [
         {
-            "inputs": {key: _plain(value) for key, value in row.items()},
-            "answer": {key: _plain(value) for key, value in answer.outputs.items()},
+            "inputs": {key: _to_json(value) for key, value in row.items()},
+            "answer": {key: _to_json(value) for key, value in output.outputs.items()},
             "device": device(),
         }
-        for row, answer in zip(rows, found, strict=True)
+        for row, output in zip(rows, outputs, strict=True)
     ]
 
 
-def _asked(exported: Served, rows: Sequence[Mapping[str, Any]]) -> list[Answer]:
-    contract, name = exported.contract, exported.contract["detail"]
+def _predict(served: ServedModel, rows: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+    contract = cast(Contract, served.contract)
+    name = contract["detail"]
     tensors = {
         key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in arrays(contract["signatures"][name]["inputs"], rows).items()
+        for key, value in batch_inputs(contract["signatures"][name]["inputs"], rows).items()
     }
-    found = {key: value.numpy() for key, value in exported.signatures[name](**tensors).items()}
-    return answers(contract, name, found, len(rows))
+    outputs = {key: value.numpy() for key, value in served.signatures[name](**tensors).items()}
+    return split_outputs(contract, name, outputs, len(rows))
 
 
-def _refuses(exported: Served, row: Mapping[str, Any]) -> bool:
+def _accepts(served: ServedModel, row: Mapping[str, Any]) -> bool:
     try:
-        _asked(exported, [row])
+        _predict(served, [row])
     except tf.errors.InvalidArgumentError:
-        return True
-    return False
+        return False
+    return True
 
 
-def _text(value: str | bytes) -> str:
+def _decode_text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", errors="replace")
 
 
-def _plain(value: Any) -> Any:
-    """A value for JSON: images in base64."""
+def _to_json(value: Any) -> Any:
+    """A value for JSON; images become base64 text."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+@dataclass(frozen=True)
+class WarmStartCheckpoint:
+    """What a later training can take over from an exported model.
+
+    The weights are those of the SavedModel. One more file next to them holds their names, the
+    tokenizers and the settings, and on request the optimizer state, which is twice as large as the
+    weights.
+
+    Attributes:
+        task: the name of its task.
+        model: the section ``model`` of its configuration.
+        weight_names: in order.
+        weights: their values.
+        tokenizers: the serialized SentencePiece model of each text feature.
+        updates: the updates of its training.
+        moments: Adam's moments at its end; empty if they are not stored.
+    """
+
+    task: str
+    model: Mapping[str, object]
+    weight_names: list[str]
+    weights: list[np.ndarray]
+    tokenizers: dict[str, bytes]
+    updates: int = 0
+    adam_moments: list[np.ndarray] = field(default_factory=list)
+
+
+def write_warm_start(
+    folder: Path, model: TrainableModel, config: TrainerConfig, tokenizers: Mapping[str, bytes]
+) -> None:
+    """Write the file for a warm start into the folder of a SavedModel.
+
+    Args:
+        folder: of the SavedModel.
+        model: the trained model, with its optimizer.
+        config: the configuration of the training.
+        tokenizers: the serialized SentencePiece model of each text feature.
+    """
+    about: dict[str, object] = {
+        "task": config.task,
+        "model": config.model_settings,
+        "weights": [weight.path for weight in model.weights],
+    }
+    data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
+    start: Any = config.training.warm_start
+    if start and start.optimizer:
+        about["updates"] = int(model.optimizer.iterations)
+        values = enumerate(adam_moments(model.optimizer))
+        data |= {f"moment/{i}": np.asarray(moment) for i, moment in values}
+    with atomic_path(folder / TRAINING) as temporary, open(temporary, "wb") as file:
+        np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **data)
+
+
+def read_warm_start(folder: Path) -> WarmStartCheckpoint | None:
+    """Read what a SavedModel provides for a warm start; None if it has no such file.
+
+    Raises:
+        OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError: a file is damaged.
+    """
+    path = folder / TRAINING
+    if not path.is_file():
+        return None
+    reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
+    with np.load(path) as file:
+        about = json.loads(str(file["about"]))
+        tokenizers = {
+            name.removeprefix("tokenizer/"): file[name].tobytes()
+            for name in file.files
+            if name.startswith("tokenizer/")
+        }
+        count = sum(name.startswith("moment/") for name in file.files)
+        values = [file[f"moment/{i}"] for i in range(count)]
+    return WarmStartCheckpoint(
+        task=about["task"],
+        model=about["model"],
+        weight_names=about["weights"],
+        weights=[reader.get_tensor(_WEIGHT.format(i)) for i in range(len(about["weights"]))],
+        tokenizers=tokenizers,
+        updates=about.get("updates", 0),
+        adam_moments=values,
+    )

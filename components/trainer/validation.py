@@ -1,72 +1,241 @@
-"""A metric of the eval split while training, from answers that are really found."""
+"""Evaluation during training: loss, decoded metrics, best weights, early stopping."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.trainer.data import Batches
-from components.trainer.evaluating import Decode
-from models import metrics
-from models.tasks.base import Answering, Task
-from models.trained import TrainedModel
+import keras
+import tensorflow as tf
 
-LOSS = "loss"  # what evaluations are compared by where it is no metric
+from regard.components.common import events
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer import NODE
+from regard.components.trainer.callbacks import MovingAverage, TrainingProgress, format_evaluation
+from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.input_pipeline import Batches
+from regard.models import metrics
+from regard.models.schedules import Plateau
+from regard.models.settings.training import PlateauScheduleConfig, TrainingConfig
+from regard.models.tasks.base import DecodeFn, Task
+from regard.models.trainable_model import TrainableModel
+
+# Computes metrics of a model from its decoded outputs.
+MetricFn = Callable[[TrainableModel], dict[str, float]]
+
+LOSS = "loss"  # the default of ``early_stopping.metric``
+
+# Keys of a history entry that describe the training and not the model.
+PROGRESS_KEYS = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second", "train_loss")
 
 
-def decoder(
-    held_out: Batches,
-    task: Task,
-    config: Mapping[str, Any],
-    tokenizers: Mapping[str, Any],
-    pieces: Mapping[str, int],
-    objective: str = LOSS,
-) -> Decode | None:
-    """What measures a model by ``early_stop.metric``, or by the task's first metric.
+class ValidationCallback(keras.callbacks.Callback):
+    """Evaluates the eval split after each epoch, or every ``evaluate_every`` steps.
 
-    None where nobody asks for it. The answers are those of a model in float32, as the exported
-    one is, found by the task's quick search. References are the eval split's as they are trained
-    on, so what a tokenizer normalises is normalised on both sides: compare the values of one
-    training, not of two corpora.
+    It stores the best weights and the snapshots, lowers the learning rate on a plateau, and decides
+    about early stopping.
 
     Args:
-        held_out: the eval split.
-        task: says how a model's answers are found.
-        config: the YAML's sections ``model``, ``training`` and ``search``.
-        tokenizers: one a text feature.
-        pieces: the size of each text feature's vocabulary.
-        objective: a further metric, or the loss, which is measured anyway.
+        batches: the batches of the eval split.
+        progress: its counters, and its clock, which stops during an evaluation.
+        training: the section ``training``.
+        checkpoints: for the best weights and the snapshots.
+        writer: of TensorBoard summaries.
+        average: its weights are evaluated in place of the model's.
+        compute_metrics: computes metrics from decoded outputs, such as ``bleu``.
+        broadcast: with several workers, calls the function on the chief and returns its result in
+            every worker.
     """
-    training = config["training"]
-    asked = ((training["early_stop"] or {}).get("metric", LOSS), objective)
-    names = [name for name in dict.fromkeys(asked) if name != LOSS]
-    if not names and not training["validation_rows"]:
+
+    def __init__(
+        self,
+        batches: tf.data.Dataset,
+        progress: TrainingProgress,
+        training: TrainingConfig,
+        checkpoints: Checkpoints,
+        writer: tf.summary.SummaryWriter,
+        average: MovingAverage | None = None,
+        compute_metrics: MetricFn | None = None,
+        broadcast: Callable[[Callable[[], Any]], Any] = lambda compute: compute(),
+    ):
+        super().__init__()
+        self.batches, self.progress, self.training = batches, progress, training
+        self.checkpoints, self.writer = checkpoints, writer
+        self.average, self.compute_metrics, self._broadcast = average, compute_metrics, broadcast
+        self.state = progress.state
+        self._previous = (self.state.seconds, self.state.tokens)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        every = self.training.evaluate_every
+        if every and self.state.step % every == 0 and not self.is_up_to_date():
+            self.run()
+            self.progress.restart()
+            if self.should_stop():
+                self.model.stop_training = True
+
+    def is_up_to_date(self) -> bool:
+        """Whether the present weights are evaluated; the initial ones never are."""
+        history = self.state.history
+        return self.state.step == (history[-1]["step"] if history else 0)
+
+    def run(self) -> None:
+        """Evaluate, record the result, and store the weights if required."""
+        state = self.state
+        self.progress.count_tokens()
+        entry = {
+            "step": state.step,
+            "epoch": state.epoch + (state.epoch_batches == self.progress.batches_per_epoch),
+            "seconds": round(state.seconds, 1),
+            "learning_rate": float(self.model.optimizer.learning_rate),
+            "tokens_per_second": round(self._tokens_per_second(), 1),
+        }
+        if float(self.model.plain_loss.count):  # zero right after a resume
+            entry["train_loss"] = self.progress.loss()
+        with self.average.apply() if self.average else contextlib.nullcontext():
+            entry |= self.evaluate()
+            state.history.append(entry)
+            self._update_best(self._score(entry))
+        with self.writer.as_default(step=state.step):
+            for name, value in entry.items():
+                if name not in PROGRESS_KEYS:
+                    tf.summary.scalar(f"eval/{name}", value)
+        self.writer.flush()
+        text = f"epoch {entry['epoch']} · step {state.step} · eval {format_evaluation(entry)}"
+        events.emit("progress", node=NODE, text=text, **entry)
+
+    def evaluate(self) -> dict[str, float]:
+        """Loss and metrics of the present weights."""
+        return self._broadcast(self._evaluate_locally)
+
+    def _evaluate_locally(self) -> dict[str, float]:
+        results = self.model.evaluate(self.batches, verbose=0, return_dict=True)
+        return {
+            **self.model.evaluation_metrics(results),
+            **(self.compute_metrics(self.model) if self.compute_metrics else {}),
+        }
+
+    def should_stop(self) -> str:
+        """The reason for early stopping; empty if the training is to continue."""
+        stop, evals = self.training.early_stopping, self.state.evals_since_best
+        if stop and evals >= stop.patience:
+            return f"early stop: {evals} evaluations without a better {stop.metric}"
+        return ""
+
+    def _score(self, entry: Mapping[str, float]) -> float:
+        """The value that evaluations are compared by; lower is better."""
+        name = self.training.early_stopping.metric if self.training.early_stopping else LOSS
+        sign = -1 if name != LOSS and metrics.METRICS[name].higher_is_better else 1
+        # A correlation is undefined if all outputs are equal: worse than any number.
+        return sign * entry[name] if math.isfinite(entry[name]) else math.inf
+
+    def _update_best(self, score: float) -> None:
+        state = self.state
+        min_delta = self.training.early_stopping.min_delta if self.training.early_stopping else 0.0
+        if score < state.best_score - min_delta:
+            state.best_score, state.evals_since_best, state.plateau_wait = score, 0, 0
+            state.best_step = state.step
+            self.checkpoints.save_best(self.model, state)
+        else:
+            state.evals_since_best += 1
+            state.plateau_wait += 1
+            self._reduce_learning_rate()
+        average = self.training.checkpoint_averaging
+        if average:
+            state.snapshots.append([state.step, score])
+            if average.of == "best":  # the first of equal scores
+                state.snapshots.sort(key=lambda snapshot: (snapshot[1], snapshot[0]))
+                del state.snapshots[average.checkpoints :]
+            else:
+                del state.snapshots[: -average.checkpoints]
+            if state.step in (step for step, _ in state.snapshots):
+                self.checkpoints.save_snapshot(self.model, state)
+
+    def _reduce_learning_rate(self) -> None:
+        rate, settings = _schedule(self.model), self.training.schedule
+        if not isinstance(settings, PlateauScheduleConfig) or not isinstance(rate, Plateau):
+            return
+        if self.state.plateau_wait >= settings.patience:
+            rate.reduce()
+            self.state.plateau_wait, self.state.rate_scale = 0, float(rate.scale)
+
+    def _tokens_per_second(self) -> float:
+        """Tokens, or other units, per second since the last evaluation."""
+        seconds, tokens = self._previous
+        self._previous = (self.state.seconds, self.state.tokens)
+        return (self.state.tokens - tokens) / max(self.state.seconds - seconds, 1e-9)
+
+
+def restore_learning_rate(model: keras.Model, scale: float) -> None:
+    """Restore a learning rate that plateaus have reduced to ``scale`` of its peak."""
+    rate = _schedule(model)
+    if isinstance(rate, Plateau):
+        rate.scale.assign(scale)
+
+
+def _schedule(model: keras.Model) -> Any:
+    """The schedule itself; Keras exposes only the present learning rate."""
+    optimizer = model.optimizer
+    return getattr(optimizer, "inner_optimizer", optimizer)._learning_rate
+
+
+def metric_function(
+    eval_batches: Batches,
+    task: Task,
+    config: TrainerConfig,
+    tokenizers: Mapping[str, Any],
+    vocabulary_sizes: Mapping[str, int],
+    objective: str = LOSS,
+) -> MetricFn | None:
+    """Return a function that decodes the eval split and computes ``early_stopping.metric``.
+
+    Without one it computes the task's first one. A float32 model decodes, as the exported
+    one does, with the task's fast search. References are taken from the transformed eval split, so
+    the tokenizer normalizes both sides: compare values within one training, not between corpora.
+
+    Args:
+        eval_batches: the eval split.
+        task: decodes.
+        config: the configuration of the training.
+        tokenizers: one per text feature.
+        vocabulary_sizes: one per text feature.
+        objective: a further metric, or the loss, which is measured anyway.
+
+    Returns:
+        The function; None if the configuration requires no decoding.
+    """
+    training = config.training
+    stop_metric = training.early_stopping.metric if training.early_stopping else LOSS
+    names = [name for name in dict.fromkeys((stop_metric, objective)) if name != LOSS]
+    if not names and not training.validation_rows:
         return None
     names = names or [task.description.metrics[0]]
-    rows = dataclasses.replace(held_out, most=training["validation_rows"], fixed_shapes=False)
+    rows = dataclasses.replace(eval_batches, max_rows=training.validation_rows, fixed_shapes=False)
     batches = rows.epoch().cache()
-    twin: TrainedModel | None = None
-    answer: Answering | None = None
+    float_model: TrainableModel | None = None
+    decode: DecodeFn | None = None
 
-    def decode(model: TrainedModel) -> dict[str, float]:
-        nonlocal twin, answer
-        if twin is None:
-            exact = training["precision"] == "float32"
-            settings = {**training, "precision": "float32"}
-            twin = model if exact else task.build(config["model"], settings, pieces)
-        if answer is None:
-            answer = task.answering(twin, tokenizers, config)
-        if twin is not model:
-            twin.set_weights(model.get_weights())
-        found: list[Any] = []
-        wanted: list[list[Any]] = []
+    def compute(model: TrainableModel) -> dict[str, float]:
+        nonlocal float_model, decode
+        if float_model is None:
+            float_model = model
+            if training.precision != "float32":
+                settings = training.model_copy(update={"precision": "float32"})
+                float_model = task.build(config.model, settings, vocabulary_sizes)
+        if decode is None:
+            decode = task.decode_fn(float_model, tokenizers, config.model, config.search)
+        if float_model is not model:
+            float_model.set_weights(model.get_weights())
+        outputs: list[Any] = []
+        references: list[list[Any]] = []
         for batch in batches:
-            hypotheses, references = answer(batch)
-            found += hypotheses
-            wanted += references
-        options = {"tokenize": training["validation_tokenize"], "lowercase": False}
-        values = metrics.compute(names, metrics.Rows(found, wanted), options)
+            batch_outputs, batch_references = decode(batch)
+            outputs += batch_outputs
+            references += batch_references
+        options = metrics.MetricOptions(tokenize=training.validation_tokenize)
+        values = metrics.compute(names, metrics.Rows(outputs, references), options)
         return {name: round(metric.value, 4) for name, metric in zip(names, values, strict=True)}
 
-    return decode
+    return compute

@@ -1,4 +1,4 @@
-"""The first weights of a training, from a model that has been trained before."""
+"""Warm start: initial weights from a model that was trained and exported before."""
 
 from __future__ import annotations
 
@@ -14,281 +14,294 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from components import events
-from components.errors import UserError
-from components.files import atomic_write
-from components.registry.publishing import content_digest
-from components.trainer.checkpoint import Checkpoints
-from components.trainer.kept import Kept, read
-from components.trainer.moments import Ways, moments_for
-from components.trainer.optimizer import go_on, rate_after
-from components.trainer.pieces import Passage, passage
-from components.trainer.pulse import NODE
-from models.tasks.base import Task
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.registry.publish import content_digest
+from regard.components.settings.trainer import StartingModel, TrainerConfig
+from regard.components.trainer import NODE
+from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.export import WarmStartCheckpoint, read_warm_start
+from regard.components.trainer.optimizer_state import (
+    check_optimizer_state,
+    learning_rate_after,
+    restore_optimizer_state,
+)
+from regard.components.trainer.vocabulary_mapping import VocabularyMapping, map_vocabulary
+from regard.models.tasks.base import Task
 
 KEY = "training.warm_start"
-# Settings of a model that its weights do not depend on in what they mean.
-_FREE = re.compile(r"dropout|^pretrained\b|^max_length$|^least$")
-# Settings that an older Regard did not know, and what its models are like.
-_BEFORE = {"encoder.positions": "none"}
-_MOST_TOLD = 5
-# What reading files raises that are not what they should be.
-_BROKEN = (
+# Settings of a model that may differ: its weights mean the same.
+_IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
+# Settings that older exports lack, with the value that describes those models.
+_OLD_DEFAULTS = {"encoder.positions": "none"}
+_MAX_DIFFERENCES = 5
+_READ_ERRORS = (
     *(OSError, EOFError, ValueError, KeyError, TypeError),
     *(zipfile.BadZipFile, tf.errors.OpError),
 )
+_OTHER_MODEL = "Name another model to start from."
+
+# By the id of a weight with a row per token: the axis of the rows, and their mapping.
+RowMappings = Mapping[int, tuple[int, VocabularyMapping]]
 
 
-def begin(
+def initialize_weights(
     model: keras.Model,
     task: Task,
-    config: Mapping[str, Any],
+    config: TrainerConfig,
     tokenizers: Mapping[str, bytes],
     checkpoints: Checkpoints,
 ) -> dict[str, Any]:
-    """Gives a new training the weights that ``training.warm_start`` names.
+    """Load the weights that ``training.warm_start`` names into a new training's model.
 
-    A training that has begun has its own weights in its checkpoints, and is left alone.
+    A training with a checkpoint keeps its own weights.
 
     Args:
         model: compiled.
-        task: the model's.
-        config: ``task``, the YAML's sections ``model`` and ``training``, and ``start``: what the
-            ``model`` to start from is called, its ``path`` and its ``digest``; empty where there
-            is none.
+        task: the model's task.
+        config: its ``start`` is the model to start from.
         tokenizers: the serialized SentencePiece model of each text feature.
         checkpoints: of this training.
 
     Returns:
-        ``model`` and ``digest`` of the start and what ``apply`` gives; nothing without a start.
+        ``model`` and ``digest`` of the start and what ``load_weights`` returns; empty without one.
 
     Raises:
-        UserError: the model cannot be read, has changed, or is of another architecture.
+        UserError: the model cannot be read, has changed, or has another architecture.
     """
-    start = config["start"]
-    if not config["training"]["warm_start"]:
+    if not config.training.warm_start:
         return {}
-    told = checkpoints.folder / "warm_start.json"
-    if checkpoints.begun():
-        return _told_before(told)
-    report, text = {}, "there is no model to start from yet: the first weights are random"
-    if start:
-        old = _read(Path(start["path"]), start["model"], start["digest"])
-        done = apply(model, task, config, tokenizers, old, start["model"])
-        report = {"model": start["model"], "digest": start["digest"], **done}
-        text = _told(report)
-        if config["training"]["warm_start"]["optimizer"]:
-            text += f"; the optimizer {_told_of_optimizer(report, model, old)}"
-    atomic_write(told, json.dumps(report))
+    path = checkpoints.folder / "warm_start.json"
+    if checkpoints.exists():
+        return _read_report(path)
+    report: dict[str, Any] = {}
+    text = "there is no model to start from yet: the initial weights are random"
+    if config.start:
+        old = _read_checkpoint(config.start)
+        details = load_weights(model, task, config, tokenizers, old, config.start.model)
+        report = {"model": config.start.model, "digest": config.start.digest, **details}
+        text = _describe(report)
+        if _wants_optimizer(config):
+            text += f"; {_describe_optimizer(report, model, old)}"
+    atomic_write(path, json.dumps(report))
     events.emit("note", node=NODE, text=text)
     return report
 
 
-def apply(
+def load_weights(
     model: keras.Model,
     task: Task,
-    config: Mapping[str, Any],
+    config: TrainerConfig,
     tokenizers: Mapping[str, bytes],
-    old: Kept,
+    old: WarmStartCheckpoint,
     name: str,
 ) -> dict[str, Any]:
-    """Gives a compiled model the weights of an old one, and on request its optimizer's state.
+    """Load the weights of an old model, and its optimizer state on request.
 
-    Where a vocabulary is another one, the rows of the pieces that both have are copied, in
-    embeddings and in the softmax; a new piece gets the mean of the rows of those that the old
-    tokenizer cuts it into; what that does not know keeps its random row.
+    If a vocabulary differs, tokens in both keep their rows in embeddings and softmax; a new token
+    gets the mean of the rows of the tokens that the old tokenizer splits it into, or a random row.
+    The optimizer state is not taken over then.
 
     Args:
-        model: as in ``begin``, and so ``task``, ``config`` and ``tokenizers``.
+        model: as in ``initialize_weights``, like ``task``, ``config`` and ``tokenizers``.
         old: the old model.
-        name: what it is called in messages.
+        name: its name in messages.
 
     Returns:
-        Whether with the ``optimizer``; and by text feature, for each of the ``vocabularies`` that
-        is another one, how many of its pieces are copied, composed and new.
+        ``optimizer``, whether its state is taken over; and ``vocabularies``, a
+        ``VocabularyMapping.report`` for each text feature whose vocabulary differs.
 
     Raises:
-        UserError: it is of another architecture, or its tokenizers cannot be read; or the state of
-            its optimizer is wanted, and other weights learn, or the schedule has ended.
+        UserError: the architecture differs, a tokenizer cannot be read, or the optimizer state
+            cannot be continued.
     """
-    _check_task(config["task"], old, name)
-    passages = _passages(tokenizers, old, name)
-    ways = {
-        id(weight): (axis, passages[side])
-        for weight, axis, side in task.by_piece(model)
-        if side in passages
+    if config.task != old.task:
+        raise _start_error(
+            f"{name} is a model for {old.task}, but this pipeline trains one for {config.task}.",
+            f"Name a model for {config.task} to start from.",
+        )
+    mappings = _map_vocabularies(tokenizers, old, name)
+    row_mappings = {
+        id(weight): (axis, mappings[feature])
+        for weight, axis, feature in task.vocab_weights(model)
+        if feature in mappings
     }
-    _check_architecture(model, config["model"], old, name, ways)
-    wanted = config["training"]["warm_start"]["optimizer"]
-    moments = moments_for(model, old, name, ways) if wanted else []
+    _check_architecture(model, config, old, name, row_mappings)
+    with_optimizer = _wants_optimizer(config) and bool(old.adam_moments) and not mappings
+    if with_optimizer:
+        check_optimizer_state(model.optimizer, old.updates, old.adam_moments, name)
     for weight, value in zip(model.weights, old.weights, strict=True):
-        if id(weight) in ways:
-            axis, way = ways[id(weight)]
-            value = way.along(axis, value, np.asarray(weight))
+        if id(weight) in row_mappings:
+            axis, mapping = row_mappings[id(weight)]
+            value = mapping.map_rows(value, np.asarray(weight), axis)
         weight.assign(value)
-    if moments:
-        go_on(model.optimizer, old.updates, moments)
+    if with_optimizer:
+        restore_optimizer_state(model.optimizer, old.updates, old.adam_moments)
     return {
-        "optimizer": bool(moments),
-        "vocabularies": {side: way.report() for side, way in passages.items()},
+        "optimizer": with_optimizer,
+        "vocabularies": {feature: mapping.report() for feature, mapping in mappings.items()},
     }
 
 
-def _told_before(path: Path) -> dict[str, Any]:
-    """What was told of a training when it began; it goes on also where that is lost."""
+def _start_error(message: str, remedy: str) -> UserError:
+    return UserError(message, where=KEY, remedy=remedy)
+
+
+def _wants_optimizer(config: TrainerConfig) -> bool:
+    start: Any = config.training.warm_start
+    return bool(start and start.optimizer)
+
+
+def _read_report(path: Path) -> dict[str, Any]:
+    """The report of the training's beginning; empty if it is lost, which does not matter."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(report, dict):
             return report
     except (OSError, ValueError):
         pass
-    events.emit("note", node=NODE, text=f"what it has started from is no longer told in {path}")
+    text = f"cannot read {path}: the report will not name the model of the warm start"
+    events.emit("note", node=NODE, text=text)
     return {}
 
 
-def _read(path: Path, name: str, digest: str) -> Kept:
+def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
+    path, name = Path(start.path), start.model
     if not path.is_dir():
-        raise UserError(
-            f"{name} is gone: there is no folder {str(path)!r} any more",
-            where=KEY,
-            remedy="Bring it back, or name another model to start from.",
+        raise _start_error(
+            f"{name} does not exist any more: there is no folder {str(path)!r}.",
+            "Restore it, or name another model to start from.",
         )
     try:
-        old = read(path)
-    except _BROKEN as error:
-        raise UserError(
-            f"the weights of {name} cannot be read: {error}",
-            where=KEY,
-            remedy=f"Is {path} a whole model? Otherwise name another one to start from.",
+        checkpoint = read_warm_start(path)
+    except _READ_ERRORS as error:
+        raise _start_error(
+            f"The weights of {name} cannot be read: {error}",
+            f"Check that {path} is a complete model, or name another one to start from.",
         ) from error
-    if old is None:
-        raise UserError(
-            f"{name} keeps nothing for a later training: an older Regard exported it, or "
-            "something else",
-            where=KEY,
-            remedy="Train and push once with training.warm_start: null; what follows can start "
-            "from that.",
+    if checkpoint is None:
+        raise _start_error(
+            f"{name} lacks the data for a warm start: it was not exported by this version of "
+            "Regard.",
+            "Train and push once with training.warm_start: null. Later trainings can start "
+            "from that model.",
         )
-    if content_digest(path) != digest:  # also if it changed while it was read
-        raise UserError(
-            f"the files of {name} are no longer those that its digest was taken of",
-            where=KEY,
-            remedy="If the model was exported anew meanwhile, start the run again. A version of "
-            "the registry never changes: name another one to start from.",
+    if content_digest(path) != start.digest:  # also if it changed while it was read
+        raise _start_error(
+            f"The files of {name} have changed since its digest was computed.",
+            "If the model was exported again meanwhile, start the run again. Versions in "
+            "the registry never change: otherwise, name another one to start from.",
         )
-    for weight, value in zip(old.names, old.weights, strict=True):
+    for weight, value in zip(checkpoint.weight_names, checkpoint.weights, strict=True):
         if not np.isfinite(value).all():
-            raise UserError(
-                f"{weight} of {name} is not finite: its training has gone wrong",
-                where=KEY,
-                remedy="Name another model to start from.",
+            raise _start_error(
+                f"{weight} of {name} is not finite: its training diverged.",
+                _OTHER_MODEL,
             )
-    return old
+    return checkpoint
 
 
-def _passages(tokenizers: Mapping[str, bytes], old: Kept, name: str) -> dict[str, Passage]:
-    """What the new vocabularies have of the old ones, of those that are others."""
-    found = {}
-    for side, new in tokenizers.items():
+def _map_vocabularies(
+    tokenizers: Mapping[str, bytes], old: WarmStartCheckpoint, name: str
+) -> dict[str, VocabularyMapping]:
+    """The mappings of the text features whose tokenizers differ."""
+    mappings = {}
+    for feature, tokenizer in tokenizers.items():
         try:
-            if new != old.tokenizers[side]:
-                found[side] = passage(old.tokenizers[side], new)
-        except (KeyError, RuntimeError) as error:  # SentencePiece's own
-            raise UserError(
-                f"the tokenizer of {side} that {name} keeps is not there or cannot be read",
-                where=KEY,
-                remedy="Name another model to start from.",
+            if tokenizer != old.tokenizers[feature]:
+                mappings[feature] = map_vocabulary(old.tokenizers[feature], tokenizer)
+        except (KeyError, RuntimeError) as error:  # RuntimeError is SentencePiece's
+            raise _start_error(
+                f"The {feature} tokenizer of {name} is missing or cannot be read.",
+                _OTHER_MODEL,
             ) from error
-    return found
-
-
-def _check_task(task: str, old: Kept, name: str) -> None:
-    if task != old.task:
-        raise UserError(
-            f"{name} is a model for {old.task}, and this one is for {task}",
-            where=KEY,
-            remedy=f"Name a model for {task} to start from.",
-        )
+    return mappings
 
 
 def _check_architecture(
     model: keras.Model,
-    settings: Mapping[str, Any],
-    old: Kept,
+    config: TrainerConfig,
+    old: WarmStartCheckpoint,
     name: str,
-    ways: Ways,
+    row_mappings: RowMappings,
 ) -> None:
-    found = [*_differing(settings, old.model)]
-    if len(found) > _MOST_TOLD:
-        found[_MOST_TOLD:] = [f"{len(found) - _MOST_TOLD} settings more"]
-    found += itertools.islice(_misfits(model, old, ways), 1)
-    if found:
-        raise UserError(
-            f"{name} is of another architecture: {'; '.join(found)}",
-            where=KEY,
-            remedy="Give the section model the settings that it has there, name another model to "
-            "start from, or use null to train from random weights.",
+    differences = [*_setting_differences(config.model_settings, old.model)]
+    if len(differences) > _MAX_DIFFERENCES:
+        differences[_MAX_DIFFERENCES:] = [f"{len(differences) - _MAX_DIFFERENCES} more settings"]
+    differences += itertools.islice(_weight_differences(model, old, row_mappings), 1)
+    if differences:
+        raise _start_error(
+            f"{name} has another architecture: {'; '.join(differences)}",
+            "Give the section model the settings of that model, name another model to "
+            "start from, or set training.warm_start to null to train from random weights.",
         )
 
 
-def _differing(here: Any, there: Any, key: str = "") -> Iterator[str]:
-    """The settings that both have, or that say what is new, and that differ."""
-    if _FREE.search(key):
+def _setting_differences(new: Any, old: Any, key: str = "") -> Iterator[str]:
+    """Yield the settings that differ; those that one side lacks count by their old default."""
+    if _IRRELEVANT.search(key):
         return
-    if isinstance(here, Mapping) and isinstance(there, Mapping):
-        for name in here:
+    if isinstance(new, Mapping) and isinstance(old, Mapping):
+        for name in new:
             path = f"{key}.{name}".lstrip(".")
-            if name in there or path in _BEFORE:
-                yield from _differing(here[name], there.get(name, _BEFORE.get(path)), path)
-    elif here != there:
-        yield f"model.{key} is {_plain(here)}, and there {_plain(there)}"
+            if name in old or path in _OLD_DEFAULTS:
+                value = old.get(name, _OLD_DEFAULTS.get(path))
+                yield from _setting_differences(new[name], value, path)
+    elif new != old:
+        yield f"model.{key} is {_format_setting(new)} here and {_format_setting(old)} there"
 
 
-def _plain(value: Any) -> str:
-    """A setting in a message; of a section, which it is."""
+def _format_setting(value: Any) -> str:
+    """A setting as text; a section as its type."""
     value = value.get("type", "set") if isinstance(value, Mapping) else value
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _misfits(model: keras.Model, old: Kept, ways: Ways) -> Iterator[str]:
-    """The weights that one of the two has not, or in another shape."""
-    pairs = itertools.zip_longest(model.weights, old.names, old.weights)
+def _weight_differences(
+    model: keras.Model, old: WarmStartCheckpoint, row_mappings: RowMappings
+) -> Iterator[str]:
+    """Yield the weights that one model lacks, or that differ in shape."""
+    pairs = itertools.zip_longest(model.weights, old.weight_names, old.weights)
     for weight, path, value in pairs:
         if weight is None:
-            yield f"there is {path} {value.shape}, which this model has not"
+            yield f"this model lacks {path} {value.shape}"
         elif value is None:
-            yield f"{weight.path} {tuple(weight.shape)} is not there"
+            yield f"that model lacks {weight.path} {tuple(weight.shape)}"
         else:
             shape = list(weight.shape)
-            if id(weight) in ways:
-                axis, way = ways[id(weight)]
-                shape[axis] += way.before - len(way.parts)
-            if _without_counters(weight.path) != _without_counters(path):
+            if id(weight) in row_mappings:
+                axis, mapping = row_mappings[id(weight)]
+                shape[axis] += mapping.old_size - len(mapping.sources)
+            if _strip_counters(weight.path) != _strip_counters(path):
                 yield f"{weight.path} {tuple(weight.shape)} is {path} {value.shape} there"
             elif tuple(shape) != value.shape:
-                yield f"{weight.path} is {tuple(shape)}, and there {value.shape}"
+                yield f"{weight.path} is {tuple(shape)} here and {value.shape} there"
 
 
-def _without_counters(path: str) -> str:
-    """A weight's name; Keras counts the layers of a kind that a process makes."""
+def _strip_counters(path: str) -> str:
+    """A weight's name without Keras's counters of the layers in a process."""
     return re.sub(r"_\d+(?=/|$)", "", path)
 
 
-def _told(report: Mapping[str, Any]) -> str:
+def _describe(report: Mapping[str, Any]) -> str:
     parts = [f"starts from the weights of {report['model']}"]
-    for side, found in report["vocabularies"].items():
+    for feature, counts in report["vocabularies"].items():
         parts.append(
-            f"of {found['pieces']:,} pieces of the {side} {found['copied']:,} "
-            f"({found['share']:.1%}) copied, {found['composed']:,} composed of old ones, "
-            f"{found['new']:,} new"
+            f"of {counts['tokens']:,} {feature} tokens {counts['copied']:,} "
+            f"({counts['share']:.1%}) copied, {counts['composed']:,} composed of old ones, "
+            f"{counts['new']:,} new"
         )
     return "; ".join(parts)
 
 
-def _told_of_optimizer(report: Mapping[str, Any], model: keras.Model, old: Kept) -> str:
+def _describe_optimizer(
+    report: Mapping[str, Any], model: keras.Model, old: WarmStartCheckpoint
+) -> str:
     if report["optimizer"]:
-        rate = rate_after(model.optimizer, old.updates)
-        return f"goes on after {old.updates:,} steps, with a learning rate of {rate:.2g}"
-    if old.moments:
-        return "begins anew: the vocabulary has other pieces"
-    return "begins anew: no state of it was kept"
+        rate = learning_rate_after(model.optimizer, old.updates)
+        return (
+            f"the optimizer continues after {old.updates:,} steps at a learning rate of {rate:.2g}"
+        )
+    reason = "the vocabulary differs" if old.adam_moments else "that model has no optimizer state"
+    return f"the optimizer starts afresh: {reason}"

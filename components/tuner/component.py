@@ -1,26 +1,24 @@
-"""The Tuner's place in the graph: TFX's own."""
+"""The Tuner component."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from tfx import components, types
 from tfx.dsl.components.base import executor_spec
 from tfx.proto import trainer_pb2
 
-from components.tuner.executor import Executor
+from regard.components.tuner.executor import Executor
+from regard.components.tuner.search import TunerSettings
 
-_TUNER_FN = "components.tuner.search.tuner_fn"
+_TUNER_FN = "regard.components.tuner.search.tuner_fn"
 
 
 class Tuner(components.Tuner):
-    """Searches for the best values of a few keys of the configuration.
+    """Searches for the best values of some configuration keys.
 
     Args:
-        examples: the transformed examples; train is trained on, eval is what trials are judged by.
-        transform_graph: what transformed them, with the tokenizer.
-        custom_config: what ``tuner_fn`` takes.
+        examples: the transformed examples. Trials train on train and are scored on eval.
+        transform_graph: the Transform output, which contains the tokenizer.
+        settings: what to search, and the configuration of the trials.
 
     Outputs: ``best_hyperparameters`` and ``tuner_results``.
     """
@@ -31,7 +29,7 @@ class Tuner(components.Tuner):
         self,
         examples: types.BaseChannel,
         transform_graph: types.BaseChannel,
-        custom_config: Mapping[str, Any],
+        settings: TunerSettings,
     ):
         super().__init__(
             examples=examples,
@@ -39,5 +37,5 @@ class Tuner(components.Tuner):
             tuner_fn=_TUNER_FN,
             train_args=trainer_pb2.TrainArgs(splits=["train"]),
             eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
-            custom_config=dict(custom_config),
+            custom_config=settings.model_dump(mode="json"),
         )

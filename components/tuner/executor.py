@@ -1,4 +1,4 @@
-"""The Tuner's work: TFX's own search, and the table of all trials beside TFX's results."""
+"""The Tuner's executor: runs the search and writes the table of all trials."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.types.artifact import Artifact
 
-from components.files import atomic_write
-from components.tuner.ranking import as_csv, ranked
-
-TABLE = "trials"
+from regard.components.common.files import atomic_write
+from regard.components.tuner.trial_table import TrialTable, rank_trials, to_csv
 
 
 class Executor(base_executor.BaseExecutor):
-    """Searches, and writes what was found.
+    """Runs a search.
 
-    Outputs beside TFX's own: ``trials.json`` and ``trials.csv`` in ``tuner_results``, with the
-    trials that failed.
+    In addition to TFX's outputs, ``tuner_results`` contains ``trials.json`` and ``trials.csv`` with
+    all trials, including failed ones.
     """
 
     def Do(
@@ -30,19 +28,19 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Runs the search."""
+        """Run the search."""
         tuner: Any = executor.search(
             input_dict, exec_properties, self._get_tmp_dir(), print_tuning_summary=False
         )
         executor.write_best_hyperparameters(tuner, output_dict)
         uri = artifact_utils.get_single_uri(output_dict[standard_component_specs.TUNER_RESULTS_KEY])
-        rows, direction = tuner.trials.rows(), tuner.tune["direction"]
-        told = {
-            "objective": tuner.tune["objective"],
+        rows, direction = tuner.rows(), tuner.oracle.objective.direction
+        table: TrialTable = {
+            "objective": tuner.oracle.objective.name,
             "direction": direction,
-            "algorithm": tuner.tune["algorithm"],
-            "folder": str(tuner.folder),
-            "trials": ranked(rows, direction),
+            "algorithm": tuner.tune.algorithm,
+            "folder": tuner.project_dir,
+            "trials": rank_trials(rows, direction),
         }
-        atomic_write(Path(uri, f"{TABLE}.json"), json.dumps(told, indent=2, ensure_ascii=False))
-        atomic_write(Path(uri, f"{TABLE}.csv"), as_csv(rows, direction))
+        atomic_write(Path(uri, "trials.json"), json.dumps(table, indent=2, ensure_ascii=False))
+        atomic_write(Path(uri, "trials.csv"), to_csv(rows, direction))

@@ -1,165 +1,287 @@
-"""``tuner_fn``: what TFX's Tuner calls; and the search that it gives back."""
+"""``tuner_fn``, which TFX's Tuner calls, and the KerasTuner tuner that it returns."""
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import keras_tuner
+from keras_tuner import errors, oracles
 from keras_tuner.engine.base_tuner import BaseTuner
+from keras_tuner.engine.trial import Trial, TrialStatus
+from pydantic import BaseModel
 from tfx.components.tuner.component import TunerFnResult
 
-from components import events
-from components.errors import UserError
-from components.trainer.training import Source
-from components.tuner import oracles
-from components.tuner.journal import DONE, Journal, Result
-from components.tuner.pool import Pool
-from components.tuner.space import Space, with_values
-from components.tuner.trial import Task, checkpoints
-from components.tuner.trials import Trials
-from components.tuner.watching import NODE, Watch, tell_end
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.settings.trainer import TrainingData
+from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
+from regard.components.tuner.space import SearchSpace, replace_values
+from regard.components.tuner.trial import (
+    TrialResult,
+    TrialTask,
+    checkpoint_folder,
+    read_result,
+    run_trial,
+)
+from regard.components.tuner.trial_table import (
+    COMPLETED,
+    FAILED,
+    RUNNING,
+    TrialRow,
+    format_score,
+    format_values,
+)
+from regard.models.metrics import METRICS
 
-_LOOK_SECONDS = 0.5
-_KEPT = 2  # other searches whose checkpoints stay
+NODE = "Tuner"
+# Hyperparameters that Hyperband adds to those of the space.
+_EPOCHS, _CONTINUED = "tuner/epochs", "tuner/trial_id"
+_STATES = {TrialStatus.COMPLETED: COMPLETED, TrialStatus.FAILED: FAILED}
+
+
+class TunerSettings(BaseModel):
+    """What a search needs to know.
+
+    Attributes:
+        trainer: the Trainer's configuration as JSON values, without ``checkpoints``.
+        tune: the section ``tune``; its objective is not None.
+        space: the search space.
+        folder: the folder of the search, which outlives a run: a killed search resumes from it.
+    """
+
+    trainer: dict[str, Any]
+    tune: TuneConfig
+    space: SearchSpace
+    folder: str
 
 
 def tuner_fn(fn_args: Any) -> TunerFnResult:
-    """The search that a ``custom_config`` describes.
-
-    Args:
-        fn_args: TFX's ``FnArgs``. ``custom_config`` is what ``run_fn`` takes, without
-            ``checkpoints``, with ``tune`` and ``space`` as `Search` takes them, and ``folder``,
-            which outlives the run: a killed search goes on from there.
-    """
-    config = dict(fn_args.custom_config)
-    source = Source(
+    """Create the search that TFX's ``FnArgs`` describe; ``custom_config`` is a `TunerSettings`."""
+    source = TrainingData(
         list(fn_args.train_files), list(fn_args.eval_files), fn_args.transform_graph_path
     )
-    tune, space, folder = (config.pop(name) for name in ("tune", "space", "folder"))
-    search = Search(config, source, tune, Space.of(space), Path(folder), fn_args.working_dir)
-    return TunerFnResult(tuner=search, fit_kwargs={})
+    settings = TunerSettings.model_validate_json(json.dumps(fn_args.custom_config))
+    return TunerFnResult(tuner=TrialSearch(settings, source), fit_kwargs={})
 
 
-class Search(BaseTuner):
-    """Asks an oracle for values, trains with them in processes of their own, tells it the scores.
+class TrialSearch(BaseTuner):
+    """Runs trials one after another; KerasTuner saves them, and reloads them after a restart."""
 
-    Args:
-        config: as ``run_fn`` takes it.
-        source: the rows.
-        tune: what `oracles.make` takes, ``minutes`` (or null) for each trial, ``parallel``,
-            how many run at once, ``threads`` of each, and ``failures``, so many of which one
-            after the other end the search.
-        space: what is searched.
-        folder: of this search's journal and trials.
-        scratch: for KerasTuner's own files, which nobody reads.
-    """
+    def __init__(self, settings: TunerSettings, source: TrainingData):
+        folder = Path(settings.folder)
+        self.tune, self._settings, self._source = settings.tune, settings, source
+        super().__init__(
+            create_oracle(settings.tune, settings.space),
+            directory=str(folder.parent),
+            project_name=folder.name,
+        )
+        if isinstance(self.oracle, oracles.HyperbandOracle):
+            # May have been raised since the search was saved.
+            self.oracle.hyperband_iterations = settings.tune.iterations or 1
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        source: Source,
-        tune: Mapping[str, Any],
-        space: Space,
-        folder: Path,
-        scratch: str,
-    ):
-        super().__init__(oracles.make(tune, space), directory=scratch, project_name="oracle")
-        self.config, self.source, self.tune, self.space = config, source, tune, space
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self.trials = Trials(self.oracle, space, Journal(folder / "journal.json"))
+    def on_search_begin(self) -> None:
+        """Report what a resumed search has, and save, so that a kill can be survived from now."""
+        if self.oracle.start_order:
+            counts = [
+                sum(row["state"] == state for row in self.rows()) for state in (COMPLETED, FAILED)
+            ]
+            text = f"resuming the search: {counts[0]} trials completed, {counts[1]} failed"
+            events.emit("note", node=NODE, text=text)
+        self.save()
 
-    def search(self, *_: Any, **__: Any) -> None:
-        """Runs trials until the oracle wants no more; those that are done are not run again.
+    def run_trial(self, trial: Trial, *_: Any, **__: Any) -> dict[str, float]:
+        """Train with the values of a trial and return its score."""
+        values = trial.hyperparameters.values
+        values.update(self._settings.space.round(values))
+        ended, count = len(self.oracle.end_order), self.oracle.max_trials
+        furthest = 0.0
+
+        def report(text: str, fraction: float) -> None:
+            nonlocal furthest
+            furthest = max(furthest, fraction)
+            details = f"trial {int(trial.trial_id)}{f': {text}' if text else ''}"
+            events.emit(
+                "progress",
+                node=NODE,
+                text=f"{ended} of {count} trials · {details}",
+                fraction=min(1.0, (ended + furthest) / count),
+            )
+
+        report("", 0.0)
+        result = run_trial(self._task(trial), report)
+        if result.score is None:
+            raise errors.FailedTrialError(result.error)
+        return {self.oracle.objective.name: result.score}
+
+    def on_trial_end(self, trial: Trial) -> None:
+        """Save the trial, report it, and stop the search after too many failed trials."""
+        self._report(trial)
+        try:
+            super().on_trial_end(trial)
+        except RuntimeError as error:  # KerasTuner's limit; this trial is run again on a restart
+            raise UserError(
+                f"{self.oracle.max_consecutive_failed_trials} consecutive trials failed; the last "
+                f"one, trial {int(trial.trial_id)}: {self._result(trial).error}",
+                where="tune.search_space",
+                remedy=f"See its log, {self.get_trial_dir(trial.trial_id)}/log.txt. Fix the cause "
+                "or narrow the ranges, then run the same command to try this trial again.",
+            ) from error
+        if self.tune.algorithm != "hyperband" and trial.status == TrialStatus.COMPLETED:
+            self._delete_checkpoints(trial.trial_id)
+
+    def on_search_end(self) -> None:
+        """Delete all checkpoints, which no further trial needs.
 
         Raises:
-            UserError: too many failed.
+            UserError: no trial completed.
         """
-        trials, waiting = self.trials, list(self.trials.waiting)
-        self._tell_beginning()
-        self._prune_others()
-        pool, watch = Pool(), Watch(self.oracle.max_trials)
-        try:
-            while True:
-                while len(pool) < self.tune["parallel"] and not trials.exhausted:
-                    number = waiting.pop(0) if waiting else trials.begin()
-                    if number is None:
-                        break
-                    pool.start(number, self._task(number))
-                if not len(pool):
-                    break
-                watch.tell(trials.rows(), pool.tasks())
-                for number, result in pool.ended(_LOOK_SECONDS):
-                    self._end(number, result)
-        finally:
-            pool.kill()
-        if all(row["state"] != DONE for row in trials.rows()):
-            raise self._failure("no trial has come to its end")
-        for number in range(len(trials)):
-            self._forget(number)
+        if not any(row["state"] == COMPLETED for row in self.rows()):
+            raise UserError(
+                "No trial of the search completed.",
+                where="tune.search_space",
+                remedy=f"See the logs in {self.project_dir}. Fix the cause or change the ranges; "
+                "`--restart` runs all trials again.",
+            )
+        for trial_id in self.oracle.start_order:
+            self._delete_checkpoints(trial_id)
 
-    def _tell_beginning(self) -> None:
-        trials = self.trials
-        begun = len(trials.waiting) - trials.forgiven
-        done = len(trials) - len(trials.waiting)
-        told = {"done": done, "interrupted": begun, "failed, and tried again": trials.forgiven}
-        if len(trials):
-            text = ", ".join(f"{count} {what}" for what, count in told.items() if count)
-            events.emit("note", node=NODE, text=f"goes on; of its trials {text}")
+    def save(self) -> None:
+        """Save the oracle, and mark the search as one that can be reloaded."""
+        self.oracle.save()
+        atomic_write(self._get_tuner_fname(), json.dumps(self.get_state()))
 
-    def _task(self, number: int) -> Task:
-        """What the trial's process is told."""
-        folder, drawn = self._folder(number), self.trials.drawn(number)
-        limits = {
-            "max_epochs": drawn.get(oracles.EPOCHS, self.tune["epochs"]),
-            "max_minutes": self.tune["minutes"],
-            "devices": "one",  # trials are what is done side by side
+    def rows(self) -> list[TrialRow]:
+        """Return one row for each trial, in the order in which they started."""
+        return [self._row(self.oracle.get_trial(key)) for key in self.oracle.start_order]
+
+    def _row(self, trial: Trial) -> TrialRow:
+        result = self._result(trial)
+        before = trial.hyperparameters.values.get(_CONTINUED)
+        return {
+            "trial": int(trial.trial_id),
+            "continued_from": None if before is None else int(before),
+            "state": _STATES.get(trial.status, RUNNING),
+            "score": trial.score,
+            "values": self._settings.space.config_values(trial.hyperparameters.values),
+            "metrics": result.metrics,
+            "step": result.step,
+            "epochs": result.epochs,
+            "seconds": result.seconds,
+            "stop_reason": result.stop_reason,
+            "error": result.error if trial.status == TrialStatus.FAILED else "",
         }
-        given = {f"training.{key}": limit for key, limit in limits.items() if limit is not None}
-        config = with_values(self.config, {**self.space.settings(drawn), **given})
-        before = self.trials.continued(number)
-        return Task(
-            folder=str(folder),
-            config={**config, "checkpoints": str(checkpoints(folder))},
-            source=self.source,
-            objective=self.tune["objective"],
-            continued=None if before is None else str(self._folder(before)),
-            threads=self.tune["threads"],
+
+    def _task(self, trial: Trial) -> TrialTask:
+        values, tune = trial.hyperparameters.values, self.tune
+        limits = {
+            "max_epochs": values.get(_EPOCHS, tune.max_epochs),
+            "max_minutes": tune.max_minutes,
+            "devices": "one",
+        }
+        changes = {
+            **self._settings.space.config_values(values),
+            **{f"training.{key}": limit for key, limit in limits.items() if limit is not None},
+        }
+        folder, before = self.get_trial_dir(trial.trial_id), values.get(_CONTINUED)
+        return TrialTask(
+            folder=folder,
+            config={
+                **replace_values(self._settings.trainer, changes),
+                "checkpoints": str(checkpoint_folder(folder)),
+            },
+            source=self._source,
+            objective=self.oracle.objective.name,
+            continued_from=None if before is None else self.get_trial_dir(before),
         )
 
-    def _end(self, number: int, result: Result) -> None:
-        self.trials.end(number, result)
-        if self.tune["algorithm"] != "hyperband" and result.state == DONE:
-            self._forget(number)
-        tell_end(self.trials.rows(), number + 1, self.tune)
-        if len(self.trials.failures()) >= self.tune["failures"]:
-            raise self._failure(f"{self.tune['failures']} trials failed one after the other")
+    def _report(self, trial: Trial) -> None:
+        """Report how a trial ended."""
+        row = self._row(trial)
+        name = f"trial {row['trial']}"
+        if row["continued_from"] is not None:
+            name += f", continuing trial {row['continued_from']}"
+        text = f"{name}: {format_values(row['values'])}: "
+        row["score"] = self._result(trial).score
+        if row["score"] is None:
+            text += f"failed: {self._result(trial).error}"
+            events.emit("warning", node=NODE, text=text)
+            return
+        text += format_score(self.oracle.objective.name, row["score"])
+        events.emit("note", node=NODE, text=text)
 
-    def _failure(self, what: str) -> UserError:
-        number, result = self.trials.failures()[-1]
-        return UserError(
-            f"{what}; the last one, trial {number + 1}: {result.error}",
-            where="tune.over",
-            remedy=f"Its log is {self._folder(number) / 'log.txt'}. Mend the reason, or narrow the "
-            "ranges; the same command then tries the failed ones again.",
+    def _result(self, trial: Trial) -> TrialResult:
+        result = read_result(self.get_trial_dir(trial.trial_id))
+        return result or TrialResult(error=trial.message or "unknown error")
+
+    def _delete_checkpoints(self, trial_id: str) -> None:
+        shutil.rmtree(checkpoint_folder(self.get_trial_dir(trial_id)), ignore_errors=True)
+
+
+class _AtomicOracle(keras_tuner.Oracle):
+    """An oracle whose files are written atomically, so that a kill cannot leave half of one."""
+
+    def save(self) -> None:
+        atomic_write(self._get_oracle_fname(), json.dumps(self.get_state()))
+
+    def _save_trial(self, trial: Trial) -> None:
+        path = Path(self._project_dir, f"trial_{trial.trial_id}", "trial.json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, json.dumps(trial.get_state()))
+
+    def reload(self) -> None:
+        super().reload()
+        # In order; and without one that was killed before the oracle knew of it, which is
+        # created again.
+        self.trials: dict[str, Trial] = {key: self.trials[key] for key in self.start_order}
+
+
+class _Hyperband(_AtomicOracle, oracles.HyperbandOracle):
+    pass
+
+
+class _Bayesian(_AtomicOracle, oracles.BayesianOptimizationOracle):
+    pass
+
+
+class _Random(_AtomicOracle, oracles.RandomSearchOracle):
+    pass
+
+
+def create_oracle(tune: TuneConfig, space: SearchSpace) -> keras_tuner.Oracle:
+    """Return the oracle that selects the values of each trial."""
+    assert tune.objective is not None
+    shared = {
+        "objective": keras_tuner.Objective(tune.objective, direction(tune.objective)),
+        "hyperparameters": space.hyperparameters(),
+        "seed": 1 + tune.seed,  # KerasTuner takes 0 for none
+    }
+    if tune.algorithm == "hyperband":
+        assert tune.max_epochs is not None
+        oracle = _Hyperband(
+            max_epochs=tune.max_epochs,
+            factor=tune.factor or DEFAULT_FACTOR,
+            hyperband_iterations=tune.iterations or 1,
+            **shared,
         )
+        # Hyperband needs no limit, but TFX and the progress display need the number of trials.
+        oracle.max_trials = oracle.hyperband_iterations * sum(
+            oracle._get_size(bracket, number)
+            for bracket in range(oracle._get_num_brackets())
+            for number in range(oracle._get_num_rounds(bracket))
+        )
+    else:
+        kind = _Bayesian if tune.algorithm == "bayesian" else _Random
+        oracle = kind(max_trials=tune.max_trials or DEFAULT_TRIALS, **shared)
+    # At most all trials, or a search whose trials all failed would end without an error.
+    oracle.max_consecutive_failed_trials = min(tune.max_failed_trials, oracle.max_trials)
+    oracle.verbose = 0
+    return oracle
 
-    def _forget(self, number: int) -> None:
-        """Removes a trial's checkpoints, which no trial will go on with."""
-        shutil.rmtree(checkpoints(self._folder(number)), ignore_errors=True)
 
-    def _prune_others(self) -> None:
-        """Removes the checkpoints of older searches beside this one, but for the newest few.
-
-        Their journals stay: only trials that were interrupted would have to begin anew.
-        """
-        journals = set(self.folder.parent.glob("*/journal.json")) - {self.folder / "journal.json"}
-        newest = sorted(journals, key=lambda path: path.stat().st_mtime, reverse=True)
-        for journal in newest[_KEPT:]:
-            for trial in journal.parent.glob("trial-*"):
-                shutil.rmtree(checkpoints(trial), ignore_errors=True)
-
-    def _folder(self, number: int) -> Path:
-        return self.folder / f"trial-{number + 1}"
+def direction(objective: str) -> str:
+    """Return ``max`` or ``min``: whether a higher value of a measure is better."""
+    return "max" if objective in METRICS and METRICS[objective].higher_is_better else "min"

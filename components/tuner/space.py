@@ -1,4 +1,4 @@
-"""What is searched: one dimension a key of the configuration, and the values it can take."""
+"""The search space: one dimension for each configuration key, and the values it can take."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
 
 if TYPE_CHECKING:
     import keras_tuner
 
-# Of a number that is drawn, or more where its range is narrow; what is trained with is what stands
-# in the file afterwards.
+# Significant digits of a sampled number; more where its range is narrow. The rounded number is
+# what a trial trains with and what the tuned file contains.
 _DIGITS = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Dimension:
-    """One key and its values: a range of numbers, or a few choices.
+    """One configuration key with a range of numbers or a list of choices.
 
     Attributes:
-        key: of the configuration, such as ``training.learning_rate``.
-        low: the lower end of the range, which belongs to it.
-        high: the upper end, which belongs to it.
-        step: between two values, or the factor between them with ``log``; None: any value.
-        log: whether the logarithm is what is drawn evenly.
-        whole: whether only whole numbers are.
-        choices: any values, in place of a range, as they are written.
-        meanings: the same as they are read, with defaults filled in; empty where that is the same.
+        key: such as ``training.learning_rate``.
+        low: the lower bound, inclusive.
+        high: the upper bound, inclusive.
+        step: the difference between two values, or their ratio with ``log``; None: continuous.
+        log: whether values are sampled uniformly on a logarithmic scale.
+        integer: whether values are integers.
+        choices: values of any type instead of a range, as written in the file.
     """
 
     key: str
@@ -38,55 +39,53 @@ class Dimension:
     high: float = 0.0
     step: float | None = None
     log: bool = False
-    whole: bool = False
-    choices: Sequence[Any] = ()
-    meanings: Sequence[Any] = ()
+    integer: bool = False
+    choices: Sequence[JsonValue] = ()
 
-    def register(self, space: keras_tuner.HyperParameters) -> None:
-        """Adds this dimension to KerasTuner's space."""
+    def register(self, hyperparameters: keras_tuner.HyperParameters) -> None:
+        """Add this dimension to KerasTuner's hyperparameters."""
         if self.choices:
-            space.Choice(self.key, self._labels())
+            hyperparameters.Choice(self.key, self._choice_labels())
             return
-        kind = int if self.whole else float
-        step = None if self.step is None else kind(self.step)
-        options = {"step": step, "sampling": "log" if self.log else "linear"}
-        make = space.Int if self.whole else space.Float
-        make(self.key, kind(self.low), kind(self.high), **options)
+        number = int if self.integer else float
+        step = None if self.step is None else number(self.step)
+        add = hyperparameters.Int if self.integer else hyperparameters.Float
+        sampling = "log" if self.log else "linear"
+        add(self.key, number(self.low), number(self.high), step=step, sampling=sampling)
 
-    def rounded(self, drawn: Any) -> Any:
-        """What KerasTuner drew, without digits that nobody wants in a file."""
+    def round(self, sample: Any) -> Any:
+        """Round a number that KerasTuner sampled to the digits that matter for its range."""
         if self.choices:
-            return drawn
-        if self.whole:
-            return int(drawn)
+            return sample
+        if self.integer:
+            return int(sample)
         if self.log:
             extent = (self.high - self.low) / self.low if self.step is None else self.step - 1
-            digits = _DIGITS + max(0, -_magnitude(extent))
-            value = float(f"{drawn:.{digits}g}")
+            digits = _DIGITS + max(0, -_exponent(extent))
+            value = float(f"{sample:.{digits}g}")
         else:
             extent = self.high - self.low if self.step is None else self.step
-            value = round(drawn, _DIGITS - 1 - _magnitude(extent))
+            value = round(sample, _DIGITS - 1 - _exponent(extent))
         return min(self.high, max(self.low, value))
 
-    def value(self, drawn: Any, read: bool = False) -> Any:
-        """The configuration's value for what KerasTuner drew, as it is written or ``read``."""
+    def config_value(self, sample: Any) -> JsonValue:
+        """Return the configuration value for a sample."""
         if not self.choices:
-            return self.rounded(drawn)
-        values = self.meanings if read and self.meanings else self.choices
-        return values[self._labels().index(drawn)]
+            return self.round(sample)
+        return self.choices[self._choice_labels().index(sample)]
 
-    def probes(self) -> list[Any]:
-        """Values that tell whether all are possible: the ends and the middle, or all choices."""
+    def test_values(self) -> list[JsonValue]:
+        """Return values for a validity check: both bounds and the middle, or all choices."""
         if self.choices:
             return list(self.choices)
         middle = math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2
         if self.step is not None and not self.log:
             middle = self.low + self.step * ((middle - self.low) // self.step)
-        probes = [self.low, self.high, middle]
-        return [int(value) if self.whole else self.rounded(value) for value in probes]
+        values = (self.low, self.high, middle)
+        return [int(value) if self.integer else self.round(value) for value in values]
 
-    def _labels(self) -> list[Any]:
-        """The choices as KerasTuner takes them: all of one plain kind, or all as JSON."""
+    def _choice_labels(self) -> list[Any]:
+        """Return the choices as KerasTuner accepts them: of one scalar type, or as JSON."""
         kinds = {type(choice) for choice in self.choices}
         if len(kinds) == 1 and kinds <= {int, float, str}:
             return list(self.choices)
@@ -94,63 +93,49 @@ class Dimension:
 
 
 @dataclasses.dataclass(frozen=True)
-class Space:
+class SearchSpace:
     """All dimensions, in the order of the file."""
 
     dimensions: tuple[Dimension, ...]
 
-    @classmethod
-    def of(cls, plain: Iterable[Mapping[str, Any]]) -> Space:
-        """The space that ``plain`` gave."""
-        return cls(tuple(Dimension(**fields) for fields in plain))
-
-    def plain(self) -> list[dict[str, Any]]:
-        """The space as plain data, for a component's properties."""
-        return [dataclasses.asdict(dimension) for dimension in self.dimensions]
-
     def hyperparameters(self) -> keras_tuner.HyperParameters:
-        """The space as KerasTuner has it."""
+        """Return the space as KerasTuner's hyperparameters."""
         import keras_tuner
 
-        made = keras_tuner.HyperParameters()
+        hyperparameters = keras_tuner.HyperParameters()
         for dimension in self.dimensions:
-            dimension.register(made)
-        return made
+            dimension.register(hyperparameters)
+        return hyperparameters
 
-    def rounded(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """Hyperparameters as they are used; those that are the oracle's own stay as they are."""
-        ours = {dimension.key: dimension for dimension in self.dimensions}
-        return {
-            name: ours[name].rounded(value) if name in ours else value
-            for name, value in drawn.items()
-        }
+    def round(self, samples: Mapping[str, Any]) -> dict[str, Any]:
+        """Round the samples of all dimensions; other keys, the oracle's own, stay as they are."""
+        rounded = {d.key: d.round(samples[d.key]) for d in self.dimensions}
+        return {**samples, **rounded}
 
-    def values(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The configuration's values by key for what the oracle drew, as they are written."""
-        return {d.key: d.value(drawn[d.key]) for d in self.dimensions}
-
-    def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The same as they are read, with defaults filled in."""
-        return {d.key: d.value(drawn[d.key], read=True) for d in self.dimensions}
+    def config_values(self, samples: Mapping[str, Any]) -> dict[str, JsonValue]:
+        """Return the configuration values by key for samples."""
+        return {d.key: d.config_value(samples[d.key]) for d in self.dimensions}
 
 
-def _magnitude(number: float) -> int:
-    """The power of ten that a number above 0 begins with: -3 of 0.005."""
+def _exponent(number: float) -> int:
+    """Return the decimal exponent of a positive number: -3 for 0.005."""
     return math.floor(math.log10(min(number, sys.float_info.max)))
 
 
-def with_values(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration as plain data, or some sections of it, with other values at some keys.
+def replace_values(
+    config: Mapping[str, Any], values: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Return a copy of a configuration, or of some of its sections, with other values.
 
     Args:
-        config: is not touched.
-        values: by key, such as ``training.learning_rate``; every section of a key is there.
+        config: the configuration as JSON values.
+        values: by key, such as ``training.learning_rate``. The sections of all keys must exist.
     """
     changed = copy.deepcopy(dict(config))
     for key, value in values.items():
         *sections, name = key.split(".")
-        into = changed
+        parent = changed
         for section in sections:
-            into = into[section]
-        into[name] = copy.deepcopy(value)
+            parent = parent[section]
+        parent[name] = copy.deepcopy(value)
     return changed

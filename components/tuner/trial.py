@@ -1,144 +1,203 @@
-"""One trial, in a process of its own: the Trainer's own training with other values."""
+"""One trial: the Trainer's training with other values, in a process of its own.
+
+Each trial has its own process so that its memory is released and a crash does not end the search.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
+import multiprocessing
 import os
 import shutil
 import threading
 import traceback
+from collections.abc import Callable
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
+from regard.components.common import events
+from regard.components.common.child_process import describe_exit
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_path, atomic_write
+from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.run_fn import train
+from regard.components.trainer.validation import PROGRESS_KEYS
 
-from components import events
-from components.errors import UserError
-from components.files import atomic_path, atomic_write
-from components.trainer.checkpoint import Position
-from components.trainer.evaluating import NOT_MEASURED
-from components.trainer.training import Source, train
-from components.tuner.journal import DONE, FAILED, Result
+_POLL_SECONDS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """What a trial's process is told.
+class TrialTask:
+    """The training of one trial.
 
     Attributes:
-        folder: of this trial alone; a trial that was killed goes on with what is there.
-        config: as ``run_fn`` takes it, with this trial's values and limits, and checkpoints in
-            the folder.
-        source: the rows.
-        objective: what it is judged by.
-        continued: the folder of the trial whose training it takes up; None: of none.
-        threads: how many it may use; None: all.
+        folder: the trial's folder; an interrupted trial resumes from the checkpoint in it.
+        config: the Trainer's configuration with this trial's values and limits.
+        source: the examples.
+        objective: the measure to optimise.
+        continued_from: the folder of the trial whose training this one continues, if any.
     """
 
     folder: str
     config: dict[str, Any]
-    source: Source
+    source: TrainingData
     objective: str
-    continued: str | None = None
-    threads: int | None = None
+    continued_from: str | None = None
 
 
-def checkpoints(folder: str | Path) -> Path:
-    """Where a trial's checkpoints are."""
+@dataclasses.dataclass(frozen=True)
+class TrialResult:
+    """How a trial ended: with the score of the weights that it would export, or with an error.
+
+    Attributes:
+        score: the objective; None if the trial failed.
+        metrics: all measures of these weights.
+        step: the training step of these weights.
+        epochs: trained epochs, including those of the trial that this one continued.
+        seconds: training time, counted likewise.
+        stop_reason: why the training ended.
+        error: why the trial failed; else empty.
+    """
+
+    score: float | None = None
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    step: int = 0
+    epochs: int = 0
+    seconds: float = 0.0
+    stop_reason: str = ""
+    error: str = ""
+
+
+def checkpoint_folder(folder: str | Path) -> Path:
+    """Return the folder of a trial's checkpoints."""
     return Path(folder) / "checkpoints"
 
 
-def result_of(folder: str | Path) -> Result | None:
-    """What a trial has found; None where it has not come to an end."""
+def read_result(folder: str | Path) -> TrialResult | None:
+    """Read how a trial ended; None if it has not ended."""
     path = Path(folder) / "result.json"
-    return Result(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return TrialResult(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def forget_failure(folder: str | Path) -> None:
-    """Removes the result of a trial that failed, or it would stand for what happens next."""
-    found = result_of(folder)
-    if found is not None and found.state != DONE:
-        Path(folder, "result.json").unlink()
+def run_trial(task: TrialTask, on_progress: Callable[[str, float], None]) -> TrialResult:
+    """Run a trial in a new process and wait for it to end.
 
+    A trial that was interrupted resumes; one that completed is not run again; one that failed is.
 
-def main(task: Task) -> None:
-    """Trains, and leaves ``result.json``: the target of the process."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    Args:
+        task: what to train.
+        on_progress: receives the trial's progress as a text and a fraction from 0 to 1.
+    """
     folder = Path(task.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    found = result_of(folder)
-    if found is not None and found.state == DONE:
-        return  # the search was killed before it could note it down
-    _print_to(folder / "log.txt")
-    os.environ[events.VARIABLE] = str(folder / "events.jsonl")
-    if task.threads:
-        tf.config.threading.set_intra_op_parallelism_threads(task.threads)
-        tf.config.threading.set_inter_op_parallelism_threads(task.threads)
+    result = read_result(folder)
+    if result is not None and not result.error:
+        return result
+    (folder / "result.json").unlink(missing_ok=True)
+    context = multiprocessing.get_context("forkserver")  # imports TensorFlow once for all trials
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_train, args=(task,))
+    process.start()
     try:
-        found = _run(task)
-    except Exception as error:
-        traceback.print_exc()
-        found = Result(FAILED, error=_told(error))
-    atomic_write(folder / "result.json", json.dumps(dataclasses.asdict(found)))
+        offset = 0
+        while process.is_alive():
+            process.join(_POLL_SECONDS)
+            offset = _forward_progress(folder / "events.jsonl", offset, on_progress)
+    finally:
+        process.kill()
+        process.join()
+    result = read_result(folder)
+    if result is None:
+        result = TrialResult(error=f"its process {describe_exit(process.exitcode or 0)}")
+        atomic_write(folder / "result.json", json.dumps(dataclasses.asdict(result)))
+    return result
 
 
-def _run(task: Task) -> Result:
-    own = checkpoints(task.folder)
-    # Without the other's checkpoints it begins at the beginning, and ends in the same place.
-    if task.continued and not own.exists() and checkpoints(task.continued).exists():
-        with atomic_path(own) as temporary:
-            shutil.copytree(checkpoints(task.continued), temporary)
-    log_dir = str(Path(task.folder) / "tensorboard")
-    trained = train(task.config, task.source, log_dir, objective=task.objective)
-    assert trained is not None  # one device, which is the chief
-    return judge(trained.position, task.objective)
-
-
-def judge(position: Position, objective: str) -> Result:
-    """The result of a training: the measures of the weights that it would export.
+def score_weights(state: TrainState, objective: str) -> TrialResult:
+    """Return the result of a training: the measures of the weights that it would export.
 
     Raises:
-        UserError: no evaluation gave a number.
+        UserError: no evaluation gave a finite score.
     """
-    kept = (entry for entry in position.history if entry["step"] == position.best_step)
-    entry = position.averaged or next(kept, {})
+    best = (entry for entry in state.history if entry["step"] == state.best_step)
+    entry = state.average or next(best, {})
     score = entry.get(objective, math.nan)
     if not math.isfinite(score):
-        raise UserError(f"no evaluation has given a number for {objective}")
-    told = (*NOT_MEASURED, "steps")
-    measures = {name: value for name, value in entry.items() if name not in told}
-    return Result(
-        DONE,
+        raise UserError(f"no evaluation gave a finite value of {objective}")
+    return TrialResult(
         score=score,
-        measures=measures,
-        step=position.best_step,
-        epochs=position.epoch,
-        seconds=round(position.seconds, 1),
-        finished=position.finished,
+        metrics={k: v for k, v in entry.items() if k not in (*PROGRESS_KEYS, "steps")},
+        step=state.best_step,
+        epochs=state.epoch,
+        seconds=round(state.seconds, 1),
+        stop_reason=state.stop_reason,
     )
 
 
-def _told(error: Exception) -> str:
-    """An error in one sentence."""
+def _forward_progress(path: Path, offset: int, on_progress: Callable[[str, float], None]) -> int:
+    """Pass on the new progress events of a trial; return the offset behind the last event."""
+    for event, end in events.read(path, offset):
+        offset = end
+        if event.get("kind") == "progress":
+            on_progress(str(event.get("text", "")), event.get("fraction") or 0.0)
+    return offset
+
+
+def _train(task: TrialTask) -> None:
+    """Train and write ``result.json``: the target of the trial's process."""
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    folder = Path(task.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _redirect_output(folder / "log.txt")
+    (folder / "events.jsonl").unlink(missing_ok=True)
+    os.environ[events.VARIABLE] = str(folder / "events.jsonl")
+    try:
+        _copy_checkpoints(task)
+        log_dir = str(folder / "tensorboard")
+        config = TrainerConfig.model_validate(task.config)
+        trained = train(config, task.source, log_dir, objective=task.objective)
+        assert trained is not None  # a trial uses one device, whose process is the chief
+        result = score_weights(trained.state, task.objective)
+    except Exception as error:
+        traceback.print_exc()
+        result = TrialResult(error=_describe_error(error))
+    atomic_write(folder / "result.json", json.dumps(dataclasses.asdict(result)))
+
+
+def _copy_checkpoints(task: TrialTask) -> None:
+    """Start from the checkpoints of the continued trial, unless this one has its own.
+
+    Without them the trial starts from the beginning, which gives the same result.
+    """
+    own = checkpoint_folder(task.folder)
+    if task.continued_from is None or own.exists():
+        return
+    if checkpoint_folder(task.continued_from).exists():
+        with atomic_path(own) as temporary:
+            shutil.copytree(checkpoint_folder(task.continued_from), temporary)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return an error in one line."""
     if isinstance(error, UserError):
         return f"{error.where}: {error.message}" if error.where else error.message
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def _print_to(log: Path) -> None:
-    """Sends all that this process prints to a file, what libraries in C print too."""
+def _redirect_output(log: Path) -> None:
+    """Append everything this process prints to a file, including the output of C libraries."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
     os.close(descriptor)
 
 
-def _end_with_parent() -> None:
-    """Ends this process at once when the search is gone, whatever has ended it."""
+def _exit_with_parent() -> None:
+    """End this process as soon as the search's process has ended, for whatever reason."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])

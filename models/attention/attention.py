@@ -1,4 +1,4 @@
-"""Attention as a weighted sum of values: a score, an alignment, a sum."""
+"""Attention as a weighted sum of values: a score, an alignment and a sum."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention import windows
-from models.attention.alignments import ALIGNMENTS
-from models.attention.alignments.local import lengths
-from models.attention.scores import SCORES
-from models.serialization import register, spec
+from regard.models.attention import windows
+from regard.models.attention.alignments import ALIGNMENTS
+from regard.models.attention.alignments.local import source_lengths
+from regard.models.attention.scores import SCORES
+from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.tensors import State, Tensor
 
 
 @register
 class Attention(keras.layers.Layer):
-    """Looks at a memory with a query and sums what it sees.
+    """Attend to a memory with a query and return the weighted sum of the memory.
 
-    Any score goes with any alignment. A decoder that asks often about one memory calls
-    ``prepare`` once and ``attend`` at every step; ``call`` does both.
+    Any score can be combined with any alignment. A decoder that attends to one memory at every
+    step calls ``prepare`` once and ``attend`` at every step; ``call`` does both.
 
     Args:
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
         alignment: a name in ``ALIGNMENTS``, or ``{"type": name, **options}``.
 
     Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, mask
-    ``[batch, source]`` (true at real positions) or None. Gives the context ``[batch, target,
-    depth]`` and the alignment weights ``[batch, target, source]``; both are zero where all of the
-    memory is masked.
+    ``[batch, source]`` (true at valid positions) or None. Returns the context ``[batch, target,
+    depth]`` and the weights ``[batch, target, source]``; both are zero for a row that is masked
+    completely.
 
     Raises:
-        ValueError: there is no such score or alignment, or it refuses an option; when built, the
-            score refuses the depths.
+        ValueError: a score, alignment or option is unknown; or, in ``build``, the score does not
+            support the depths.
 
     Example:
         >>> attention = Attention(score="general", alignment={"type": "local_p", "window": 5})
@@ -46,14 +47,14 @@ class Attention(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {"score": score, "alignment": alignment}
+        self.settings = constructor_arguments(locals())
         policy = self.dtype_policy
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
 
     @property
     def stochastic(self) -> bool:
-        """Whether weights are drawn in training, so that the draw has to be rewarded."""
+        """Whether weights are sampled in training, so that REINFORCE has to train them."""
         return bool(self.alignment.stochastic)
 
     def build(
@@ -63,87 +64,88 @@ class Attention(keras.layers.Layer):
         self.alignment.build(query_shape)
         self.built = True
 
-    def prepare(self, memory: Any, mask: Any = None) -> dict[str, Any]:
-        """What ``attend`` needs of a memory, computed once."""
+    def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
+        """Compute everything that ``attend`` needs of a memory."""
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
-        mask = self.score.reach(mask)
+        mask = self.score.valid_mask(mask)
         prepared = {"keys": self.score.prepare(memory), "values": memory, "mask": mask}
         if self.alignment.window is not None:
-            prepared["lengths"] = lengths(mask[:, None], mask[:, None])
+            prepared["lengths"] = source_lengths(mask[:, None], mask[:, None])
         return prepared
 
-    def draw(self, prepared: dict[str, Any]) -> dict[str, Any]:
-        """A prepared memory with the random numbers for all looks at it in training.
+    def with_random_key(self, prepared: State) -> State:
+        """Add a random key for all samples of a sequence in training to a prepared memory.
 
-        A decoder that looks from inside of a loop calls this before the loop; without it every
-        look draws its own, which changes the state of a generator. Alignments that never sample
-        leave the memory as it is.
+        A decoder that attends inside of a loop calls this before the loop. Without it every call
+        draws a key of its own, which changes the state of a random generator.
         """
-        drawn = self.alignment.draw()
-        return prepared if drawn is None else {**prepared, "drawn": drawn}
+        key = self.alignment.draw_key()
+        return prepared if key is None else {**prepared, "random_key": key}
 
     def attend(
-        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
-    ) -> tuple[Any, Any]:
-        """Context and weights for a query against a prepared memory.
+        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return context and weights of a query.
 
         Args:
             query: ``[batch, target, query_depth]``.
-            prepared: what ``prepare`` gave.
-            position: which step of the decoder each query is, ``[batch or 1, target]``; by
-                default the first, second, ... of the queries given.
-            training: whether alignments that sample do so.
+            prepared: the result of ``prepare``.
+            position: the decoder step of each query, ``[batch or 1, target]``; the default is
+                0, 1, 2, ...
+            training: whether alignments are sampled.
         """
-        context, weights, _ = self.look(query, prepared, position, training)
+        context, weights, _ = self.attend_with_distribution(query, prepared, position, training)
         return context, weights
 
-    def look(
-        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
-    ) -> tuple[Any, Any, Any]:
-        """As ``attend``, and the distribution that the weights were drawn from.
+    def attend_with_distribution(
+        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``attend`` and the distribution from which the weights were sampled.
 
-        The distribution is ``[batch, target, source]``: the weights themselves, unless the
-        alignment is a hard one.
+        The distribution is ``[batch, target, source]`` and equals the weights unless the alignment
+        is a hard one.
         """
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
         if self.alignment.window is not None and not training:
-            context, weights = self._look_locally(query, prepared, position)
+            context, weights = self._attend_locally(query, prepared, position)
             return context, weights, weights
-        return self._look(query, prepared, position, training)
+        return self._attend_globally(query, prepared, position, training)
 
-    def _look(
-        self, query: Any, prepared: dict[str, Any], position: Any, training: bool
-    ) -> tuple[Any, Any, Any]:
-        """``look`` at all of the source."""
-        weights, distribution = self.alignment.look(
+    def _attend_globally(
+        self, query: Tensor, prepared: State, position: Tensor, training: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Score the whole source."""
+        weights, distribution = self.alignment.align_with_distribution(
             self.score.match(query, prepared["keys"]),
             mask=prepared["mask"][:, None, :],
             query=query,
             position=position,
             training=training,
-            drawn=prepared.get("drawn"),
+            random_key=prepared.get("random_key"),
         )
         return ops.matmul(weights, prepared["values"]), weights, distribution
 
-    def _look_locally(self, query: Any, prepared: dict[str, Any], position: Any) -> tuple[Any, Any]:
-        """Context and weights of an alignment with windows, found in the cheaper way."""
+    def _attend_locally(
+        self, query: Tensor, prepared: State, position: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return context and weights of an alignment with windows, in the faster way."""
 
-        def through_windows() -> tuple[Any, Any]:
-            return windows.look(self.score, self.alignment, query, prepared, position)
+        def in_windows() -> tuple[Tensor, Tensor]:
+            return windows.attend_in_windows(self.score, self.alignment, query, prepared, position)
 
-        def at_all() -> tuple[Any, Any]:
-            return self._look(query, prepared, position, False)[:2]
+        def everywhere() -> tuple[Tensor, Tensor]:
+            return self._attend_globally(query, prepared, position, False)[:2]
 
-        pay = windows.pay(self.alignment.window, query, prepared)
-        if isinstance(pay, bool):
-            return through_windows() if pay else at_all()
-        return ops.cond(pay, through_windows, at_all)
+        use_windows = windows.should_use_windows(self.alignment.window, query, prepared)
+        if isinstance(use_windows, bool):
+            return in_windows() if use_windows else everywhere()
+        return ops.cond(use_windows, in_windows, everywhere)
 
     def call(
-        self, query: Any, memory: Any, mask: Any = None, training: bool = False
-    ) -> tuple[Any, Any]:
+        self, query: Tensor, memory: Tensor, mask: Tensor = None, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
         return self.attend(query, self.prepare(memory, mask), training=training)
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Multi-head attention: several attentions side by side, each on its own part of the depth."""
+"""Multi-head attention: several attentions, each on a part of the depth."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention.alignments import ALIGNMENTS, SoftAlignment
-from models.attention.scores import SCORES, ScaledDotScore
-from models.layers.dropouts import Dropout
-from models.layers.growth import append
-from models.layers.positions import rotate
-from models.serialization import register, spec
+from regard.models.attention.alignments import ALIGNMENTS, SoftAlignment
+from regard.models.attention.scores import SCORES, ScaledDotScore
+from regard.models.layers.dropout import Dropout
+from regard.models.layers.loops import append_step
+from regard.models.layers.positions import rotate
+from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.tensors import State, Tensor
 
-# What is added to a score that must not count.
-UNSEEN = -1e9
+# Added to a score that must not count.
+MASK_BIAS = -1e9
 
 
 @register
 class MultiHeadAttention(keras.layers.Layer):
-    """Looks at a memory, or at its own inputs, with several heads.
+    """Attend to a memory, or to the query itself, with several heads.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.2.2. Each head has its own projections
-    of queries, keys and values; weights of the score and of the alignment, where they have any,
-    are built for the depth of one head and shared by all.
+    of queries, keys and values. Weights of the score and of the alignment, if there are any,
+    have the depth of one head and are shared by all heads.
 
-    There are three ways to use it: ``call`` on whole sequences; ``prepare`` of a memory once and
-    ``attend`` or ``attend_once`` often; ``cache`` once and ``step`` for causal self-attention by
-    scaled products, position by position.
+    There are three ways to use it: ``call`` on whole sequences; ``prepare`` a memory once and then
+    ``attend`` or ``attend_once``; ``cache`` once and then ``step`` for causal self-attention with
+    scaled dot products, position by position.
 
     Args:
-        heads: how many attentions.
-        width: the depth of all heads together, and of the output.
+        heads: the number of heads.
+        width: the depth of all heads together and of the output.
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
         alignment: a name in ``ALIGNMENTS``, or ``{"type": name, **options}``.
-        dropout: the share of the weights dropped in training.
+        dropout: the dropout rate of the weights.
 
     Shapes: query ``[batch, target, depth]``, memory ``[batch, source, memory_depth]``, mask
-    ``[batch, source]`` (true at real positions) or None. Gives ``[batch, target, width]`` and
-    the weights, ``[batch, heads, target, source]`` if ``per_head``, else their mean over the
-    heads, ``[batch, target, source]``. Where all of a row is masked both are zero but for the
-    bias of the output.
+    ``[batch, source]`` (true at valid positions) or None. Returns ``[batch, target, width]`` and
+    the weights: ``[batch, heads, target, source]`` with ``per_head``, else their mean over the
+    heads, ``[batch, target, source]``. For a row that is masked completely the weights are zero,
+    and the output is the bias of the output projection.
 
     Raises:
         ValueError: ``heads`` does not divide ``width``.
@@ -61,26 +62,22 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if heads < 1 or width % heads:
-            raise ValueError(f"The width {width} does not divide into {heads} heads.")
-        self.settings: dict[str, Any] = {
-            "heads": heads,
-            "width": width,
-            "score": score,
-            "alignment": alignment,
-            "dropout": dropout,
-        }
+            raise ValueError(f"The width {width} cannot be divided into {heads} heads.")
         policy = self.dtype_policy
         self.heads, self.width, self.depth = heads, width, width // heads
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
         self.dropout = Dropout(dropout, dtype=policy)
-        # The usual pair needs neither weights of its own nor a look at each row's length.
-        self.plain = type(self.score) is ScaledDotScore and type(self.alignment) is SoftAlignment
+        # The standard pair has a faster implementation.
+        self.is_scaled_dot_soft = (
+            type(self.score) is ScaledDotScore and type(self.alignment) is SoftAlignment
+        )
 
     @property
     def stochastic(self) -> bool:
-        """Whether the weights are drawn in training, so that their choice has to be rewarded."""
+        """Whether weights are sampled in training, so that REINFORCE has to train them."""
         return bool(self.alignment.stochastic)
 
     def build(
@@ -88,7 +85,7 @@ class MultiHeadAttention(keras.layers.Layer):
         query_shape: tuple[int | None, ...],
         memory_shape: tuple[int | None, ...] | None = None,
     ) -> None:
-        """Makes the weights: for self-attention if there is no ``memory_shape``."""
+        """Create the weights; without ``memory_shape`` for self-attention."""
         depth, width = query_shape[-1], self.width
         if memory_shape is None:
             self.project = self._dense("project", depth, 3 * width, 1.0)
@@ -102,7 +99,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.built = True
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
-        """A projection; with these scales all blocks of one width start alike, fused or not."""
+        """Return a projection; these scales give fused and separate projections one variance."""
         layer = keras.layers.Dense(
             units,
             kernel_initializer=keras.initializers.VarianceScaling(scale, "fan_avg", "uniform"),
@@ -112,167 +109,170 @@ class MultiHeadAttention(keras.layers.Layer):
         layer.build((None, depth))
         return layer
 
-    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
-        """None: masks are arguments here, and Keras hangs none on the outputs."""
+    def compute_mask(self, inputs: Tensor, previous_mask: Any) -> None:
+        """Return None: masks are arguments, so outputs carry no Keras mask."""
 
     def call(
         self,
-        query: Any,
-        memory: Any = None,
-        mask: Any = None,
+        query: Tensor,
+        memory: Tensor = None,
+        mask: Tensor = None,
         causal: bool = False,
         angles: Any = None,
         per_head: bool = False,
         training: bool = False,
-    ) -> tuple[Any, Any]:
-        """Attention to ``memory``, or of ``query`` to itself if there is none.
+    ) -> tuple[Tensor, Tensor]:
+        """Attend to ``memory``, or to ``query`` itself without a memory.
 
         Args:
             query: ``[batch, target, depth]``.
             memory: ``[batch, source, memory_depth]``.
             mask: ``[batch, source]``.
-            causal: whether a position sees only itself and what is before it.
-            angles: rotations of self-attention's queries and keys, from ``Positions.angles``.
-            per_head: give the weights of every head.
-            training: whether to drop, and whether alignments that sample do so.
+            causal: whether a position attends only to itself and to earlier positions.
+            angles: rotations of queries and keys in self-attention, from ``Positions.angles``.
+            per_head: return the weights of every head.
+            training: whether dropout and sampled alignments are on.
         """
         if memory is None:
             heads, keys, values = self._project_self(query, angles)
-            prepared = self._prepared(keys, values, mask)
+            prepared = self._prepare(keys, values, mask)
         else:
-            (heads,) = self._split(self.project_query(query), 1)
+            (heads,) = self._split_heads(self.project_query(query), 1)
             prepared = self.prepare(memory, mask)
-        outputs, weights, _ = self._look(heads, prepared, None, causal, training)
+        outputs, weights, _ = self._attend(heads, prepared, None, causal, training)
         return outputs, weights if per_head else ops.mean(weights, axis=1)
 
-    def prepare(self, memory: Any, mask: Any = None) -> dict[str, Any]:
-        """What ``attend`` needs of a memory, computed once."""
-        keys, values = self._split(self.project_memory(memory), 2)
-        return self._prepared(keys, values, mask)
+    def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
+        """Compute everything that ``attend`` needs of a memory."""
+        keys, values = self._split_heads(self.project_memory(memory), 2)
+        return self._prepare(keys, values, mask)
 
     def attend(
-        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
-    ) -> tuple[Any, Any]:
-        """Outputs and the mean weights for a query against a prepared memory.
+        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs and mean weights of a query.
 
         Args:
             query: ``[batch, target, depth]``.
-            prepared: what ``prepare`` gave.
-            position: which step of the decoder each query is, ``[batch or 1, target]``; by
-                default the first, second, ... of the queries given.
+            prepared: the result of ``prepare``.
+            position: the decoder step of each query, ``[batch or 1, target]``; the default is
+                0, 1, 2, ...
             training: as in ``call``.
         """
-        outputs, weights, _ = self.look(query, prepared, position, training)
+        outputs, weights, _ = self.attend_with_distribution(query, prepared, position, training)
         return outputs, ops.mean(weights, axis=1)
 
-    def look(
-        self, query: Any, prepared: dict[str, Any], position: Any = None, training: bool = False
-    ) -> tuple[Any, Any, Any]:
-        """As ``attend``, with the weights of every head and what they were drawn from.
+    def attend_with_distribution(
+        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return outputs, the weights of every head, and their distribution.
 
-        The two are ``[batch, heads, target, source]``, and the same unless ``stochastic``.
+        Weights and distribution are ``[batch, heads, target, source]`` and equal unless
+        ``stochastic``.
         """
-        (heads,) = self._split(self.project_query(query), 1)
-        return self._look(heads, prepared, position, False, training)
+        (heads,) = self._split_heads(self.project_query(query), 1)
+        return self._attend(heads, prepared, position, False, training)
 
     def attend_once(
-        self, query: Any, prepared: dict[str, Any], position: Any = None
-    ) -> tuple[Any, Any]:
-        """One query a hypothesis; the hypotheses of a row stand side by side against its memory.
+        self, query: Tensor, prepared: State, position: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Attend with one query per hypothesis; the hypotheses of a row share its memory.
 
         Args:
             query: ``[batch * hypotheses, depth]``.
-            prepared: what ``prepare`` gave, of ``batch`` rows.
-            position: which step of the decoder this is, a number.
+            prepared: the result of ``prepare`` for ``batch`` rows.
+            position: the decoder step, a scalar.
 
         Returns:
             ``[batch * hypotheses, width]``, and the weights ``[batch, heads, hypotheses, source]``.
         """
         batch = ops.shape(prepared["mask"])[0]
         heads = ops.reshape(self.project_query(query), (batch, -1, self.heads, self.depth))
-        heads = _transposed(heads, (0, 2, 1, 3))
-        if self.plain:
-            keys, values, unseen = (prepared[name] for name in ("keys", "values", "unseen"))
-            outputs, weights = self._look_once(heads, keys, values, unseen)
+        heads = _transpose_as_int(heads, (0, 2, 1, 3))
+        if self.is_scaled_dot_soft:
+            keys, values, bias = (prepared[name] for name in ("keys", "values", "bias"))
+            outputs, weights = self._attend_once(heads, keys, values, bias)
             return outputs, weights * ops.cast(prepared["mask"][:, None, None], weights.dtype)
-        at = ops.reshape(position, (1, 1))
-        weights, _ = self._align(heads, prepared["keys"], prepared["mask"], at, False, False)
-        return self._joined(weights, prepared["values"]), weights
+        step = ops.reshape(position, (1, 1))
+        weights, _ = self._align(heads, prepared["keys"], prepared["mask"], step, False, False)
+        return self._merge_heads(weights, prepared["values"]), weights
 
-    def cache(self, rows: Any, room: Any) -> dict[str, Any]:
-        """Keys and values of so many steps: ``[rows, heads, room, depth]``."""
-        zeros = ops.zeros((rows, self.heads, room, self.depth), dtype=self.compute_dtype)
+    def cache(self, rows: Tensor, length: Tensor) -> State:
+        """Return keys and values ``[rows, heads, length, depth]`` to fill with ``step``."""
+        zeros = ops.zeros((rows, self.heads, length, self.depth), dtype=self.compute_dtype)
         return {"keys": zeros, "values": zeros}
 
     def step(
-        self, query: Any, cache: dict[str, Any], unseen: Any, at: Any, angles: Any = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Self-attention of one more position, of several hypotheses a row, to those before it.
+        self, query: Tensor, cache: State, bias: Tensor, position: Tensor, angles: Any = None
+    ) -> tuple[Tensor, State]:
+        """Compute self-attention of one more position of several hypotheses per row.
 
-        What the hypotheses of a row have written stands in one cache, so that a hypothesis that
-        goes on from another's leaves it where it is.
+        The entries of all hypotheses of a row share one cache, which therefore does not move when
+        a search reorders the hypotheses.
 
         Args:
             query: ``[rows * hypotheses, depth]``.
-            cache: what ``cache`` or the step before gave, of ``rows`` rows.
-            unseen: what is added to the scores, ``[rows, hypotheses, steps * hypotheses]``, this
-                step's being the last: 0 where a hypothesis looks, ``UNSEEN`` where what stands
-                there was written by another.
-            at: where in the cache this step goes, if there is room for all.
+            cache: the result of ``cache`` or of the previous step, ``rows`` rows.
+            bias: added to the scores, ``[rows, hypotheses, steps * hypotheses]`` including this
+                step: 0 for entries that belong to the hypothesis, ``MASK_BIAS`` for those that
+                belong to others.
+            position: the index of this step in a cache of fixed length.
             angles: as in ``call``, for this position.
 
         Returns:
-            ``[rows * hypotheses, width]`` and the cache with this position in it.
+            ``[rows * hypotheses, width]`` and the cache with this position.
         """
-        hypotheses = unseen.shape[1]
-        parts = ops.reshape(self.project(query), (-1, hypotheses, 3, self.heads, self.depth))
-        parts = _transposed(parts, (2, 0, 3, 1, 4))
+        hypotheses = bias.shape[1]
+        projected = ops.reshape(self.project(query), (-1, hypotheses, 3, self.heads, self.depth))
+        projected = _transpose_as_int(projected, (2, 0, 3, 1, 4))
         cache = {
-            "keys": append(cache["keys"], rotate(parts[1], angles), 2, at),
-            "values": append(cache["values"], parts[2], 2, at),
+            "keys": append_step(cache["keys"], rotate(projected[1], angles), 2, position),
+            "values": append_step(cache["values"], projected[2], 2, position),
         }
-        heads, seen = rotate(parts[0], angles), unseen[:, None]
-        outputs, _ = self._look_once(heads, cache["keys"], cache["values"], seen)
+        heads = rotate(projected[0], angles)
+        outputs, _ = self._attend_once(heads, cache["keys"], cache["values"], bias[:, None])
         return outputs, cache
 
-    def _look_once(self, query: Any, keys: Any, values: Any, unseen: Any) -> tuple[Any, Any]:
-        """Softmax of the scaled products, in the order of operations that TensorFlow fuses."""
+    def _attend_once(
+        self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs and softmax weights, in the order of operations that TensorFlow fuses."""
         scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) * self.depth**-0.5
-        weights = ops.softmax(ops.cast(scores, "float32") + unseen, axis=-1)
+        weights = ops.softmax(ops.cast(scores, "float32") + bias, axis=-1)
         weights = ops.cast(weights, self.compute_dtype)
-        return self._joined(weights, values), weights
+        return self._merge_heads(weights, values), weights
 
-    def _joined(self, weights: Any, values: Any) -> Any:
-        """The contexts of all heads side by side, projected: ``[rows * targets, width]``."""
-        contexts = _transposed(ops.matmul(weights, values), (0, 2, 1, 3))
+    def _merge_heads(self, weights: Tensor, values: Tensor) -> Any:
+        """Return the projected contexts of all heads, ``[rows * targets, width]``."""
+        contexts = _transpose_as_int(ops.matmul(weights, values), (0, 2, 1, 3))
         return self.output_projection(ops.reshape(contexts, (-1, self.width)))
 
-    def _project_self(self, inputs: Any, angles: Any) -> tuple[Any, Any, Any]:
-        query, keys, values = self._split(self.project(inputs), 3)
+    def _project_self(self, inputs: Tensor, angles: Any) -> tuple[Tensor, Tensor, Tensor]:
+        query, keys, values = self._split_heads(self.project(inputs), 3)
         return rotate(query, angles), rotate(keys, angles), values
 
-    def _split(self, vectors: Any, parts: int) -> list[Any]:
-        """``[batch, length, parts * width]`` → so many ``[batch, heads, length, depth]``."""
+    def _split_heads(self, vectors: Tensor, parts: int) -> list[Tensor]:
+        """Split ``[batch, length, parts * width]`` into ``[batch, heads, length, depth]`` each."""
         length = ops.shape(vectors)[1]
         vectors = ops.reshape(vectors, (-1, length, parts, self.heads, self.depth))
         vectors = ops.transpose(vectors, (2, 0, 3, 1, 4))
-        # The gradient of indexing would be a tensor of zeros a part.
+        # Indexing would create a tensor of zeros per part in the gradient.
         return list(ops.unstack(vectors, parts))
 
-    def _prepared(self, keys: Any, values: Any, mask: Any) -> dict[str, Any]:
+    def _prepare(self, keys: Tensor, values: Tensor, mask: Tensor) -> State:
         if mask is not None:
-            # Without values a row that is all masked has no context, whatever its weights.
+            # Zero values give a completely masked row a zero context, whatever its weights are.
             values = values * ops.cast(mask[:, None, :, None], values.dtype)
         prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
-        if self.plain:
-            prepared["unseen"] = None if mask is None else _unseen(mask)
+        if self.is_scaled_dot_soft:
+            prepared["bias"] = None if mask is None else _mask_bias(mask)
         return prepared
 
-    def _look(
-        self, query: Any, prepared: dict[str, Any], position: Any, causal: bool, training: bool
-    ) -> tuple[Any, Any, Any]:
+    def _attend(
+        self, query: Tensor, prepared: State, position: Tensor, causal: bool, training: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
         keys, mask = prepared["keys"], prepared["mask"]
-        if self.plain:
+        if self.is_scaled_dot_soft:
             weights = self._softmax(query, keys, mask, causal)
             distribution = weights
         else:
@@ -280,40 +280,48 @@ class MultiHeadAttention(keras.layers.Layer):
         contexts = ops.matmul(self.dropout(weights, training=training), prepared["values"])
         joined = ops.transpose(contexts, (0, 2, 1, 3))
         joined = ops.reshape(joined, (-1, ops.shape(joined)[1], self.width))
-        if self.plain and mask is not None:  # where all is masked a softmax is not zero
+        if (
+            self.is_scaled_dot_soft and mask is not None
+        ):  # the softmax of a completely masked row is not 0
             weights = distribution = weights * ops.cast(mask[:, None, None, :], weights.dtype)
         return self.output_projection(joined), weights, distribution
 
-    def _softmax(self, query: Any, keys: Any, mask: Any, causal: bool) -> Any:
-        """Softmax of the scaled products in float32, with one addition a mask."""
+    def _softmax(self, query: Tensor, keys: Tensor, mask: Tensor, causal: bool) -> Any:
+        """Return the softmax of the scaled dot products in float32."""
         scores = ops.matmul(query * self.depth**-0.5, ops.swapaxes(keys, -1, -2))
         scores = ops.cast(scores, "float32")
         if mask is not None:
-            scores = scores + _unseen(mask)
-        before = _before(scores) if causal else None
+            scores = scores + _mask_bias(mask)
+        causal_mask = _causal_mask(scores) if causal else None
         if causal:
-            scores = scores + ops.where(before, 0.0, UNSEEN)
+            scores = scores + ops.where(causal_mask, 0.0, MASK_BIAS)
         weights = ops.softmax(scores, axis=-1)
-        if causal and mask is not None:  # where both hide all, their sums tell nothing apart
-            weights = weights * ops.cast(before, "float32")
+        if causal and mask is not None:  # a row that both hide completely has equal scores
+            weights = weights * ops.cast(causal_mask, "float32")
         return ops.cast(weights, self.compute_dtype)
 
     def _align(
-        self, query: Any, keys: Any, mask: Any, position: Any, causal: bool, training: bool
-    ) -> tuple[Any, Any]:
-        """Any score and alignment; to the alignment every head is a row of its own."""
+        self,
+        query: Tensor,
+        keys: Tensor,
+        mask: Tensor,
+        position: Tensor,
+        causal: bool,
+        training: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Apply any score and alignment; every head is a separate row for the alignment."""
         scores = self.score.match(query, keys)
         batch, _, target, source = ops.shape(scores)
-        seen = ops.ones((batch, source), dtype="bool") if mask is None else mask
-        seen = self.score.reach(seen)[:, None, :]
+        valid = ops.ones((batch, source), dtype="bool") if mask is None else mask
+        valid = self.score.valid_mask(valid)[:, None, :]
         if causal:
-            seen = ops.logical_and(seen, _before(scores))
+            valid = ops.logical_and(valid, _causal_mask(scores))
         if position is None:
             position = ops.arange(target)[None]
         position = ops.broadcast_to(position, (batch, target))
-        both = self.alignment.look(
+        both = self.alignment.align_with_distribution(
             ops.reshape(scores, (-1, target, source)),
-            mask=ops.repeat(seen, self.heads, axis=0),
+            mask=ops.repeat(valid, self.heads, axis=0),
             query=ops.reshape(query, (-1, target, self.depth)),
             position=ops.repeat(position, self.heads, axis=0),
             training=training,
@@ -325,22 +333,22 @@ class MultiHeadAttention(keras.layers.Layer):
         return {**super().get_config(), **self.settings}
 
 
-def _transposed(x: Any, axes: tuple[int, ...]) -> Any:
-    """Transposes floats as integers of their size, which has no gradient.
+def _transpose_as_int(x: Tensor, axes: tuple[int, ...]) -> Any:
+    """Transpose floats as integers of the same size; has no gradient.
 
-    Floats TensorFlow hands to oneDNN, which takes twenty times as long for the few of one step.
+    For the small tensors of one step, oneDNN's transposition of floats takes 20 times as long.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
-    whole = "int32" if dtype == "float32" else "int16"
-    return ops.view(ops.transpose(ops.view(x, whole), axes), dtype)
+    integer = "int32" if dtype == "float32" else "int16"
+    return ops.view(ops.transpose(ops.view(x, integer), axes), dtype)
 
 
-def _unseen(mask: Any) -> Any:
-    """What is added to scores for a mask ``[batch, source]``, ``[batch, 1, 1, source]``."""
-    return ops.where(mask, 0.0, UNSEEN)[:, None, None, :]
+def _mask_bias(mask: Tensor) -> Any:
+    """Return the bias ``[batch, 1, 1, source]`` of a mask ``[batch, source]``."""
+    return ops.where(mask, 0.0, MASK_BIAS)[:, None, None, :]
 
 
-def _before(scores: Any) -> Any:
-    """Where the source is not after the target: ``[target, source]``."""
+def _causal_mask(scores: Tensor) -> Any:
+    """Return where the source is not after the target, ``[target, source]``."""
     target, source = ops.shape(scores)[-2:]
     return ops.arange(target)[:, None] >= ops.arange(source)[None]

@@ -1,4 +1,4 @@
-"""Attention whose weights are the answer: a pointer to one of the inputs."""
+"""Attention whose weights are the output: a pointer to one of the inputs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention.alignments.base import MASKED, masked_softmax
-from models.attention.scores import SCORES
-from models.serialization import register, spec
+from regard.models.attention.alignments.base import MASKED, masked_softmax
+from regard.models.attention.scores import SCORES
+from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.tensors import State, Tensor
 
 
 @register
 class Pointer(keras.layers.Layer):
-    """Chooses among the positions of a memory: nothing is summed, the weights are the output.
+    """Choose one of the positions of a memory: the weights are the output.
 
     Vinyals et al. 2015, "Pointer Networks", §2.3: u = score(q, k), p = softmax(u). With ``clip``
-    u becomes C · tanh(u), which keeps a search exploring (Bello et al. 2017, "Neural
+    u becomes C · tanh(u), which encourages exploration (Bello et al. 2017, "Neural
     Combinatorial Optimization with Reinforcement Learning", §A.2).
 
     Args:
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
-        clip: C, the greatest logit there can be; None to leave logits as they are.
+        clip: C, the maximum logit; None for no clipping.
 
     Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, mask of the
-    memory ``[batch, source]`` or None; ``choices``, what may be pointed at now (the cities not
-    yet visited), ``[batch, target, source]`` or None. Logits and probabilities are ``[batch,
-    target, source]``, float32. Where nothing may be chosen the probabilities are all 0.
+    memory ``[batch, source]`` or None; ``choices``, the positions that may be chosen now (for
+    example cities that are not yet visited), ``[batch, target, source]`` or None. Logits and
+    probabilities are ``[batch, target, source]``, float32. Without any choice all probabilities
+    are 0.
 
     Raises:
-        ValueError: there is no such score, it refuses an option, or ``clip`` is not above 0.
+        ValueError: a score or option is unknown, or ``clip`` is not above 0.
 
     Example:
         >>> pointer = Pointer(score="additive", clip=10.0)
@@ -41,9 +43,9 @@ class Pointer(keras.layers.Layer):
         self, score: str | dict[str, Any] = "additive", clip: float | None = None, **kwargs: Any
     ):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if clip is not None and clip <= 0:
-            raise ValueError(f"A pointer's logits are clipped to a number above 0, not {clip}.")
-        self.settings: dict[str, Any] = {"score": score, "clip": clip}
+            raise ValueError(f"clip must be above 0, not {clip}.")
         self.clip = clip
         self.score = spec("score", SCORES, score, dtype=self.dtype_policy, name="score")
 
@@ -53,28 +55,30 @@ class Pointer(keras.layers.Layer):
         self.score.build(query_shape, memory_shape)
         self.built = True
 
-    def prepare(self, memory: Any, mask: Any = None) -> dict[str, Any]:
-        """What ``logits`` needs of a memory, computed once."""
+    def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
+        """Compute everything that ``logits`` needs of a memory."""
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
-        return {"keys": self.score.prepare(memory), "mask": self.score.reach(mask)}
+        return {"keys": self.score.prepare(memory), "mask": self.score.valid_mask(mask)}
 
-    def logits(self, query: Any, prepared: dict[str, Any], choices: Any = None) -> Any:
-        """The logits of all positions, far below all others where nothing can be chosen."""
+    def logits(self, query: Tensor, prepared: State, choices: Tensor = None) -> Tensor:
+        """Return the logits of all positions; excluded positions get a large negative value."""
         return ops.where(self._mask(prepared, choices), self._scores(query, prepared), MASKED)
 
-    def probabilities(self, query: Any, prepared: dict[str, Any], choices: Any = None) -> Any:
-        """The softmax of the logits over what can be chosen."""
+    def probabilities(self, query: Tensor, prepared: State, choices: Tensor = None) -> Tensor:
+        """Return the softmax of the logits over the allowed positions."""
         return masked_softmax(self._scores(query, prepared), self._mask(prepared, choices))
 
-    def call(self, query: Any, memory: Any, mask: Any = None, choices: Any = None) -> Any:
+    def call(
+        self, query: Tensor, memory: Tensor, mask: Tensor = None, choices: Tensor = None
+    ) -> Tensor:
         return self.probabilities(query, self.prepare(memory, mask), choices)
 
-    def _scores(self, query: Any, prepared: dict[str, Any]) -> Any:
+    def _scores(self, query: Tensor, prepared: State) -> Tensor:
         scores = ops.cast(self.score.match(query, prepared["keys"]), "float32")
         return scores if self.clip is None else self.clip * ops.tanh(scores)
 
-    def _mask(self, prepared: dict[str, Any], choices: Any) -> Any:
+    def _mask(self, prepared: State, choices: Tensor) -> Tensor:
         mask = prepared["mask"][:, None, :]
         return mask if choices is None else ops.logical_and(mask, choices)
 

@@ -1,58 +1,62 @@
-"""Looking through windows: what stands outside of them is neither read nor scored."""
+"""Attention within windows, without reading or scoring anything outside of them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from keras import ops
 
-from models.attention.alignments.local import LocalAlignment
-from models.attention.scores.base import Score, rows_at
+from regard.models.attention.alignments.local import LocalAlignment
+from regard.models.attention.scores.base import Score, gather_positions
+from regard.models.tensors import State, Tensor
 
-_AT_LEAST = 3  # windows, beside one for each query
+_MIN_WINDOWS = 3  # windows that the source must be longer than, plus one per query
 
 
-def look(
-    score: Score, alignment: LocalAlignment, query: Any, prepared: dict[str, Any], position: Any
-) -> tuple[Any, Any]:
-    """Context and weights as ``Attention.attend`` gives them, from ``2 D + 1`` keys a query.
+def attend_in_windows(
+    score: Score, alignment: LocalAlignment, query: Tensor, prepared: State, position: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return context and weights as ``Attention.attend``, from ``2 D + 1`` keys per query.
 
-    Luong et al. 2015, §3.2: a step costs what the window costs, however long the source is. Only
-    the weights that are handed out have the source's length, zeros outside of the window.
+    Luong et al. 2015, §3.2: the cost of a step depends on the window and not on the length of the
+    source. Only the returned weights have the length of the source.
 
     Args:
-        score: how well a query matches a key.
-        alignment: where the windows stand, and what the scores in them become.
+        score: the score of query and keys.
+        alignment: computes the centers of the windows and the weights within them.
         query: ``[batch, target, query_depth]``.
-        prepared: what ``Attention.prepare`` gave.
-        position: which step of the decoder each query is, ``[batch or 1, target]``.
+        prepared: the result of ``Attention.prepare``.
+        position: the decoder step of each query, ``[batch or 1, target]``.
     """
     mask = prepared["mask"]
     batch, source = ops.shape(mask)
-    target, reach = ops.shape(query)[1], alignment.window
-    centre = alignment.centre(prepared["lengths"], query, position)
-    # From p - D to p + D there are never more positions, wherever between two of them p is.
-    first = ops.cast(ops.floor(centre), "int32") - reach
-    places = first + ops.arange(2 * reach + 1, dtype="int32")
-    there = ops.logical_and(places >= 0, places < source)
-    away = ops.cast(places, "float32") - centre
-    places = ops.clip(places, 0, source - 1)
-    there = ops.logical_and(there, rows_at(mask, places))
-    weights = alignment.weigh(score.match_at(query, prepared["keys"], places), there, away)
-    context = ops.matmul(weights[..., None, :], rows_at(prepared["values"], places))[..., 0, :]
-    # What is outside of the source weighs 0, so that it can be added to any place.
+    target, window = ops.shape(query)[1], alignment.window
+    centers = alignment.centers(prepared["lengths"], query, position)
+    # Between p - D and p + D there are at most 2 D + 1 positions for any real p.
+    first = ops.cast(ops.floor(centers), "int32") - window
+    positions = first + ops.arange(2 * window + 1, dtype="int32")
+    is_valid = ops.logical_and(positions >= 0, positions < source)
+    offset = ops.cast(positions, "float32") - centers
+    positions = ops.clip(positions, 0, source - 1)
+    is_valid = ops.logical_and(is_valid, gather_positions(mask, positions))
+    scores = score.match_at(query, prepared["keys"], positions)
+    weights = alignment.window_weights(scores, is_valid, offset)
+    values = gather_positions(prepared["values"], positions)
+    context = ops.matmul(weights[..., None, :], values)[..., 0, :]
+    # Positions outside of the source have the weight 0 and may be added anywhere.
     rows = ops.reshape(ops.arange(batch * target, dtype="int32"), (batch, target, 1)) * source
-    spread = ops.scatter(
-        ops.reshape(rows + places, (-1, 1)), ops.reshape(weights, (-1,)), (batch * target * source,)
+    full_weights = ops.scatter(
+        ops.reshape(rows + positions, (-1, 1)),
+        ops.reshape(weights, (-1,)),
+        (batch * target * source,),
     )
-    return context, ops.reshape(spread, (batch, target, source))
+    return context, ops.reshape(full_weights, (batch, target, source))
 
 
-def pay(reach: int, query: Any, prepared: dict[str, Any]) -> Any:
-    """Whether windows cost less than all of the source; a tensor where sizes are not known yet.
+def should_use_windows(window: int, query: Tensor, prepared: State) -> bool | Tensor:
+    """Return whether windows cost less than the whole source; a tensor if sizes are dynamic.
 
-    Every query has the keys of its own window copied, while one product of matrices scores all
-    keys for all queries of a row: a source must be as long as several windows. Just how many was
-    measured on one machine, for sources of 50 to 2,000.
+    Windows copy keys for every query, while one matrix product scores all keys for all queries of
+    a row, so the source must be as long as several windows. The threshold was measured for sources
+    of 50 to 2,000 positions.
     """
-    return ops.shape(prepared["mask"])[1] > (2 * reach + 1) * (ops.shape(query)[1] + _AT_LEAST)
+    source, target = ops.shape(prepared["mask"])[1], ops.shape(query)[1]
+    return source > (2 * window + 1) * (target + _MIN_WINDOWS)

@@ -1,4 +1,4 @@
-"""The decoder on Bahdanau's path: h_{t-1} → alignment → context → h_t."""
+"""The decoder of Bahdanau et al.: h_{t-1} → alignment → context → h_t."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.decoders.recurrent import RecurrentDecoder
-from models.layers.loops import rows_first, scan_steps
-from models.serialization import register
+from regard.models.decoders.recurrent import Alignments, RecurrentDecoder
+from regard.models.layers.loops import batch_first, scan_steps
+from regard.models.serialization import register
+from regard.models.tensors import Memory, State, Tensor
 
 READOUTS = ("maxout", "tanh")
 
 
 @register
 class BahdanauDecoder(RecurrentDecoder):
-    """A stack of recurrent layers that looks at the memory before every step.
+    """A stack of recurrent layers that attends to the memory before every step.
 
     Bahdanau et al. 2015, §3.1 and §A.2.2: a_t = align(score(h_{t-1}, memory)), c_t = Σ a_t memory,
-    h_t = RNN([y_{t-1}; c_t], h_{t-1}), logits = W_o t_t, where the readout t_t is made of h_t,
-    y_{t-1} and c_t (eq. 4 of §3.1; §A.2.2 takes h_{t-1}). The query is the state of the top layer;
-    the context goes into the first.
+    h_t = RNN([y_{t-1}; c_t], h_{t-1}), logits = W_o t_t, where the readout t_t is a function of
+    h_t, y_{t-1} and c_t (eq. 4 of §3.1; §A.2.2 uses h_{t-1}). The query is the state of the top
+    layer; the context is an input of the first layer.
 
     Args:
-        vocabulary: the number of target pieces.
+        vocabulary: the size of the target vocabulary.
         memory_depth: the depth of the memory's values.
-        final_depth: the depth of the encoder's final states; 0 where it gives none.
-        units: the size of a state, and of the readout.
-        readout: ``maxout``, the greater of each two of ``2 * units`` sums (Goodfellow et al.
+        final_depth: the depth of the encoder's final states; 0 if there are none.
+        units: the size of a state and of the readout.
+        readout: ``maxout``, the maximum of each pair of ``2 * units`` sums (Goodfellow et al.
             2013), or ``tanh`` of ``units`` sums.
         kwargs: as in ``RecurrentDecoder``.
 
     Raises:
-        ValueError: there is no such readout.
+        ValueError: the readout is unknown.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class BahdanauDecoder(RecurrentDecoder):
             vocabulary, memory_depth, final_depth, units=units, extra=memory_depth, **kwargs
         )
         self.settings["readout"] = readout
-        self.pieces = 2 if readout == "maxout" else 1
+        self.maxout_pieces = 2 if readout == "maxout" else 1
         self.readout = keras.layers.Dense(
-            self.pieces * units,
+            self.maxout_pieces * units,
             activation="tanh" if readout == "tanh" else None,
             dtype=self.dtype_policy,
             name="readout",
@@ -64,45 +65,44 @@ class BahdanauDecoder(RecurrentDecoder):
         self.readout.build((None, None, depths))
         super().build(tokens_shape)
 
-    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        embedded, seen = self.embedding(tokens), state["memory"]
-        context, looks = self._look_once(state["cells"][-1][0], seen, state["position"])
-        cells, hidden = self._advance(self._scanned(embedded), state["cells"], context)
-        new = {"memory": seen, "cells": cells, "position": state["position"] + 1}
-        read = self._read(hidden, embedded, context)
-        return self._written_once(read, embedded, looks[0], seen), new, looks[0]
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
+        embedded, prepared = self.embedding(tokens), state["memory"]
+        context, alignments = self._attend_once(state["cells"][-1][0], prepared, state["position"])
+        cells, hidden = self._advance(self._loop_inputs(embedded), state["cells"], context)
+        new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
+        readout = self._readout(hidden, embedded, context)
+        logits = self._output_once(readout, embedded, alignments[0], prepared)
+        return logits, new_state, alignments[0]
 
-    def _unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool
-    ) -> tuple[Any, tuple[Any, ...]]:
-        state = self._begin(memory, training)
-        seen = state["memory"]
-        embedded, drops = self._inputs(tokens, training)
-        lates = self._lates(training)
+    def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
+        state = self._start_unroll(memory, training)
+        prepared = state["memory"]
+        embedded, masks = self._embed(tokens, training)
+        gradients = self._deferred_gradients(training)
 
-        def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
+        def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
             cells, _, _, position, _ = carry
-            context, looks = self._look_once(cells[-1][0], seen, position, training)
-            cells, hidden = self._advance(now, cells, context, drops, lates)
-            new = (cells, hidden, context, position + 1, looks)
-            return new, new
+            context, alignments = self._attend_once(cells[-1][0], prepared, position, training)
+            cells, hidden = self._advance(inputs, cells, context, masks, gradients)
+            carry = (cells, hidden, context, position + 1, alignments)
+            return carry, carry
 
         hidden = state["cells"][-1][0]
         context = ops.zeros((ops.shape(hidden)[0], self.settings["memory_depth"]), hidden.dtype)
-        looks = self._unlooked(seen, hidden.dtype)
-        start = (state["cells"], hidden, context, state["position"], looks)
-        _, found = scan_steps(step, start, self._scanned(embedded, drops, lates))
-        cells, hidden, context, _, looks = found
-        self._multiplied(lates, state["cells"], cells, context, embedded, drops)
-        read = rows_first(self._read(hidden, embedded, context))
-        read = self.dropout(read, training=training)
-        looks = tuple(rows_first(look) for look in looks)
-        return self._written(read, rows_first(embedded), looks[0], seen), looks
+        alignments = self._zero_alignments(prepared, hidden.dtype)
+        start = (state["cells"], hidden, context, state["position"], alignments)
+        _, outputs = scan_steps(step, start, self._loop_inputs(embedded, masks, gradients))
+        cells, hidden, context, _, alignments = outputs
+        self._set_gradient_inputs(gradients, state["cells"], cells, context, embedded, masks)
+        readout = batch_first(self._readout(hidden, embedded, context))
+        readout = self.dropout(readout, training=training)
+        alignments = tuple(batch_first(x) for x in alignments)
+        return self._output(readout, batch_first(embedded), alignments[0], prepared), alignments
 
-    def _read(self, hidden: Any, embedded: Any, context: Any) -> Any:
-        """The readout: one product for all steps, since none comes back into the loop."""
-        read = self.readout(ops.concatenate([hidden, embedded, context], axis=-1))
-        if self.pieces == 1:
-            return read
-        pairs = ops.reshape(read, (*ops.shape(read)[:-1], self.units, self.pieces))
-        return ops.max(pairs, axis=-1)
+    def _readout(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """Return the readout ``[..., units]``, of all steps in one product."""
+        readout = self.readout(ops.concatenate([hidden, embedded, context], axis=-1))
+        if self.maxout_pieces == 1:
+            return readout
+        shape = (*ops.shape(readout)[:-1], self.units, self.maxout_pieces)
+        return ops.max(ops.reshape(readout, shape), axis=-1)

@@ -1,4 +1,4 @@
-"""The language that every decoder speaks, so that every search works with every decoder."""
+"""The interface of all decoders, so that every search works with every decoder."""
 
 from __future__ import annotations
 
@@ -7,41 +7,49 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.embeddings import TokenEmbedding
+from regard.models.layers.embeddings import TokenEmbedding
+from regard.models.tensors import Memory, State, Tensor
 
 
 class Decoder(keras.layers.Layer):
-    """Base of the decoders.
+    """Base class of the decoders.
 
-    A *memory* is what an encoder gives: a dictionary with ``values`` ``[batch, source, depth]``,
-    ``mask`` ``[batch, source]`` and whatever else an encoder adds. A *state* is a dictionary:
-    ``state["memory"]`` is what never changes while decoding, with ``batch`` rows, or one for all;
-    ``state["written"]``, where a decoder has it, changes with every step, but keeps ``batch`` rows
-    in their order, with what all hypotheses of a row have written side by side; everything else
-    has ``batch * hypotheses`` rows and is what a search reorders. A decoder sees from these how
-    many hypotheses a row has, so neither is ever copied for them.
+    A *memory* is the output of an encoder: a dictionary of ``values`` ``[batch, source, depth]``,
+    ``mask`` ``[batch, source]`` and whatever else the encoder adds. A *state* is a dictionary:
 
-    A decoder sets ``embedding``, calls ``make_output`` in its constructor and ``build_output`` in
-    ``build``, and gets its logits from ``output_logits``.
+    - ``state["memory"]`` never changes and has ``batch`` rows, or one row for all;
+    - ``state["shared_cache"]``, if there is one, changes with every step but keeps ``batch`` rows
+      in their order; it holds the entries of all hypotheses of a row next to each other;
+    - everything else has ``batch * hypotheses`` rows and is reordered by a search.
+
+    A decoder infers the number of hypotheses per row from these shapes, so memory and cache are
+    never copied per hypothesis.
+
+    A subclass sets ``embedding``, calls ``create_output`` in its constructor and ``build_output``
+    in ``build``, and computes its logits with ``output_logits``.
+
+    Attributes:
+        embedding: the embedding of the target tokens.
+        tied: whether the output layer uses the embedding matrix.
+        head_names: the keys of the result of ``heads``.
     """
 
     embedding: TokenEmbedding
     tied: bool = False
-    # The names of what ``heads`` gives.
-    with_heads: tuple[str, ...] = ()
+    head_names: tuple[str, ...] = ()
 
     @property
     def stochastic(self) -> bool:
-        """Whether alignments are sampled in training, so that their choice has to be rewarded."""
+        """Whether alignments are sampled in training, so that REINFORCE has to train them."""
         return False
 
     @property
     def copies(self) -> bool:
-        """Whether pieces of the source are copied, so that the memory must have its ``ids``."""
+        """Whether source tokens are copied, so that the memory must contain ``ids``."""
         return False
 
-    def use_embedding(self, layer: TokenEmbedding) -> None:
-        """Reads its pieces with the vectors of another part of the model, in its own way.
+    def share_embedding(self, layer: TokenEmbedding) -> None:
+        """Use the embedding matrix of another layer.
 
         Raises:
             ValueError: the decoder is built, or the embeddings differ in size.
@@ -51,34 +59,34 @@ class Decoder(keras.layers.Layer):
         self.embedding.share(layer)
 
     def get_build_config(self) -> None:
-        """Nothing: a decoder that is read back may have to share an embedding before it is built.
+        """Return None: a loaded decoder may have to share an embedding before it is built.
 
-        Whatever holds the decoder builds it.
+        The layer that contains the decoder builds it.
         """
 
-    def make_output(self, vocabulary: int, depth: int, tied: bool) -> None:
-        """Makes what gives logits from hidden states ``[..., depth]``.
+    def create_output(self, vocabulary: int, depth: int, tied: bool) -> None:
+        """Create the layer that maps hidden states ``[..., depth]`` to logits.
 
         Args:
-            vocabulary: the number of target pieces.
+            vocabulary: the size of the target vocabulary.
             depth: the depth of the hidden states.
-            tied: take the embeddings as the matrix (Press and Wolf 2017, "Using the Output
-                Embedding to Improve Language Models", §2), with a bias of its own.
+            tied: use the embedding matrix (Press and Wolf 2017, "Using the Output Embedding to
+                Improve Language Models", §2) with a separate bias.
 
         Raises:
-            ValueError: tied, and the depth is not that of the embeddings.
+            ValueError: ``tied``, and ``depth`` differs from the depth of the embeddings.
         """
         self.tied = tied
         if not tied:
             self.logits = keras.layers.Dense(vocabulary, dtype=self.dtype_policy, name="logits")
         elif depth != self.embedding.depth:
             raise ValueError(
-                f"Tied embeddings need a decoder whose last layer is as deep as they are, but the "
-                f"two have {depth} and {self.embedding.depth}."
+                "Tied embeddings must have the depth of the decoder's last layer, but the depths "
+                f"are {self.embedding.depth} and {depth}."
             )
 
     def build_output(self, depth: int) -> None:
-        """Makes the weights of the embeddings, if nobody has, and of the output."""
+        """Create the weights of the output layer, and of the embedding unless it has some."""
         if not self.embedding.built:
             self.embedding.build()
         if self.tied:
@@ -89,69 +97,78 @@ class Decoder(keras.layers.Layer):
             self.logits.build((None, depth))
 
     @property
-    def by_piece(self) -> list[tuple[Any, int]]:
-        """The weights with a row for each piece, and which of their axes that is."""
+    def vocab_weights(self) -> list[tuple[Any, int]]:
+        """The weights with one row per token of the vocabulary, and the axis of those rows."""
         table = (self.embedding.table, 0)
         if self.tied:
             return [table, (self.logits_bias, 0)]
         return [table, (self.logits.kernel, 1), (self.logits.bias, 0)]
 
-    def output_logits(self, hidden: Any) -> Any:
-        """Hidden states ``[..., depth]`` → logits ``[..., vocabulary]``."""
+    def output_logits(self, hidden: Tensor) -> Tensor:
+        """Return the logits ``[..., vocabulary]`` of hidden states ``[..., depth]``."""
         if not self.tied:
             return self.logits(hidden)
         logits = self.embedding.attend(hidden)
         return logits + ops.cast(self.logits_bias, logits.dtype)
 
-    def start(
-        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
-    ) -> dict[str, Any]:
-        """The state before the first token.
+    def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
+        """Return the state before the first token.
 
         Args:
-            memory: what the encoder gave.
-            longest: how many steps there can be at most, for decoders that keep a cache.
-            hypotheses: how many a row has that may go on from one another.
+            memory: the output of the encoder.
+            max_length: the maximum number of steps, for decoders with a cache.
+            hypotheses: the number of hypotheses per row that share the cache.
         """
-        raise TypeError(f"{type(self).__name__} does not say how decoding starts.")
+        raise TypeError(f"{type(self).__name__} does not implement start.")
 
-    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        """One step: tokens ``[rows]`` → logits ``[rows, vocabulary]``, state, alignment.
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
+        """Decode one token.
 
-        The alignment is ``[rows, source]``; rows are ``batch * hypotheses``.
+        Args:
+            tokens: the previous tokens, ``[rows]`` with ``rows = batch * hypotheses``.
+            state: the state after them.
+
+        Returns:
+            Logits ``[rows, vocabulary]``, the new state, and the alignment ``[rows, source]``.
         """
-        raise TypeError(f"{type(self).__name__} does not say how it takes a step.")
+        raise TypeError(f"{type(self).__name__} does not implement step.")
 
     def unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any]:
-        """Teacher forcing: tokens ``[batch, target]`` → logits and alignments.
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Decode all tokens with teacher forcing.
 
-        Logits are ``[batch, target, vocabulary]``, alignments ``[batch, target, source]``; both
-        are what ``step`` gives when it is fed the same tokens one by one.
+        Args:
+            tokens: the previous tokens, ``[batch, target]``.
+            memory: the output of the encoder.
+            training: whether dropout and sampled alignments are on.
+
+        Returns:
+            Logits ``[batch, target, vocabulary]`` and alignments ``[batch, target, source]``,
+            equal to those of ``step`` for the same tokens.
         """
-        raise TypeError(f"{type(self).__name__} does not say how it is unrolled.")
+        raise TypeError(f"{type(self).__name__} does not implement unroll.")
 
-    def heads(self, tokens: Any, memory: dict[str, Any]) -> dict[str, Any]:
-        """Where each head of each layer looks, with teacher forcing; nothing, if there are none.
+    def heads(self, tokens: Tensor, memory: Memory) -> dict[str, Tensor]:
+        """Return the attention weights of all heads of all layers, with teacher forcing.
 
         Args:
             tokens: as in ``unroll``.
-            memory: what the encoder gave.
+            memory: the output of the encoder.
 
         Returns:
-            Of a Transformer ``cross`` ``[batch, layers, heads, target, source]``, and ``target``
-            ``[batch, layers, heads, target, target]``, whose columns are the tokens that were
-            read.
+            For a Transformer ``cross`` ``[batch, layers, heads, target, source]`` and ``target``
+            ``[batch, layers, heads, target, target]``, whose columns are the previous tokens.
+            Empty for other decoders.
         """
         return {}
 
     def unroll_with_distribution(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any, Any]:
-        """As ``unroll``, and the distribution that the alignments were drawn from.
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``unroll`` and the distribution from which the alignments were sampled.
 
-        The distribution is ``[batch, target, source]``: the alignments themselves, unless the
+        The distribution is ``[batch, target, source]``. It equals the alignments unless the
         decoder is ``stochastic``.
         """
         logits, alignments = self.unroll(tokens, memory, training=training)

@@ -1,4 +1,4 @@
-"""The decoder on Luong's path: h_t → alignment → context → attentional state."""
+"""The decoder of Luong et al.: h_t → alignment → context → attentional state."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.decoders.recurrent import RecurrentDecoder
-from models.layers.dropouts import Drops
-from models.layers.late import before
-from models.layers.loops import rows_first, scan_steps
-from models.serialization import register
+from regard.models.decoders.recurrent import Alignments, RecurrentDecoder
+from regard.models.layers.deferred_gradient import previous_states
+from regard.models.layers.dropout import DropoutMasks
+from regard.models.layers.loops import batch_first, scan_steps
+from regard.models.serialization import register
+from regard.models.tensors import Memory, State, Tensor
 
 
 @register
 class LuongDecoder(RecurrentDecoder):
-    """A stack of recurrent layers that looks at the memory after every step.
+    """A stack of recurrent layers that attends to the memory after every step.
 
     Luong et al. 2015, §3: h_t = RNN(y_{t-1}, h_{t-1}), a_t = align(score(h_t, memory)),
     c_t = Σ a_t memory, h̃_t = tanh(W [c_t; h_t]), logits = W_s h̃_t. With input feeding (§3.3)
-    h̃_{t-1} goes into the first layer beside the embedding.
+    h̃_{t-1} is an additional input of the first layer.
 
     Args:
-        vocabulary: the number of target pieces.
+        vocabulary: the size of the target vocabulary.
         memory_depth: the depth of the memory's values.
-        final_depth: the depth of the encoder's final states; 0 where it gives none.
-        units: the size of a state, and of the attentional state.
+        final_depth: the depth of the encoder's final states; 0 if there are none.
+        units: the size of a state and of the attentional state.
         input_feeding: feed the attentional state into the next step.
         kwargs: as in ``RecurrentDecoder``.
     """
@@ -51,83 +52,82 @@ class LuongDecoder(RecurrentDecoder):
         self.combine.build((None, None, self.settings["memory_depth"] + self.units))
         super().build(tokens_shape)
 
-    def start(
-        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
-    ) -> dict[str, Any]:
-        state = super().start(memory, longest, hypotheses)
-        # W [c; h] = Σ a (W_c memory) + W_h h: what meets the memory does so once a sentence.
-        seen, name = state["memory"], "context" if self.attention is None else "values"
-        values = ops.cast(seen[name], self.compute_dtype)
-        seen[name] = ops.matmul(values, ops.cast(self._combining()[0], self.compute_dtype))
+    def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
+        state = super().start(memory, max_length, hypotheses)
+        # W [c; h] = Σ a (W_c memory) + W_h h, so W_c multiplies the memory once per sentence.
+        prepared, name = state["memory"], "context" if self.attention is None else "values"
+        values = ops.cast(prepared[name], self.compute_dtype)
+        prepared[name] = ops.matmul(values, ops.cast(self._split_kernel()[0], self.compute_dtype))
         if self.input_feeding:
-            state["fed"] = ops.zeros_like(state["cells"][0][0])
+            state["attentional"] = ops.zeros_like(state["cells"][0][0])
         return state
 
-    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        embedded = self.embedding(tokens)
-        now = self._scanned(embedded)
-        cells, hidden = self._advance(now, state["cells"], state.get("fed"))
-        context, looks = self._look_once(hidden, state["memory"], state["position"])
-        attentional = self._attentional(context, hidden, self._combining()[1])
-        new = {"memory": state["memory"], "cells": cells, "position": state["position"] + 1}
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
+        embedded, prepared = self.embedding(tokens), state["memory"]
+        inputs = self._loop_inputs(embedded)
+        cells, hidden = self._advance(inputs, state["cells"], state.get("attentional"))
+        context, alignments = self._attend_once(hidden, prepared, state["position"])
+        attentional = self._attentional(context, hidden, self._split_kernel()[1])
+        new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
         if self.input_feeding:
-            new["fed"] = attentional
-        logits = self._written_once(attentional, embedded, looks[0], state["memory"])
-        return logits, new, looks[0]
+            new_state["attentional"] = attentional
+        logits = self._output_once(attentional, embedded, alignments[0], prepared)
+        return logits, new_state, alignments[0]
 
-    def _unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool
-    ) -> tuple[Any, tuple[Any, ...]]:
-        state = self._begin(memory, training)
-        embedded, drops = self._inputs(tokens, training)
-        unroll = self._unroll_fed if self.input_feeding else self._unroll_free
-        attentional, looks = unroll(embedded, drops, state, training)
+    def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
+        state = self._start_unroll(memory, training)
+        embedded, masks = self._embed(tokens, training)
+        unroll = self._unroll_feeding if self.input_feeding else self._unroll_without_feeding
+        attentional, alignments = unroll(embedded, masks, state, training)
         attentional = self.dropout(attentional, training=training)
-        return self._written(attentional, rows_first(embedded), looks[0], state["memory"]), looks
+        logits = self._output(attentional, batch_first(embedded), alignments[0], state["memory"])
+        return logits, alignments
 
-    def _unroll_fed(
-        self, embedded: Any, drops: Drops, state: dict[str, Any], training: bool
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Recurrence and attention in one loop, since each step needs what the last one saw."""
-        seen, lates = state["memory"], self._lates(training)
-        ours = self._combining()[1]  # cut outside of the loop, where its gradient is cheap
+    def _unroll_feeding(
+        self, embedded: Tensor, masks: DropoutMasks, state: State, training: bool
+    ) -> tuple[Tensor, Alignments]:
+        """Run recurrence and attention in one loop: each step needs the previous context."""
+        prepared, gradients = state["memory"], self._deferred_gradients(training)
+        kernel = self._split_kernel()[1]  # split outside of the loop, where its gradient is cheap
 
-        def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
-            cells, fed, position, _ = carry
-            cells, hidden = self._advance(now, cells, fed, drops, lates)
-            context, looks = self._look_once(hidden, seen, position, training)
-            new = (cells, self._attentional(context, hidden, ours), position + 1, looks)
-            return new, new
+        def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
+            cells, attentional, position, _ = carry
+            cells, hidden = self._advance(inputs, cells, attentional, masks, gradients)
+            context, alignments = self._attend_once(hidden, prepared, position, training)
+            attentional = self._attentional(context, hidden, kernel)
+            carry = (cells, attentional, position + 1, alignments)
+            return carry, carry
 
-        looks = self._unlooked(seen, state["fed"].dtype)
-        start = (state["cells"], state["fed"], state["position"], looks)
-        scanned = self._scanned(embedded, drops, lates)
-        _, (cells, attentional, _, looks) = scan_steps(step, start, scanned)
-        fed = before(state["fed"], attentional)
-        self._multiplied(lates, state["cells"], cells, fed, embedded, drops)
-        return rows_first(attentional), tuple(rows_first(look) for look in looks)
+        alignments = self._zero_alignments(prepared, state["attentional"].dtype)
+        start = (state["cells"], state["attentional"], state["position"], alignments)
+        loop_inputs = self._loop_inputs(embedded, masks, gradients)
+        _, (cells, attentional, _, alignments) = scan_steps(step, start, loop_inputs)
+        extra = previous_states(state["attentional"], attentional)
+        self._set_gradient_inputs(gradients, state["cells"], cells, extra, embedded, masks)
+        return batch_first(attentional), tuple(batch_first(x) for x in alignments)
 
-    def _unroll_free(
-        self, embedded: Any, drops: Drops, state: dict[str, Any], training: bool
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """The recurrence first, then attention for all steps at once."""
-        lates = self._lates(training)
+    def _unroll_without_feeding(
+        self, embedded: Tensor, masks: DropoutMasks, state: State, training: bool
+    ) -> tuple[Tensor, Alignments]:
+        """Run the recurrence first, then attention for all steps at once."""
+        gradients = self._deferred_gradients(training)
 
-        def step(carry: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
-            new = self._advance(now, carry[0], None, drops, lates)
-            return new, new
+        def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
+            carry = self._advance(inputs, carry[0], None, masks, gradients)
+            return carry, carry
 
         start = (state["cells"], ops.zeros_like(state["cells"][0][0]))
-        _, (cells, hidden) = scan_steps(step, start, self._scanned(embedded, drops, lates))
-        self._multiplied(lates, state["cells"], cells, None, embedded, drops)
-        hidden = rows_first(hidden)
-        context, looks = self._look(hidden, state["memory"], training=training)
-        return self._attentional(context, hidden, self._combining()[1]), looks
+        loop_inputs = self._loop_inputs(embedded, masks, gradients)
+        _, (cells, hidden) = scan_steps(step, start, loop_inputs)
+        self._set_gradient_inputs(gradients, state["cells"], cells, None, embedded, masks)
+        hidden = batch_first(hidden)
+        context, alignments = self._attend(hidden, state["memory"], training=training)
+        return self._attentional(context, hidden, self._split_kernel()[1]), alignments
 
-    def _attentional(self, context: Any, hidden: Any, ours: Any) -> Any:
-        """tanh(W [c; h]) of a context that W has met already."""
-        return ops.tanh(context + ops.matmul(hidden, ops.cast(ours, self.compute_dtype)))
+    def _attentional(self, context: Tensor, hidden: Tensor, kernel: Tensor) -> Tensor:
+        """Return tanh(W [c; h]), where ``context`` is already multiplied by its part of W."""
+        return ops.tanh(context + ops.matmul(hidden, ops.cast(kernel, self.compute_dtype)))
 
-    def _combining(self) -> Any:
-        """W in two: what meets the context, and what meets the hidden state."""
+    def _split_kernel(self) -> list[Tensor]:
+        """Return the parts of W that multiply the context and the hidden state."""
         return ops.split(self.combine.kernel, [self.settings["memory_depth"]])

@@ -1,4 +1,4 @@
-"""What the recurrent decoders share: layers, their first states, dropout, a look at the memory."""
+"""The base class of the recurrent decoders."""
 
 from __future__ import annotations
 
@@ -7,47 +7,59 @@ from typing import Any
 
 from keras import ops
 
-from models.attention.attention import Attention
-from models.decoders.base import Decoder
-from models.layers.bridge import Bridge
-from models.layers.cells import CELLS
-from models.layers.copying import Copying
-from models.layers.dropouts import NO_DROPS, Dropout, Drops, drawn, sequence_dropout
-from models.layers.embeddings import TokenEmbedding
-from models.layers.late import LateGradient, before
-from models.serialization import by_name
+from regard.models.attention.attention import Attention
+from regard.models.decoders.base import Decoder
+from regard.models.layers.bridge import Bridge
+from regard.models.layers.cells import CELLS
+from regard.models.layers.copying import Copying
+from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
+from regard.models.layers.dropout import (
+    NO_DROPOUT,
+    Dropout,
+    DropoutMasks,
+    dropout_mask,
+    sequence_dropout,
+)
+from regard.models.layers.embeddings import TokenEmbedding
+from regard.models.serialization import by_name, constructor_arguments
+from regard.models.tensors import Memory, State, Tensor
+
+Gradients = Sequence[DeferredWeightGradient]
+# The alignment, and with a stochastic decoder also the distribution that it was sampled from.
+Alignments = tuple[Tensor, ...]
 
 
 class RecurrentDecoder(Decoder):
-    """Base of the decoders that are a stack of recurrent layers.
+    """Base class of the decoders that are a stack of recurrent layers.
 
-    The first states are a ``Bridge`` from the encoder's last ones. Without attention (Cho et al.
-    2014, §2.2) every step gets the encoder's last state of the top layer, or the mean of a memory
-    that has none, as its context, and alignments are zero.
+    A ``Bridge`` computes the initial states from the encoder's final states. Without attention
+    (Cho et al. 2014, §2.2) the context of every step is the encoder's final state of the top
+    layer, or the mean of the memory if there are no final states, and alignments are zero.
 
     Args:
-        vocabulary: the number of target pieces.
+        vocabulary: the size of the target vocabulary.
         memory_depth: the depth of the memory's values.
-        final_depth: the depth of the encoder's final states; 0 where it gives none.
+        final_depth: the depth of the encoder's final states; 0 if there are none.
         embedding: the depth of the embeddings.
-        dropout: the share dropped of the embeddings, between layers, and before the logits.
-        attention: the arguments of ``Attention``; None for a decoder without.
-        tied: take the embeddings as the matrix of the logits too.
-        units: the size of a state, and of what the logits are computed from.
+        dropout: the dropout rate of the embeddings, between layers, and before the logits.
+        attention: the arguments of ``Attention``; None for no attention.
+        tied: use the embedding matrix as output matrix.
+        units: the size of a state and of the output layer's input.
         layers: the number of layers.
         cell: a name in ``CELLS``.
-        residual: add a layer's input to its output wherever the two are equally deep.
-        pointer_generator: mix in copies of the source's pieces (``Copying``); both sides must have
-            one vocabulary, and there must be attention.
-        dropout_type: ``plain``, or ``variational``, which drops the same at all steps, and of the
-            states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
-        start: ``summary`` for such first states; ``zeros`` to begin with nothing.
-        scale: multiply the embeddings by the root of their depth, as in ``RecurrentEncoder``.
-        extra: the depth of what the first layer gets at each step beside the embedding.
+        residual: add a layer's input to its output if both have the same depth.
+        pointer_generator: mix in copies of source tokens (``Copying``). Needs attention and one
+            vocabulary for both sides.
+        dropout_type: ``plain``, or ``variational``, which uses one mask for all steps, also for
+            the recurrent states (Gal and Ghahramani 2016, §4.2).
+        initial_state: ``encoder`` for initial states from the encoder, or ``zeros``.
+        scale: multiply the embeddings by the square root of their depth, as ``RecurrentEncoder``.
+        extra: the depth of the additional input of the first layer at each step.
 
     Raises:
-        ValueError: there is no such cell, dropout type or attention, or no layer; the embeddings
-            are tied and not as deep as ``units``; or there is nothing to copy by.
+        ValueError: the cell, dropout type or attention is unknown; ``layers`` is below 1; the
+            embeddings are tied and do not have the depth ``units``; or ``pointer_generator``
+            without attention.
     """
 
     def __init__(
@@ -65,48 +77,33 @@ class RecurrentDecoder(Decoder):
         residual: bool = False,
         dropout_type: str = "plain",
         pointer_generator: bool = False,
-        start: str = "summary",
+        initial_state: str = "encoder",
         scale: bool = True,
         *,
         extra: int,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "vocabulary": vocabulary,
-            "memory_depth": memory_depth,
-            "final_depth": final_depth,
-            "embedding": embedding,
-            "dropout": dropout,
-            "attention": None if attention is None else dict(attention),
-            "tied": tied,
-            "units": units,
-            "layers": layers,
-            "cell": cell,
-            "residual": residual,
-            "dropout_type": dropout_type,
-            "pointer_generator": pointer_generator,
-            "start": start,
-            "scale": scale,
-        }
+        attention = None if attention is None else dict(attention)
+        self.settings = constructor_arguments(locals(), exclude=("extra",))
         policy = self.dtype_policy
         self.units = units
         self.variational = dropout_type == "variational"
-        # What is dropped once a sequence, and what at every step of it.
-        once, stepwise = (dropout, 0.0) if self.variational else (0.0, dropout)
+        # The rates of masks per sequence and per step.
+        per_sequence, per_step = (dropout, 0.0) if self.variational else (0.0, dropout)
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, stepwise, scale, dtype=policy, name="embedding"
+            vocabulary, embedding, per_step, scale, dtype=policy, name="embedding"
         )
-        if start not in ("summary", "zeros"):
-            raise ValueError(f"Unknown start {start!r}. Choices: summary, zeros.")
+        if initial_state not in ("encoder", "zeros"):
+            raise ValueError(f"Unknown initial_state {initial_state!r}. Choices: encoder, zeros.")
         if layers < 1:
-            raise ValueError(f"A recurrent decoder has at least one layer, not {layers}.")
-        make = by_name("cell", CELLS, cell)
+            raise ValueError(f"A recurrent decoder needs at least one layer, not {layers}.")
+        create_cell = by_name("cell", CELLS, cell)
         self.cells = [
-            make(units, extra=0 if i else extra, dtype=policy, name=f"layer_{i}")
+            create_cell(units, extra=0 if i else extra, dtype=policy, name=f"layer_{i}")
             for i in range(layers)
         ]
-        # Whether a layer's input is added to its output.
+        # Whether each layer's input is added to its output.
         self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]
         self.attention = (
             None if attention is None else Attention(**attention, dtype=policy, name="attention")
@@ -117,18 +114,18 @@ class RecurrentDecoder(Decoder):
             layers,
             memory_depth,
             final_depth,
-            zeros=start == "zeros",
+            zeros=initial_state == "zeros",
             dtype=policy,
             name="bridge",
         )
-        self.embedding_dropout = sequence_dropout(once, dropout_type, dtype=policy)
-        self.state_dropout = Dropout(once, dtype=policy)
-        self.between = Dropout(dropout, dtype=policy)
+        self.embedding_dropout = sequence_dropout(per_sequence, dropout_type, dtype=policy)
+        self.state_dropout = Dropout(per_sequence, dtype=policy)
+        self.layer_dropout = Dropout(dropout, dtype=policy)
         self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
-        self.make_output(vocabulary, units, tied)
+        self.create_output(vocabulary, units, tied)
         if pointer_generator and attention is None:
             raise ValueError(
-                "A decoder copies what it looks at, and without attention it does not."
+                "A pointer-generator copies source tokens by attention weights: set `attention`."
             )
         self.copying = Copying(dtype=policy, name="copying") if pointer_generator else None
 
@@ -156,191 +153,203 @@ class RecurrentDecoder(Decoder):
             self.copying.build((None, None, vocabulary), None, None, features)
         self.built = True
 
-    def start(
-        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
-    ) -> dict[str, Any]:
+    def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
         cells = self.bridge(memory)
         if self.attention is None:
             context = self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]
-            seen = {"context": context[:, None], "mask": memory["mask"]}
+            prepared = {"context": context[:, None], "mask": memory["mask"]}
         else:
-            seen = self.attention.prepare(memory["values"], memory["mask"])
+            prepared = self.attention.prepare(memory["values"], memory["mask"])
         if self.copying is not None:
-            seen["ids"] = memory["ids"]
+            prepared["ids"] = memory["ids"]
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
-        return {"memory": seen, "cells": cells, "position": position}
+        return {"memory": prepared, "cells": cells, "position": position}
 
     def unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any]:
-        logits, looks = self._unroll(tokens, memory, training)
-        return logits, looks[0]
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        logits, alignments = self._unroll(tokens, memory, training)
+        return logits, alignments[0]
 
     def unroll_with_distribution(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any, Any]:
-        logits, looks = self._unroll(tokens, memory, training)
-        return logits, looks[0], looks[-1]
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        logits, alignments = self._unroll(tokens, memory, training)
+        return logits, alignments[0], alignments[-1]
 
-    def _unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Logits, and what ``_look`` gives for all steps, each ``[batch, target, source]``."""
-        raise TypeError(f"{type(self).__name__} does not say how it is unrolled.")
+    def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
+        """Return the logits and alignments of all steps; see ``unroll``."""
+        raise TypeError(f"{type(self).__name__} does not implement _unroll.")
 
-    def _begin(self, memory: dict[str, Any], training: bool) -> dict[str, Any]:
-        """The state before the first token, with all random numbers that a loop needs."""
+    def _start_unroll(self, memory: Memory, training: bool) -> State:
+        """Return the state before the first token, with the random key that a loop needs."""
         state = self.start(memory)
         if training and self.attention is not None:
-            state["memory"] = self.attention.draw(state["memory"])
+            state["memory"] = self.attention.with_random_key(state["memory"])
         return state
 
-    def _look(
-        self, query: Any, seen: dict[str, Any], position: Any = None, training: bool = False
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Context ``[batch, target, depth]``, and the alignment ``[batch, target, source]``.
+    def _attend(
+        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+    ) -> tuple[Tensor, Alignments]:
+        """Return the context ``[batch, target, depth]`` and alignments ``[batch, target, source]``.
 
-        The alignment comes with the distribution it was drawn from where it is drawn.
+        Args:
+            query: ``[batch, target, units]``.
+            prepared: ``state["memory"]``.
+            position: the decoder step of each query, ``[batch, target]``.
+            training: whether alignments are sampled.
         """
         if self.attention is None:
             target = ops.shape(query)[1]
-            weights = ops.cast(ops.zeros_like(seen["mask"]), query.dtype)[:, None]
-            return ops.repeat(seen["context"], target, axis=1), (ops.repeat(weights, target, 1),)
-        context, *looks = self.attention.look(query, seen, position, training)
-        return context, tuple(looks if self.stochastic else looks[:1])
+            weights = ops.cast(ops.zeros_like(prepared["mask"]), query.dtype)[:, None]
+            context = ops.repeat(prepared["context"], target, axis=1)
+            return context, (ops.repeat(weights, target, 1),)
+        context, *alignments = self.attention.attend_with_distribution(
+            query, prepared, position, training
+        )
+        return context, tuple(alignments if self.stochastic else alignments[:1])
 
-    def _unlooked(self, seen: dict[str, Any], dtype: Any) -> tuple[Any, ...]:
-        """What ``_look`` gives of one step, in zeros: a loop needs something to start from."""
-        nothing = ops.cast(ops.zeros_like(seen["mask"]), dtype)  # [batch, source]
-        return (nothing, ops.cast(nothing, "float32")) if self.stochastic else (nothing,)
+    def _zero_alignments(self, prepared: State, dtype: Any) -> Alignments:
+        """Return zeros of the shapes of one step's alignments, to start a loop with."""
+        zeros = ops.cast(ops.zeros_like(prepared["mask"]), dtype)  # [batch, source]
+        return (zeros, ops.cast(zeros, "float32")) if self.stochastic else (zeros,)
 
-    def _look_once(
-        self, query: Any, seen: dict[str, Any], position: Any, training: bool = False
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """``_look`` for one query a row or hypothesis: all is ``[rows, depth or source]``."""
-        batch = ops.shape(seen["mask"])[0]
-        # The hypotheses of a row stand side by side as queries to the row's one memory.
+    def _attend_once(
+        self, query: Tensor, prepared: State, position: Tensor, training: bool = False
+    ) -> tuple[Tensor, Alignments]:
+        """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``."""
+        batch = ops.shape(prepared["mask"])[0]
+        # The hypotheses of a row are several queries to the row's one memory.
         query = ops.reshape(query, (batch, -1, self.units))
-        context, looks = self._look(query, seen, ops.reshape(position, (batch, -1)), training)
-        return _flat(context), tuple(_flat(look) for look in looks)
+        position = ops.reshape(position, (batch, -1))
+        context, alignments = self._attend(query, prepared, position, training)
+        return _flatten_rows(context), tuple(_flatten_rows(x) for x in alignments)
 
-    def _written(self, hidden: Any, embedded: Any, look: Any, seen: dict[str, Any]) -> Any:
-        """Logits ``[batch, target, vocabulary]`` of what the output layer reads and looked at."""
+    def _output(
+        self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
+    ) -> Tensor:
+        """Return logits ``[batch, target, vocabulary]``, with copies if there are any."""
         logits = self.output_logits(hidden)
         if self.copying is None:
             return logits
         features = ops.concatenate([hidden, embedded], axis=-1)
-        return self.copying(logits, look, seen["ids"], features)
+        return self.copying(logits, alignment, prepared["ids"], features)
 
-    def _written_once(self, hidden: Any, embedded: Any, look: Any, seen: dict[str, Any]) -> Any:
-        """``_written`` of one step: all is ``[rows, depth or source]``."""
+    def _output_once(
+        self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
+    ) -> Tensor:
+        """Run ``_output`` for one step; all tensors are ``[rows, ...]``."""
         if self.copying is None:
             return self.output_logits(hidden)
-        batch = ops.shape(seen["mask"])[0]
+        batch = ops.shape(prepared["mask"])[0]
         hidden = ops.reshape(hidden, (batch, -1, self.units))
         embedded = ops.reshape(embedded, (batch, -1, self.settings["embedding"]))
-        look = ops.reshape(look, (batch, -1, ops.shape(look)[-1]))
-        return _flat(self._written(hidden, embedded, look, seen))
+        alignment = ops.reshape(alignment, (batch, -1, ops.shape(alignment)[-1]))
+        return _flatten_rows(self._output(hidden, embedded, alignment, prepared))
 
-    def _inputs(self, tokens: Any, training: bool) -> tuple[Any, Drops]:
-        """Embeddings as ``[target, batch, depth]``, and the masks of all steps."""
+    def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
+        """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""
         embedded = self.embedding(tokens, training=training)
         embedded = ops.transpose(self.embedding_dropout(embedded, training=training), (1, 0, 2))
-        return embedded, self._drops(tokens, embedded.dtype, training)
+        return embedded, self._dropout_masks(tokens, embedded.dtype, training)
 
-    def _lates(self, training: bool) -> tuple[LateGradient, ...]:
-        """What lets each layer's weights learn behind a loop; empty where they are to learn in it.
+    def _deferred_gradients(self, training: bool) -> Gradients:
+        """Return a deferred gradient per layer; none if the gradients are computed in the loop.
 
-        All but the first layer have what the layer below gives as a further input.
+        From the second layer on the kernel of the layer's input is part of the matrix.
         """
-        lates = [
-            cell.late(*([cell.kernel] if i else [])) if training else None
+        gradients = [
+            cell.deferred_gradient(*([cell.kernel] if i else [])) if training else None
             for i, cell in enumerate(self.cells)
         ]
-        return tuple(late for late in lates if late is not None)
+        return tuple(gradient for gradient in gradients if gradient is not None)
 
-    def _scanned(
-        self, embedded: Any, drops: Drops = NO_DROPS, lates: Sequence[LateGradient] = ()
-    ) -> tuple[Any, ...]:
-        """What a loop over the steps goes through, in the order in which ``_advance`` takes it."""
-        projected = self.cells[0].project(embedded, lates[0] if lates else None)
-        offsets = [late.offsets(ops.zeros_like(projected)) for late in lates[1:]]
-        return (projected, *offsets, *([embedded] if self.residuals[0] else []), *drops.scanned)
+    def _loop_inputs(
+        self, embedded: Tensor, masks: DropoutMasks = NO_DROPOUT, gradients: Gradients = ()
+    ) -> tuple[Tensor, ...]:
+        """Return the inputs of a loop over the steps, in the order that ``_advance`` expects."""
+        projected = self.cells[0].project(embedded, gradients[0] if gradients else None)
+        offsets = [gradient.offsets(ops.zeros_like(projected)) for gradient in gradients[1:]]
+        return (projected, *offsets, *([embedded] if self.residuals[0] else []), *masks.per_step)
 
     def _advance(
         self,
-        now: Sequence[Any],
-        cells: Any,
-        extra: Any = None,
-        drops: Drops = NO_DROPS,
-        lates: Sequence[LateGradient] = (),
-    ) -> tuple[list[tuple[Any, ...]], Any]:
-        """All layers by one step: their states, and the output of the last ``[rows, units]``."""
-        projected, *rest = now
-        offsets = [rest.pop(0) for _ in lates[1:]]
+        inputs: Sequence[Tensor],
+        cells: Sequence[tuple[Tensor, ...]],
+        extra: Tensor = None,
+        masks: DropoutMasks = NO_DROPOUT,
+        gradients: Gradients = (),
+    ) -> tuple[list[tuple[Tensor, ...]], Tensor]:
+        """Return the next states of all layers and the output ``[rows, units]`` of the last one."""
+        projected, *rest = inputs
+        offsets = [rest.pop(0) for _ in gradients[1:]]
         output = rest.pop(0) if self.residuals[0] else None
-        between = rest or drops.fixed
-        new = []
+        layer_masks = rest or masks.per_sequence
+        states: list[tuple[Tensor, ...]] = []
         for i, (cell, state) in enumerate(zip(self.cells, cells, strict=True)):
-            if i and lates:
+            if i and gradients:
                 projected, extra = offsets[i - 1], output
             elif i:
                 projected, extra = cell.project(output), None
-            keep = drops.states[i] if drops.states else None
-            late = lates[i] if lates else None
-            new.append(cell.advance(projected, state, extra, keep, late))
-            output = self._above(i, new[-1][0], output, between)
-        return new, output
+            state_mask = masks.states[i] if masks.states else None
+            gradient = gradients[i] if gradients else None
+            states.append(cell.advance(projected, state, extra, state_mask, gradient))
+            output = self._layer_output(i, states[-1][0], output, layer_masks)
+        return states, output
 
-    def _above(self, i: int, output: Any, below: Any, between: Sequence[Any]) -> Any:
-        """What the layer above gets from layer ``i``, whose own input was ``below``."""
-        if between and i < len(self.cells) - 1:
-            output = output * between[i]
-        return output + below if self.residuals[i] else output
+    def _layer_output(
+        self, i: int, output: Tensor, layer_input: Tensor, layer_masks: Sequence[Tensor]
+    ) -> Tensor:
+        """Return the output of layer ``i`` after dropout and the residual connection."""
+        if layer_masks and i < len(self.cells) - 1:
+            output = output * layer_masks[i]
+        return output + layer_input if self.residuals[i] else output
 
-    def _multiplied(
+    def _set_gradient_inputs(
         self,
-        lates: Sequence[LateGradient],
-        start: Any,
-        cells: Any,
-        extra: Any,
-        embedded: Any,
-        drops: Drops,
+        gradients: Gradients,
+        start: Sequence[tuple[Tensor, ...]],
+        cells: Sequence[tuple[Tensor, ...]],
+        extra: Tensor,
+        embedded: Tensor,
+        masks: DropoutMasks,
     ) -> None:
-        """Tells the late gradients what a loop has multiplied.
+        """Give the deferred gradients the inputs of all products of a loop.
 
         Args:
-            lates: what ``_advance`` was given.
+            gradients: those that were passed to ``_advance``.
             start: the states before the first step.
-            cells: the states that every step gave, ``[target, batch, units]``.
-            extra: the first layer's own input of every step, ``[target, batch, extra]``, or None.
+            cells: the states after every step, ``[target, batch, units]``.
+            extra: the additional inputs of the first layer, ``[target, batch, extra]``, or None.
             embedded: ``[target, batch, embedding]``.
-            drops: the dropout masks.
+            masks: the dropout masks.
         """
-        output, between = embedded, drops.scanned or drops.fixed
-        for i, late in enumerate(lates):
-            hidden, keep = cells[i][0], drops.states[i] if drops.states else None
-            late.multiplied(
-                self.cells[i].recurrent_inputs(before(start[i][0], hidden), extra, keep)
-            )
-            extra = output = self._above(i, hidden, output, between)
+        output, layer_masks = embedded, masks.per_step or masks.per_sequence
+        for i, gradient in enumerate(gradients):
+            hidden, state_mask = cells[i][0], masks.states[i] if masks.states else None
+            previous = previous_states(start[i][0], hidden)
+            gradient.set_inputs(self.cells[i].recurrent_inputs(previous, extra, state_mask))
+            extra = output = self._layer_output(i, hidden, output, layer_masks)
 
-    def _drops(self, tokens: Any, dtype: Any, training: bool) -> Drops:
+    def _dropout_masks(self, tokens: Tensor, dtype: Any, training: bool) -> DropoutMasks:
         if not training or not self.settings["dropout"]:
-            return NO_DROPS
+            return NO_DROPOUT
         rows = (ops.shape(tokens)[0], self.units)
         if self.variational:
-            return Drops(
-                fixed=tuple(drawn(self.between, rows, dtype) for _ in self.cells[1:]),
-                states=tuple(drawn(self.state_dropout, rows, dtype) for _ in self.cells),
+            return DropoutMasks(
+                per_sequence=tuple(
+                    dropout_mask(self.layer_dropout, rows, dtype) for _ in self.cells[1:]
+                ),
+                states=tuple(dropout_mask(self.state_dropout, rows, dtype) for _ in self.cells),
             )
         steps = (ops.shape(tokens)[1], *rows)
-        return Drops(scanned=tuple(drawn(self.between, steps, dtype) for _ in self.cells[1:]))
+        masks = (dropout_mask(self.layer_dropout, steps, dtype) for _ in self.cells[1:])
+        return DropoutMasks(per_step=tuple(masks))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
 
-def _flat(x: Any) -> Any:
-    """``[batch, hypotheses, depth]`` → ``[batch * hypotheses, depth]``."""
+def _flatten_rows(x: Tensor) -> Tensor:
+    """Reshape ``[batch, hypotheses, depth]`` to ``[batch * hypotheses, depth]``."""
     return ops.reshape(x, (-1, ops.shape(x)[-1]))

@@ -1,4 +1,4 @@
-"""The Transformer's decoder: every target position looks at those before it and at the memory."""
+"""The Transformer decoder."""
 
 from __future__ import annotations
 
@@ -6,54 +6,55 @@ from typing import Any
 
 from keras import ops
 
-from models.attention.multi_head import UNSEEN
-from models.decoders.base import Decoder
-from models.layers.dropouts import Dropout
-from models.layers.embeddings import TokenEmbedding
-from models.layers.growth import append, room
-from models.layers.normalization import LayerNormalization
-from models.layers.positions import POSITIONS
-from models.layers.transformer import EPSILON, DecoderBlock, Looks
-from models.serialization import by_name, register
+from regard.models.attention.multi_head import MASK_BIAS
+from regard.models.decoders.base import Decoder
+from regard.models.layers.dropout import Dropout
+from regard.models.layers.embeddings import TokenEmbedding
+from regard.models.layers.loops import append_step, initial_length
+from regard.models.layers.normalization import LayerNormalization
+from regard.models.layers.positions import POSITIONS
+from regard.models.layers.transformer import EPSILON, BlockAttention, DecoderBlock
+from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.tensors import Memory, State, Tensor
 
 
 @register
 class TransformerDecoder(Decoder):
     """A stack of blocks of causal self-attention and attention to a memory.
 
-    Vaswani et al. 2017, "Attention Is All You Need", §3.1. Any encoder's memory will do: its
-    keys and values are projected to the decoder's width once a sentence. While decoding, the
-    keys and values of the target's positions are kept, so a step is linear in their number: those
-    of all hypotheses of a row side by side, and for each hypothesis which of them are its own. So a
-    search that reorders hypotheses moves no keys and values. The alignment is the heads' mean in
-    the last block.
+    Vaswani et al. 2017, "Attention Is All You Need", §3.1. Works with the memory of any encoder:
+    its keys and values are projected to the decoder's width once per sentence. While decoding, the
+    keys and values of all hypotheses of a row are cached next to each other, together with a bias
+    that hides from each hypothesis the entries of the others. A search that reorders hypotheses
+    therefore reorders the bias and not the keys and values, and a step is linear in the number of
+    cached entries. The alignment is the mean over the heads of the last block.
 
     Args:
-        vocabulary: the number of target pieces.
+        vocabulary: the size of the target vocabulary.
         memory_depth: the depth of the memory's values.
-        final_depth: that of an encoder's final states; not used here.
+        final_depth: the depth of an encoder's final states; unused.
         embedding: the depth of the embeddings and of every block.
-        dropout: the share dropped of the embeddings and of what each part of a block gives.
+        dropout: the dropout rate of the embeddings and of the output of each sublayer.
         attention: ``score`` and ``alignment`` of the attention to the memory, each a name or
-            ``{"type": name, **options}``; by default, and for None, scaled_dot and soft, since
-            without attention this decoder would see nothing of the source.
-        tied: whether the embeddings are the output's matrix too.
+            ``{"type": name, **options}``. The default, also for None, is scaled_dot and soft,
+            because without attention this decoder would have no information about the source.
+        tied: use the embedding matrix as output matrix.
         layers: the number of blocks.
         heads: the number of heads; divides ``embedding``.
         feed_forward: the inner depth of the feed-forward networks.
-        norm: "pre" or "post", as in ``Block``.
+        norm: ``pre`` or ``post``, as in ``TransformerBlock``.
         positions: a name in ``POSITIONS``.
-        max_positions: how many positions are told apart, where they are learned.
-        activation: that of the feed-forward networks.
-        attention_dropout: the share dropped of the attention weights.
-        activation_dropout: the share dropped inside the feed-forward networks.
-        scale: multiply the embeddings by the root of their depth (§3.4).
+        max_positions: the number of learned positions.
+        activation: the activation of the feed-forward networks.
+        attention_dropout: the dropout rate of the attention weights.
+        activation_dropout: the dropout rate inside the feed-forward networks.
+        scale: multiply the embeddings by the square root of their depth (§3.4).
 
     Raises:
-        ValueError: a choice that there is not, or ``heads`` does not divide ``embedding``.
+        ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
     """
 
-    with_heads = ("cross", "target")
+    head_names = ("cross", "target")
 
     def __init__(
         self,
@@ -77,29 +78,12 @@ class TransformerDecoder(Decoder):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "vocabulary": vocabulary,
-            "memory_depth": memory_depth,
-            "final_depth": final_depth,
-            "embedding": embedding,
-            "dropout": dropout,
-            "attention": dict(attention or {}),
-            "tied": tied,
-            "layers": layers,
-            "heads": heads,
-            "feed_forward": feed_forward,
-            "norm": norm,
-            "positions": positions,
-            "max_positions": max_positions,
-            "activation": activation,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "scale": scale,
-        }
+        attention = dict(attention or {})
+        self.settings = constructor_arguments(locals())
         if layers < 1:
-            raise ValueError(f"A Transformer has at least one layer, not {layers}.")
+            raise ValueError(f"A Transformer needs at least one layer, not {layers}.")
         policy = self.dtype_policy
-        # Dropout comes after the positions, so the embedding itself drops nothing.
+        # Dropout follows the positions, so the embedding has none.
         self.embedding = TokenEmbedding(
             vocabulary, embedding, scale=scale, dtype=policy, name="embedding"
         )
@@ -128,7 +112,7 @@ class TransformerDecoder(Decoder):
         self.norm = None
         if norm == "pre":
             self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
-        self.make_output(vocabulary, embedding, tied)
+        self.create_output(vocabulary, embedding, tied)
 
     @property
     def stochastic(self) -> bool:
@@ -144,107 +128,103 @@ class TransformerDecoder(Decoder):
             self.norm.build((None, None, width))
         self.built = True
 
-    def start(
-        self, memory: dict[str, Any], longest: Any = None, hypotheses: int = 1
-    ) -> dict[str, Any]:
-        """As every decoder's.
+    def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
+        """Return the state before the first token; see ``Decoder.start``.
 
         Raises:
-            ValueError: ``longest`` is missing, without which there is no size for the caches.
+            ValueError: ``max_length`` is missing, so the size of the caches is unknown.
         """
-        if longest is None:
-            raise ValueError("A Transformer's caches need to know the longest hypothesis.")
+        if max_length is None:
+            raise ValueError("A Transformer decoder needs max_length to allocate its caches.")
         batch = ops.shape(memory["mask"])[0]
-        length = room(memory["values"], longest * hypotheses)
-        # One's own step is seen, those of the others beside it are not.
-        beside = ops.where(ops.eye(hypotheses, dtype="bool"), 0.0, UNSEEN)
+        length = initial_length(memory["values"], max_length * hypotheses)
+        # Of the entries of one step a hypothesis sees only its own.
+        step_bias = ops.where(ops.eye(hypotheses, dtype="bool"), 0.0, MASK_BIAS)
         return {
-            "memory": self._memory(memory),
-            "written": {
+            "memory": self._prepare(memory),
+            "shared_cache": {
                 "caches": [block.attention.cache(batch, length) for block in self.blocks],
-                "beside": ops.tile(beside[None], (batch, 1, 1)),
+                "step_bias": ops.tile(step_bias[None], (batch, 1, 1)),
                 "position": ops.zeros((batch,), dtype="int32"),
             },
-            "unseen": ops.full((batch, length), UNSEEN, dtype="float32"),
+            "bias": ops.full((batch, length), MASK_BIAS, dtype="float32"),
         }
 
-    def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
-        seen, caches, written = state["memory"], [], state["written"]
-        position, beside = ops.max(written["position"], initial=0), written["beside"]
-        hypotheses = beside.shape[-1]
-        unseen = append(
-            state["unseen"],
-            ops.reshape(beside, (-1, hypotheses)),
-            1,
-            position * hypotheses,
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
+        prepared, caches, cache = state["memory"], [], state["shared_cache"]
+        position, step_bias = ops.max(cache["position"], initial=0), cache["step_bias"]
+        hypotheses = step_bias.shape[-1]
+        bias = append_step(
+            state["bias"], ops.reshape(step_bias, (-1, hypotheses)), 1, position * hypotheses
         )
-        by_row = ops.reshape(unseen, (-1, hypotheses, ops.shape(unseen)[1]))
+        row_bias = ops.reshape(bias, (-1, hypotheses, ops.shape(bias)[1]))
         hidden, angles = self._embed(tokens[:, None], ops.reshape(position, (1, 1)), False)
         hidden, weights = hidden[:, 0], None
-        for block, memory, cache in zip(
-            self.blocks, seen["blocks"], written["caches"], strict=True
+        for block, memory, block_cache in zip(
+            self.blocks, prepared["blocks"], cache["caches"], strict=True
         ):
-            hidden, cache, weights = block.step(hidden, memory, cache, by_row, position, angles)
-            caches.append(cache)
+            hidden, block_cache, weights = block.step(
+                hidden, memory, block_cache, row_bias, position, angles
+            )
+            caches.append(block_cache)
         alignment = ops.mean(weights, axis=1)  # [batch, hypotheses, source]
         alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
-        written = {**written, "caches": caches, "position": written["position"] + 1}
-        return (
-            self._logits(hidden),
-            {"memory": seen, "written": written, "unseen": unseen},
-            alignment,
-        )
+        cache = {**cache, "caches": caches, "position": cache["position"] + 1}
+        new_state = {"memory": prepared, "shared_cache": cache, "bias": bias}
+        return self._output(hidden), new_state, alignment
 
     def unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any]:
-        logits, looks = self._unroll(tokens, memory, training)
-        return logits, ops.mean(looks[-1].memory, axis=1)
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        logits, attention = self._unroll(tokens, memory, training)
+        return logits, ops.mean(attention[-1].cross, axis=1)
 
-    def heads(self, tokens: Any, memory: dict[str, Any]) -> dict[str, Any]:
-        _, looks = self._unroll(tokens, memory, False)
+    def heads(self, tokens: Tensor, memory: Memory) -> dict[str, Tensor]:
+        _, attention = self._unroll(tokens, memory, False)
         return {
-            "cross": ops.stack([look.memory for look in looks], axis=1),
-            "target": ops.stack([look.own for look in looks], axis=1),
+            "cross": ops.stack([block.cross for block in attention], axis=1),
+            "target": ops.stack([block.target for block in attention], axis=1),
         }
 
     def unroll_with_distribution(
-        self, tokens: Any, memory: dict[str, Any], training: bool = False
-    ) -> tuple[Any, Any, Any]:
-        """As every decoder's, but if ``stochastic`` with the draws of all heads of all blocks.
+        self, tokens: Tensor, memory: Memory, training: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return logits, alignments and distributions; see ``Decoder``.
 
-        They stand side by side along the source, ``[batch, target, blocks * heads * source]``,
-        so that the log-probability of all draws together is a sum over that axis.
+        If ``stochastic``, these are the samples of all heads of all blocks, concatenated along the
+        source to ``[batch, target, blocks * heads * source]``, so that the log-probability of all
+        samples is a sum over that axis.
         """
         if not self.stochastic:
             return super().unroll_with_distribution(tokens, memory, training=training)
-        logits, looks = self._unroll(tokens, memory, training)
-        drawn = _side_by_side([look.memory for look in looks])
-        return logits, drawn, _side_by_side([look.distribution for look in looks])
+        logits, attention = self._unroll(tokens, memory, training)
+        samples = _concatenate_heads([block.cross for block in attention])
+        distribution = _concatenate_heads([block.cross_distribution for block in attention])
+        return logits, samples, distribution
 
     def _unroll(
-        self, tokens: Any, memory: dict[str, Any], training: bool
-    ) -> tuple[Any, list[Looks]]:
-        """The logits, and where every block looked."""
+        self, tokens: Tensor, memory: Memory, training: bool
+    ) -> tuple[Tensor, list[BlockAttention]]:
+        """Return the logits and the attention weights of every block."""
         position = ops.arange(ops.shape(tokens)[1])[None]
         hidden, angles = self._embed(tokens, position, training)
-        looks = []
-        for block, prepared in zip(self.blocks, self._memory(memory)["blocks"], strict=True):
-            hidden, look = block(hidden, prepared, angles, training=training)
-            looks.append(look)
-        return self._logits(hidden, training), looks
+        attention = []
+        for block, prepared in zip(self.blocks, self._prepare(memory)["blocks"], strict=True):
+            hidden, weights = block(hidden, prepared, angles, training=training)
+            attention.append(weights)
+        return self._output(hidden, training), attention
 
-    def _memory(self, memory: dict[str, Any]) -> dict[str, Any]:
-        """The memory as every block needs it, computed once a sentence."""
+    def _prepare(self, memory: Memory) -> State:
+        """Project the memory for every block, once per sentence."""
         values, mask = memory["values"], memory["mask"]
         return {"mask": mask, "blocks": [block.prepare(values, mask) for block in self.blocks]}
 
-    def _embed(self, tokens: Any, position: Any, training: bool) -> tuple[Any, Any]:
+    def _embed(self, tokens: Tensor, position: Tensor, training: bool) -> tuple[Tensor, Any]:
         vectors = self.positions(self.embedding(tokens, training=training), position)
         depth = self.settings["embedding"] // self.settings["heads"]
         return self.dropout(vectors, training=training), self.positions.angles(position, depth)
 
-    def _logits(self, hidden: Any, training: bool = False) -> Any:
+    def _output(self, hidden: Tensor, training: bool = False) -> Tensor:
         if self.norm is not None:
             hidden = self.norm(hidden, training=training)
         return self.output_logits(hidden)
@@ -253,8 +233,8 @@ class TransformerDecoder(Decoder):
         return {**super().get_config(), **self.settings}
 
 
-def _side_by_side(weights: list[Any]) -> Any:
-    """So many ``[batch, heads, target, source]`` → ``[batch, target, all of them * source]``."""
+def _concatenate_heads(weights: list[Tensor]) -> Tensor:
+    """Join ``[batch, heads, target, source]`` to ``[batch, target, all heads * source]``."""
     joined = ops.transpose(ops.concatenate(weights, axis=1), (0, 2, 1, 3))
-    _, target, parts, source = ops.shape(joined)
-    return ops.reshape(joined, (-1, target, parts * source))
+    _, target, heads, source = ops.shape(joined)
+    return ops.reshape(joined, (-1, target, heads * source))

@@ -1,13 +1,13 @@
-"""Encoders: from source ids to a memory that a decoder can look at."""
+"""Encoders: from source ids to a memory that a decoder attends to."""
 
-from models.encoders.recurrent import RecurrentEncoder
-from models.encoders.transformer import TransformerEncoder
-from models.encoders.vectors import VectorsEncoder
+from regard.models.encoders.embedding import EmbeddingEncoder
+from regard.models.encoders.recurrent import RecurrentEncoder
+from regard.models.encoders.transformer import TransformerEncoder
 
 ENCODERS = {
     "recurrent": RecurrentEncoder,
     "transformer": TransformerEncoder,
-    "vectors": VectorsEncoder,
+    "embedding": EmbeddingEncoder,
 }
 
 __all__ = ["ENCODERS", "RecurrentEncoder", "TransformerEncoder", "VectorsEncoder"]

@@ -1,4 +1,4 @@
-"""The recurrent encoder: one state a source position."""
+"""The recurrent encoder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.cells import CELLS
-from models.layers.dropouts import Dropout, drawn, sequence_dropout
-from models.layers.embeddings import source_embedding
-from models.layers.late import before
-from models.layers.loops import scan_steps
-from models.serialization import by_name, register
+from regard.models.layers.cells import CELLS
+from regard.models.layers.deferred_gradient import previous_states
+from regard.models.layers.dropout import Dropout, dropout_mask, sequence_dropout
+from regard.models.layers.embeddings import source_embedding
+from regard.models.layers.loops import scan_steps
+from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.tensors import Memory, Tensor
 
 
 @register
@@ -20,33 +21,33 @@ class RecurrentEncoder(keras.layers.Layer):
     """A stack of recurrent layers over the source, in one direction or both.
 
     Bahdanau et al. 2015, §3.2 (bidirectional annotations); Luong et al. 2015, §4 (stacked).
-    Padding never changes a state, so a padded row gives what it gives alone.
+    Padding never changes a state, so padding does not change the result of a row.
 
     Args:
-        vocabulary: the number of source pieces; None for an encoder of points.
+        vocabulary: the size of the source vocabulary; None for an encoder of points.
         embedding: the depth of the embeddings.
-        dropout: the share dropped of the input of every layer and of the memory.
+        dropout: the dropout rate of the input of every layer and of the memory.
         units: the size of a state in one direction.
         layers: the number of layers.
-        bidirectional: read from both ends; the memory is then ``2 * units`` deep.
+        bidirectional: read in both directions; the memory has the depth ``2 * units``.
         cell: a name in ``CELLS``.
-        residual: add a layer's input to its output wherever the two are equally deep (Wu et al.
-            2016, §3.1).
-        dropout_type: ``plain``, or ``variational``, which drops the same of all positions, and of
-            the states too where they meet their weights (Gal and Ghahramani 2016, §4.2).
-        reverse: read every row from its last piece to its first (Sutskever et al. 2014, §3.3).
+        residual: add a layer's input to its output if both have the same depth (Wu et al. 2016,
+            §3.1).
+        dropout_type: ``plain``, or ``variational``, which uses one mask for all positions, also
+            for the recurrent states (Gal and Ghahramani 2016, §4.2).
+        reverse: read every row from its last token to its first (Sutskever et al. 2014, §3.3).
             The memory stays in the order of the source.
-        scale: multiply the embeddings by the root of their depth, so that they begin with a
-            variance of one: of smaller ones a cell says next to nothing at first, and what looks
-            at it learns late where to look. Vectors that others have trained stay as they are.
+        scale: multiply the embeddings by the square root of their depth, so that they start with
+            variance 1. With smaller inputs attention learns late. Pretrained vectors are not
+            scaled.
 
     Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, depth]``, ``mask`` ``[batch,
-    source]`` and ``final_states``, the last states as ``[batch, layers * directions * units]``
+    source]`` and ``final_states``, the final states as ``[batch, layers * directions * units]``
     for each tensor of a cell's state, the top layer last.
 
     Raises:
-        ValueError: there is no such cell or dropout type, or no layer.
+        ValueError: the cell or dropout type is unknown, or ``layers`` is below 1.
     """
 
     def __init__(
@@ -65,23 +66,11 @@ class RecurrentEncoder(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "vocabulary": vocabulary,
-            "embedding": embedding,
-            "dropout": dropout,
-            "units": units,
-            "layers": layers,
-            "bidirectional": bidirectional,
-            "cell": cell,
-            "residual": residual,
-            "dropout_type": dropout_type,
-            "reverse": reverse,
-            "scale": scale,
-        }
+        self.settings = constructor_arguments(locals())
         policy = self.dtype_policy
         self.directions = 2 if bidirectional else 1
-        # Which of the directions read from the end.
-        self.backwards = [reverse, not reverse][: self.directions]
+        # Whether each direction reads from the end.
+        self.backward = [reverse, not reverse][: self.directions]
         self.variational = dropout_type == "variational"
         self.embedding = source_embedding(
             vocabulary,
@@ -92,13 +81,13 @@ class RecurrentEncoder(keras.layers.Layer):
             name="embedding",
         )
         if layers < 1:
-            raise ValueError(f"A recurrent encoder has at least one layer, not {layers}.")
-        make = by_name("cell", CELLS, cell)
+            raise ValueError(f"A recurrent encoder needs at least one layer, not {layers}.")
+        create_cell = by_name("cell", CELLS, cell)
         self.cells = [
-            make(units, directions=self.directions, dtype=policy, name=f"layer_{i}")
+            create_cell(units, directions=self.directions, dtype=policy, name=f"layer_{i}")
             for i in range(layers)
         ]
-        # Behind the embedding, where that does not drop by itself, and behind every layer.
+        # After the embedding, if that has no dropout of its own, and after every layer.
         self.dropouts = [
             sequence_dropout(dropout, dropout_type, dtype=policy)
             for _ in range(layers + self.variational)
@@ -124,60 +113,64 @@ class RecurrentEncoder(keras.layers.Layer):
             depth = self.depth
         self.built = True
 
-    def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
+    def call(self, ids: Tensor, training: bool = False) -> Memory:
         mask = self.embedding.mask(ids)
         outputs = self.embedding(ids, training=training)
         dropouts = iter(self.dropouts)
         if self.variational:
             outputs = next(dropouts)(outputs, training=training)
-        real = ops.cast(mask[..., None], outputs.dtype)
+        float_mask = ops.cast(mask[..., None], outputs.dtype)
         finals = []
         for cell, dropout in zip(self.cells, dropouts, strict=True):
             inputs = outputs
             outputs, final = self._run(cell, inputs, mask, training)
-            outputs = dropout(outputs * real, training=training)
+            outputs = dropout(outputs * float_mask, training=training)
             if self.settings["residual"] and inputs.shape[-1] == self.depth:
-                outputs = outputs + inputs * real
+                outputs = outputs + inputs * float_mask
             finals.append(final)
         final = [ops.concatenate(parts, axis=-1) for parts in zip(*finals, strict=True)]
         return {"values": outputs, "mask": mask, "final_states": final}
 
-    def _run(self, cell: Any, inputs: Any, mask: Any, training: bool) -> tuple[Any, list[Any]]:
-        """One layer; all directions run in one loop, each over the sequence in its order.
+    def _run(
+        self, cell: Any, inputs: Tensor, mask: Tensor, training: bool
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Run all directions of a layer in one loop; return outputs and final states.
 
-        A row read from its end meets its padding first, which leaves the state as it was.
+        A row that is read from its end starts with its padding, which does not change the state.
         """
-        steps = self._ordered(ops.transpose(inputs, (1, 0, 2)))
-        valid = self._ordered(ops.transpose(mask)[..., None])
+        steps = self._by_direction(ops.transpose(inputs, (1, 0, 2)))
+        valid = self._by_direction(ops.transpose(mask)[..., None])
         start = cell.start(ops.shape(inputs)[0])
-        keep = None
+        state_mask = None
         if training and self.variational:
-            keep = drawn(self.state_dropout, ops.shape(start[0]), start[0].dtype)
+            state_mask = dropout_mask(self.state_dropout, ops.shape(start[0]), start[0].dtype)
+        gradient = cell.deferred_gradient() if training else None
 
-        late = cell.late() if training else None
+        def step(state: tuple[Tensor, ...], now: list[Tensor]) -> tuple[Any, Any]:
+            projected, is_valid = now
+            advanced = cell.advance(projected, state, state_mask=state_mask, gradient=gradient)
+            state = tuple(
+                ops.where(is_valid > 0.5, new, old)
+                for new, old in zip(advanced, state, strict=True)
+            )
+            return state, state
 
-        def step(state: tuple[Any, ...], now: list[Any]) -> tuple[Any, Any]:
-            projected, real = now
-            new = cell.advance(projected, state, keep=keep, late=late)
-            kept = zip(new, state, strict=True)
-            new = tuple(ops.where(real > 0.5, after, before) for after, before in kept)
-            return new, new
-
-        last, states = scan_steps(step, start, (cell.project(steps, late), valid))
+        last, states = scan_steps(step, start, (cell.project(steps, gradient), valid))
         hidden = states[0]  # [source, directions, batch, units]
-        if late is not None:
-            late.multiplied(cell.recurrent_inputs(before(start[0], hidden), keep=keep))
+        if gradient is not None:
+            previous = previous_states(start[0], hidden)
+            gradient.set_inputs(cell.recurrent_inputs(previous, state_mask=state_mask))
         outputs = [
             ops.flip(one, 0) if backward else one
-            for one, backward in zip(ops.unstack(hidden, axis=1), self.backwards, strict=True)
+            for one, backward in zip(ops.unstack(hidden, axis=1), self.backward, strict=True)
         ]
         outputs = ops.transpose(ops.concatenate(outputs, axis=-1), (1, 0, 2))
         final = [ops.concatenate(ops.unstack(x), axis=-1) for x in last]
         return outputs, final
 
-    def _ordered(self, steps: Any) -> Any:
-        """``[source, batch, depth]`` → ``[source, directions, batch, depth]``, as each reads."""
-        return ops.stack([ops.flip(steps, 0) if b else steps for b in self.backwards], axis=1)
+    def _by_direction(self, steps: Tensor) -> Tensor:
+        """Stack ``[source, batch, depth]`` to ``[source, directions, batch, depth]``."""
+        return ops.stack([ops.flip(steps, 0) if b else steps for b in self.backward], axis=1)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

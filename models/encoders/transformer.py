@@ -1,4 +1,4 @@
-"""The Transformer's encoder: every source position looks at every other."""
+"""The Transformer encoder."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.dropouts import Dropout
-from models.layers.embeddings import source_embedding
-from models.layers.normalization import LayerNormalization
-from models.layers.positions import POSITIONS
-from models.layers.transformer import EPSILON, EncoderBlock
-from models.serialization import by_name, register
+from regard.models.layers.dropout import Dropout
+from regard.models.layers.embeddings import source_embedding
+from regard.models.layers.normalization import LayerNormalization
+from regard.models.layers.positions import POSITIONS
+from regard.models.layers.transformer import EPSILON, EncoderBlock
+from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.tensors import Memory, Tensor
 
 
 @register
 class TransformerEncoder(keras.layers.Layer):
     """A stack of self-attention blocks over the source.
 
-    Vaswani et al. 2017, "Attention Is All You Need", §3.1. Padding is never looked at, so a
-    padded row gives what it gives alone.
+    Vaswani et al. 2017, "Attention Is All You Need", §3.1. Padding is masked, so it does not
+    change the result of a row.
 
     Args:
-        vocabulary: the number of source pieces; None for an encoder of points.
+        vocabulary: the size of the source vocabulary; None for an encoder of points.
         embedding: the depth of the embeddings, of every block and of the memory.
-        dropout: the share dropped of the embeddings and of what each part of a block gives.
+        dropout: the dropout rate of the embeddings and of the output of each sublayer.
         layers: the number of blocks.
         heads: the number of heads; divides ``embedding``.
         feed_forward: the inner depth of the feed-forward networks.
-        norm: "pre" or "post", as in ``Block``.
+        norm: ``pre`` or ``post``, as in ``TransformerBlock``.
         positions: a name in ``POSITIONS``.
-        max_positions: how many positions are told apart, where they are learned.
-        activation: that of the feed-forward networks.
-        attention_dropout: the share dropped of the attention weights.
-        activation_dropout: the share dropped inside the feed-forward networks.
-        scale: multiply the embeddings by the root of their depth (§3.4).
+        max_positions: the number of learned positions.
+        activation: the activation of the feed-forward networks.
+        attention_dropout: the dropout rate of the attention weights.
+        activation_dropout: the dropout rate inside the feed-forward networks.
+        scale: multiply the embeddings by the square root of their depth (§3.4).
 
     Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
     and ``mask`` ``[batch, source]``.
 
     Raises:
-        ValueError: a choice that there is not, or ``heads`` does not divide ``embedding``.
+        ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
     """
 
-    final_depth = 0  # no state of the whole sentence, as a recurrent encoder has
-
-    with_heads = ("source",)
+    final_depth = 0  # there are no final states
+    head_names = ("source",)
 
     def __init__(
         self,
@@ -67,25 +67,11 @@ class TransformerEncoder(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "vocabulary": vocabulary,
-            "embedding": embedding,
-            "dropout": dropout,
-            "layers": layers,
-            "heads": heads,
-            "feed_forward": feed_forward,
-            "norm": norm,
-            "positions": positions,
-            "max_positions": max_positions,
-            "activation": activation,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "scale": scale,
-        }
+        self.settings = constructor_arguments(locals())
         if layers < 1:
-            raise ValueError(f"A Transformer has at least one layer, not {layers}.")
+            raise ValueError(f"A Transformer needs at least one layer, not {layers}.")
         policy = self.dtype_policy
-        # Dropout comes after the positions, so the embedding itself drops nothing.
+        # Dropout follows the positions, so the embedding has none.
         self.embedding = source_embedding(
             vocabulary, embedding, scale=scale, dtype=policy, name="embedding"
         )
@@ -129,13 +115,14 @@ class TransformerEncoder(keras.layers.Layer):
             self.norm.build(shape)
         self.built = True
 
-    def call(self, ids: Any, training: bool = False) -> dict[str, Any]:
-        return self.look(ids, training)[0]
+    def call(self, ids: Tensor, training: bool = False) -> Memory:
+        return self.encode_with_attention(ids, training)[0]
 
-    def look(self, ids: Any, training: bool = False) -> tuple[dict[str, Any], Any]:
-        """The memory, and the weights of all heads, ``[batch, layers, heads, source, source]``.
+    def encode_with_attention(self, ids: Tensor, training: bool = False) -> tuple[Memory, Tensor]:
+        """Return the memory and the attention of all heads.
 
-        Rows are what looked, columns what was looked at; where a row is padding they mean nothing.
+        The attention is ``[batch, layers, heads, source, source]``, queries before keys. The
+        values of padded queries have no meaning.
         """
         mask = self.embedding.mask(ids)
         position = ops.arange(ops.shape(ids)[1])[None]
@@ -144,8 +131,8 @@ class TransformerEncoder(keras.layers.Layer):
         values = self.dropout(values, training=training)
         weights = []
         for block in self.blocks:
-            values, found = block.look(values, mask=mask, angles=angles, training=training)
-            weights.append(found)
+            values, block_weights = block.call_with_weights(values, mask, angles, training)
+            weights.append(block_weights)
         if self.norm is not None:
             values = self.norm(values, training=training)
         memory = {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}

@@ -1,4 +1,4 @@
-"""What the recurrent layers of a decoder begin with."""
+"""The initial states of a recurrent decoder."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.serialization import register
+from regard.models.serialization import constructor_arguments, register
+from regard.models.tensors import Memory, Tensor
 
 
 @register
 class Bridge(keras.layers.Layer):
-    """From a memory to the first states of a stack of recurrent layers.
+    """Compute the initial states of a stack of recurrent layers from a memory.
 
-    tanh(W s + b) for each tensor of a cell's state, where s is the encoder's last state of it
-    (Bahdanau et al. 2015, §A.2.2). A memory that has none is summed up by the mean of its values
-    (Xu et al. 2015, §3.1.2).
+    tanh(W s + b) for each tensor of a cell's state, where s is the encoder's final state of that
+    tensor (Bahdanau et al. 2015, §A.2.2). Without final states s is the mean of the memory's
+    values (Xu et al. 2015, §3.1.2).
 
     Args:
-        state_names: the tensors of a cell's state.
-        units: the size of each.
+        state_names: the names of the tensors of a cell's state.
+        units: the size of each tensor.
         layers: the number of layers.
-        depth: of the memory's values.
-        final_depth: of the encoder's last states; 0 where it gives none.
-        zeros: begin with zeros instead, so that all that a decoder knows of its source is what it
-            has looked at.
+        depth: the depth of the memory's values.
+        final_depth: the depth of the encoder's final states; 0 if there are none.
+        zeros: return zeros instead, so that attention is the decoder's only source of information.
 
-    Shapes: a memory (see ``models.decoders.base``) → for each layer a tuple of ``[batch, units]``.
+    Shapes: a memory (``regard.models.decoders.base``) → for each layer a tuple ``[batch, units]``.
     """
 
     def __init__(
@@ -42,14 +42,8 @@ class Bridge(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "state_names": tuple(state_names),
-            "units": units,
-            "layers": layers,
-            "depth": depth,
-            "final_depth": final_depth,
-            "zeros": zeros,
-        }
+        state_names = tuple(state_names)
+        self.settings = constructor_arguments(locals())
         self.dense = [
             keras.layers.Dense(
                 layers * units, activation="tanh", dtype=self.dtype_policy, name=name
@@ -62,28 +56,28 @@ class Bridge(keras.layers.Layer):
             dense.build((None, self.settings["final_depth"] or self.settings["depth"]))
         self.built = True
 
-    def call(self, memory: dict[str, Any]) -> list[tuple[Any, ...]]:
+    def call(self, memory: Memory) -> list[tuple[Tensor, ...]]:
         layers, names = self.settings["layers"], self.settings["state_names"]
         if self.settings["zeros"]:
             rows = ops.shape(memory["mask"])[0]
-            nothing = ops.zeros((rows, self.settings["units"]), dtype=self.compute_dtype)
-            return [tuple(nothing for _ in names) for _ in range(layers)]
+            zeros = ops.zeros((rows, self.settings["units"]), dtype=self.compute_dtype)
+            return [tuple(zeros for _ in names) for _ in range(layers)]
         finals = self.summary(memory)
-        # An encoder of another cell has more states or fewer: the first is the output.
+        # A cell of another type has more or fewer state tensors; the first one is the output.
         finals = [finals[i if i < len(finals) else 0] for i in range(len(names))]
         starts = [
             ops.split(dense(final), layers, axis=-1)
             for dense, final in zip(self.dense, finals, strict=True)
         ]
-        return [tuple(parts) for parts in zip(*starts, strict=True)]
+        return [tuple(states) for states in zip(*starts, strict=True)]
 
-    def summary(self, memory: dict[str, Any]) -> list[Any]:
-        """What sums up the source: ``[batch, depth]`` for each tensor of the encoder's states."""
+    def summary(self, memory: Memory) -> list[Tensor]:
+        """Return a summary of the source, ``[batch, depth]`` per tensor of the encoder's state."""
         if self.settings["final_depth"]:
             return list(memory["final_states"])
         values = ops.cast(memory["values"], "float32")
-        real = ops.cast(memory["mask"], "float32")[..., None]
-        mean = ops.sum(values * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
+        mask = ops.cast(memory["mask"], "float32")[..., None]
+        mean = ops.sum(values * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
         return [ops.cast(mean, self.compute_dtype)]
 
     def get_config(self) -> dict[str, Any]:

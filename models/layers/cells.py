@@ -1,7 +1,7 @@
-"""Recurrent cells whose input projection stands apart from the recurrence.
+"""Recurrent cells that project their inputs separately from the recurrence.
 
-What a cell computes of its inputs alone needs no loop: ``project`` does it for a whole sequence
-in one matrix product, and ``advance`` adds what depends on the state, step by step.
+``project`` multiplies a whole sequence of inputs in one matrix product; ``advance`` adds the part
+that depends on the state, step by step.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.late import LateGradient
-from models.serialization import register
+from regard.models.layers.deferred_gradient import DeferredWeightGradient
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
 
 class RecurrentCell(keras.layers.Layer):
-    """Base of the cells: one cell, or several that run side by side.
+    """Base class of the cells: one cell, or one per direction computed together.
 
     Args:
         units: the size of the state.
-        directions: None for one cell; a number for so many cells with weights of their own,
-            computed together (a bidirectional encoder runs both directions in one loop).
-        extra: the depth of a second input that is known only step by step (input feeding, or a
-            context that attention finds).
+        directions: None for one cell; otherwise the number of cells with separate weights that
+            are computed together, as the two directions of a bidirectional encoder.
+        extra: the depth of an additional input that is known only step by step, for input feeding
+            or the context of an attention.
 
     Shapes: inputs ``[..., depth]`` → ``project`` → ``[..., blocks * units]``; a state is a tuple
     of tensors ``[batch, units]``, the first of which is the output, with a leading
@@ -31,7 +32,7 @@ class RecurrentCell(keras.layers.Layer):
     """
 
     state_names: tuple[str, ...] = ()
-    blocks: int = 0  # how many times ``units`` wide the kernels are
+    blocks: int = 0  # the width of the kernels in ``units``
 
     def __init__(self, units: int, directions: int | None = None, extra: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -43,8 +44,8 @@ class RecurrentCell(keras.layers.Layer):
         self.built = True
 
     def _build_recurrence(self) -> None:
-        """Makes all weights but the input's kernel."""
-        raise TypeError(f"{type(self).__name__} does not say which weights it has.")
+        """Create all weights except the kernel of the inputs."""
+        raise TypeError(f"{type(self).__name__} does not implement _build_recurrence.")
 
     def _kernel(self, name: str, rows: int | None, orthogonal: bool) -> Any:
         if orthogonal:
@@ -63,62 +64,64 @@ class RecurrentCell(keras.layers.Layer):
     def _lead(self) -> tuple[int, ...]:
         return () if self.directions is None else (self.directions,)
 
-    def project(self, inputs: Any, late: LateGradient | None = None) -> Any:
-        """The inputs' share of the gates, for any number of steps at once.
+    def project(self, inputs: Tensor, gradient: DeferredWeightGradient | None = None) -> Any:
+        """Return the contribution of the inputs to the gates, for any number of steps.
 
         Args:
             inputs: ``[..., depth]``.
-            late: what ``late`` gave, if these are all the steps of a loop that is given it too.
+            gradient: the deferred gradient of the loop, if these are the inputs of all its steps.
         """
         projected = ops.matmul(inputs, self._cast(self.kernel))
-        if late is not None:
-            return late.offsets(projected)
+        if gradient is not None:
+            return gradient.offsets(projected)
         return ops.add(projected, self._cast(self.bias))
 
-    def start(self, batch: Any) -> tuple[Any, ...]:
-        """A state of zeros for so many rows."""
+    def start(self, batch: Tensor) -> tuple[Tensor, ...]:
+        """Return a state of zeros for ``batch`` rows."""
         zeros = ops.zeros((*self._lead, batch, self.units), dtype=self.compute_dtype)
         return tuple(zeros for _ in self.state_names)
 
-    def late(self, *more: Any) -> LateGradient | None:
-        """What lets the recurrent kernel learn behind a loop; None for cells that cannot.
+    def deferred_gradient(self, *kernels: Tensor) -> DeferredWeightGradient | None:
+        """Return a deferred gradient of the recurrent kernel; None if the cell supports none.
 
         Args:
-            more: kernels of further inputs, which ``advance`` then gets as its ``extra``.
+            kernels: the kernels of further inputs, which ``advance`` gets as ``extra``.
         """
         return None
 
     def advance(
         self,
-        projected: Any,
-        state: tuple[Any, ...],
-        extra: Any = None,
-        keep: Any = None,
-        late: LateGradient | None = None,
-    ) -> tuple[Any, ...]:
-        """One step: the next state.
+        projected: Tensor,
+        state: tuple[Tensor, ...],
+        extra: Tensor = None,
+        state_mask: Tensor = None,
+        gradient: DeferredWeightGradient | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Return the state after one step.
 
         Args:
-            projected: what ``project`` gave for this step.
-            state: the state before it.
-            extra: the step's own input ``[batch, extra]``, if the cell has one.
-            keep: a dropout mask ``[batch, units]`` for the state where it meets its weights, the
-                same at all steps (Gal and Ghahramani 2016, §5), or None.
-            late: what ``late`` gave for the loop that this step is one of.
+            projected: the result of ``project`` for this step.
+            state: the state before the step.
+            extra: the additional input ``[batch, extra]``, if the cell has one.
+            state_mask: a dropout mask ``[batch, units]`` of the recurrent input, the same at all
+                steps (Gal and Ghahramani 2016, §5), or None.
+            gradient: the deferred gradient of the loop.
         """
-        raise TypeError(f"{type(self).__name__} does not say how it advances.")
+        raise TypeError(f"{type(self).__name__} does not implement advance.")
 
     @staticmethod
-    def recurrent_inputs(h: Any, extra: Any = None, keep: Any = None) -> Any:
-        """What one kernel for state and extra is multiplied with, in one step or in all of them."""
-        hidden = h if keep is None else h * keep
+    def recurrent_inputs(h: Tensor, extra: Tensor = None, state_mask: Tensor = None) -> Any:
+        """Return the factors of the kernel for state and extra, of one step or of all steps."""
+        hidden = h if state_mask is None else h * state_mask
         return hidden if extra is None else ops.concatenate([hidden, extra], axis=-1)
 
-    def call(self, inputs: Any, state: tuple[Any, ...], extra: Any = None) -> tuple[Any, ...]:
+    def call(
+        self, inputs: Tensor, state: tuple[Tensor, ...], extra: Tensor = None
+    ) -> tuple[Tensor, ...]:
         return self.advance(self.project(inputs), state, extra)
 
-    def _cast(self, weight: Any) -> Any:
-        """A weight in the dtype of computation, also where no ``__call__`` casts it."""
+    def _cast(self, weight: Tensor) -> Any:
+        """Cast a weight to the compute dtype where no ``__call__`` does it."""
         return ops.cast(weight, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
@@ -142,26 +145,28 @@ class LSTMCell(RecurrentCell):
     blocks = 4
 
     def _build_recurrence(self) -> None:
-        # One matrix for the state and for the step's own input, so that a step is one product.
+        # One matrix for the state and the additional input, so that a step is one product.
         self.recurrent_kernel = self._kernel(
             "recurrent_kernel", self.units + self.extra, orthogonal=True
         )
         self.bias = self._bias("bias", 4, _forget_bias)
 
-    def late(self, *more: Any) -> LateGradient | None:
-        return LateGradient([self.recurrent_kernel, *more], self.bias, self.compute_dtype)
+    def deferred_gradient(self, *kernels: Tensor) -> DeferredWeightGradient | None:
+        return DeferredWeightGradient(
+            [self.recurrent_kernel, *kernels], self.bias, self.compute_dtype
+        )
 
     def advance(
         self,
-        projected: Any,
-        state: tuple[Any, ...],
-        extra: Any = None,
-        keep: Any = None,
-        late: LateGradient | None = None,
-    ) -> tuple[Any, ...]:
+        projected: Tensor,
+        state: tuple[Tensor, ...],
+        extra: Tensor = None,
+        state_mask: Tensor = None,
+        gradient: DeferredWeightGradient | None = None,
+    ) -> tuple[Tensor, ...]:
         h, c = state
-        kernel = late.matrix() if late is not None else self._cast(self.recurrent_kernel)
-        gates = projected + ops.matmul(self.recurrent_inputs(h, extra, keep), kernel)
+        kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
+        gates = projected + ops.matmul(self.recurrent_inputs(h, extra, state_mask), kernel)
         i, f, g, o = ops.split(gates, 4, axis=-1)
         c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
@@ -172,9 +177,9 @@ class GRUCell(RecurrentCell):
     """A gated recurrent unit: the state is (h,).
 
     Cho et al. 2014, "Learning Phrase Representations using RNN Encoder–Decoder", §2.3, with the
-    reset gate applied after the product, r ∘ (U h + b), so that a step is one product; that is
-    ``keras.layers.GRU(reset_after=True)``, whose two biases of the gates are one here. The
-    step's own input is never reset. Arguments and shapes as in ``RecurrentCell``.
+    reset gate applied after the product, r ∘ (U h + b), so that a step is one product. This is
+    ``keras.layers.GRU(reset_after=True)`` with one bias per gate instead of two. The
+    additional input is never reset. Arguments and shapes as in ``RecurrentCell``.
     """
 
     state_names = ("h",)
@@ -189,16 +194,18 @@ class GRUCell(RecurrentCell):
 
     def advance(
         self,
-        projected: Any,
-        state: tuple[Any, ...],
-        extra: Any = None,
-        keep: Any = None,
-        late: LateGradient | None = None,
-    ) -> tuple[Any, ...]:
+        projected: Tensor,
+        state: tuple[Tensor, ...],
+        extra: Tensor = None,
+        state_mask: Tensor = None,
+        gradient: DeferredWeightGradient | None = None,
+    ) -> tuple[Tensor, ...]:
         (h,) = state
         if extra is not None:
             projected = projected + ops.matmul(extra, self._cast(self.extra_kernel))
-        hidden = ops.matmul(h if keep is None else h * keep, self._cast(self.recurrent_kernel))
+        hidden = ops.matmul(
+            h if state_mask is None else h * state_mask, self._cast(self.recurrent_kernel)
+        )
         z, r, new = ops.split(projected, 3, axis=-1)
         hidden_z, hidden_r, hidden_new = ops.split(hidden, 3, axis=-1)
         z, r = ops.sigmoid(z + hidden_z), ops.sigmoid(r + hidden_r)
@@ -207,7 +214,7 @@ class GRUCell(RecurrentCell):
 
 
 def _blocks(initializer: type, lead: tuple[int, ...], gates: int) -> Any:
-    """Initialises each direction, and each gate of orthogonal kernels, on its own."""
+    """Initialise each direction, and each gate of orthogonal kernels, independently."""
 
     def initialize(shape: tuple[int, ...], dtype: Any = None) -> Any:
         rows, wide = shape[-2:]

@@ -1,4 +1,4 @@
-"""Writing pieces of the source beside those of the vocabulary."""
+"""Copying of source tokens."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.serialization import register
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
-_LEAST = 1e-20  # the least probability whose logarithm is taken
+_MIN_PROBABILITY = 1e-20  # avoids the logarithm of 0
 
 
 @register
 class Copying(keras.layers.Layer):
-    """Mixes what a decoder would write with copies of what it looks at.
+    """Mix the decoder's distribution with copies of source tokens.
 
     See et al. 2017, "Get To The Point: Summarization with Pointer-Generator Networks", §2.2
     (eq. 8-9): p_gen = σ(w · x + b), P(w) = p_gen P_vocab(w) + (1 - p_gen) Σ_{i: x_i = w} a_i. The
-    source is in the vocabulary's own pieces here, so a word that the vocabulary has not is copied
-    piece by piece, and there is no extended vocabulary.
+    source consists of subword tokens of the same vocabulary, so unknown words are copied token by
+    token and no extended vocabulary is needed.
 
-    Shapes: logits ``[batch, target, vocabulary]``, weights ``[batch, target, source]``, ids of the
-    source ``[batch, source]``, features ``[batch, target, depth]`` that decide about p_gen →
-    log P, ``[batch, target, vocabulary]`` in float32, which are logits too: they sum to 1.
+    Shapes: logits ``[batch, target, vocabulary]``, weights ``[batch, target, source]``, source ids
+    ``[batch, source]``, features x ``[batch, target, depth]`` → log P, ``[batch, target,
+    vocabulary]`` in float32, which can be used as logits.
     """
 
     def build(
@@ -37,23 +38,24 @@ class Copying(keras.layers.Layer):
         self.gate.build((None, None, features_shape[-1]))
         self.built = True
 
-    def call(self, logits: Any, weights: Any, ids: Any, features: Any) -> Any:
+    def call(self, logits: Tensor, weights: Tensor, ids: Tensor, features: Tensor) -> Tensor:
         generate = ops.sigmoid(ops.cast(self.gate(features), "float32"))
-        written = ops.softmax(ops.cast(logits, "float32"), axis=-1)
+        generated = ops.softmax(ops.cast(logits, "float32"), axis=-1)
         copied = self.distribution(weights, ids, ops.shape(logits)[-1])
-        # Where nothing is looked at nothing can be copied.
-        some = ops.sum(copied, axis=-1, keepdims=True)
-        generate = ops.where(some > 0, generate, 1.0)
-        mixed = generate * written + (1.0 - generate) * copied / ops.maximum(some, _LEAST)
-        return ops.log(ops.maximum(mixed, _LEAST))
+        # Without attention nothing can be copied.
+        total = ops.sum(copied, axis=-1, keepdims=True)
+        generate = ops.where(total > 0, generate, 1.0)
+        copies = (1.0 - generate) * copied / ops.maximum(total, _MIN_PROBABILITY)
+        mixed = generate * generated + copies
+        return ops.log(ops.maximum(mixed, _MIN_PROBABILITY))
 
     @staticmethod
-    def distribution(weights: Any, ids: Any, vocabulary: int) -> Any:
-        """The weights of the source's positions as weights of its pieces, over the vocabulary."""
+    def distribution(weights: Tensor, ids: Tensor, vocabulary: int) -> Tensor:
+        """Return the weights of source positions summed per token, over the vocabulary."""
         batch, target, source = ops.shape(weights)
         rows = ops.repeat(ops.arange(batch * target, dtype="int32"), source)
-        pieces = ops.repeat(ops.cast(ids, "int32")[:, None], target, axis=1)
-        places = ops.stack([rows, ops.reshape(pieces, (-1,))], axis=-1)
+        tokens = ops.repeat(ops.cast(ids, "int32")[:, None], target, axis=1)
+        indices = ops.stack([rows, ops.reshape(tokens, (-1,))], axis=-1)
         values = ops.reshape(ops.cast(weights, "float32"), (-1,))
-        summed = ops.scatter(places, values, (batch * target, vocabulary))
+        summed = ops.scatter(indices, values, (batch * target, vocabulary))
         return ops.reshape(summed, (batch, target, vocabulary))

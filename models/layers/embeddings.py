@@ -1,4 +1,4 @@
-"""Embeddings: of the pieces of a text, and of points."""
+"""Embeddings of tokens and of points."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.dropouts import Dropout
-from models.serialization import register
-from models.vocabulary import PAD
+from regard.models.layers.dropout import Dropout
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
+from regard.models.vocabulary import PAD
 
 
 @register
 class TokenEmbedding(keras.layers.Layer):
-    """A vector a piece, with dropout; the same vectors can score pieces (`attend`).
+    """One vector per token, with dropout; the same matrix can compute logits (``attend``).
 
-    Vaswani et al. 2017 §3.4 multiply the vectors by the square root of their depth; Press and
-    Wolf 2017 use the table once more as the output layer.
+    Vaswani et al. 2017, §3.4, multiply the vectors by the square root of their depth; Press and
+    Wolf 2017 also use the matrix as output layer.
 
     Args:
-        vocabulary: the number of pieces.
+        vocabulary: the size of the vocabulary.
         depth: the size of a vector.
-        dropout: the share of the numbers set to zero in training.
-        scale: whether the vectors are multiplied by ``sqrt(depth)`` on their way in.
+        dropout: the dropout rate.
+        scale: whether vectors are multiplied by ``sqrt(depth)``.
 
     Shapes: ids ``[batch, length]`` → ``[batch, length, depth]``.
     """
@@ -44,23 +45,23 @@ class TokenEmbedding(keras.layers.Layer):
         self._shared: Callable[[], Any] | None = None
 
     def share(self, other: TokenEmbedding) -> None:
-        """Takes the table of another embedding, with which it then learns; the rest is its own.
+        """Use the matrix of another embedding.
 
         Raises:
-            ValueError: this one is built, or the two differ in size.
+            ValueError: this embedding is built, or the two differ in size.
         """
         if self.built:
             raise ValueError("An embedding can only be shared before it is built.")
         if (self.vocabulary, self.depth) != (other.vocabulary, other.depth):
             raise ValueError(
-                f"An embedding of {other.vocabulary} pieces and depth {other.depth} cannot be "
-                f"shared with one of {self.vocabulary} pieces and depth {self.depth}."
+                f"An embedding of {other.vocabulary} tokens with depth {other.depth} cannot be "
+                f"shared with one of {self.vocabulary} tokens with depth {self.depth}."
             )
-        # A function, or Keras would take the other layer for a part of this one.
+        # A function, so that Keras does not track the other layer as a sublayer.
         self._shared = lambda: other.table
 
     def build(self, ids_shape: Any = None) -> None:
-        """Makes the table; one that is shared must be there."""
+        """Create the matrix; a shared one must exist."""
         if self._shared is not None:
             self.table = self._shared()
         else:
@@ -71,22 +72,22 @@ class TokenEmbedding(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, ids: Any, training: bool = False) -> Any:
+    def call(self, ids: Tensor, training: bool = False) -> Tensor:
         vectors = ops.take(ops.convert_to_tensor(self.table), ids, axis=0)
         vectors = ops.cast(vectors, self.compute_dtype)
         if self.scale:
             vectors = vectors * math.sqrt(self.depth)
         return self.dropout(vectors, training=training)
 
-    def mask(self, ids: Any) -> Any:
-        """Where there is a piece and no padding, ``[batch, length]``."""
+    def mask(self, ids: Tensor) -> Tensor:
+        """Return which ids are not padding, ``[batch, length]``."""
         return ops.not_equal(ids, PAD)
 
-    def attend(self, hidden: Any) -> Any:
-        """Scores every piece by the product of its vector with a hidden state.
+    def attend(self, hidden: Tensor) -> Tensor:
+        """Return the product of hidden states with all vectors.
 
-        The vectors are taken as they stand in the table, without ``scale``, so that a table drawn
-        with variance ``1 / depth`` gives scores of variance one for states of variance one.
+        ``scale`` is not applied, so a matrix with variance ``1 / depth`` gives logits of variance
+        1 for states of variance 1.
 
         Args:
             hidden: ``[..., depth]``.
@@ -95,14 +96,14 @@ class TokenEmbedding(keras.layers.Layer):
             ``[..., vocabulary]`` in the compute dtype.
 
         Raises:
-            ValueError: the states have another depth than the vectors.
+            ValueError: the depths of states and vectors differ.
         """
         if hidden.shape[-1] != self.depth:
             raise ValueError(
-                f"states of depth {hidden.shape[-1]} cannot be scored by vectors of depth "
-                f"{self.depth}: tied embeddings need one depth"
+                f"Tied embeddings need equal depths, but the states have {hidden.shape[-1]} and "
+                f"the vectors {self.depth}."
             )
-        # Called from a decoder's methods, where Keras casts no variable by itself.
+        # Called outside of ``__call__``, where Keras does not cast variables.
         table = ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
         rows = ops.reshape(ops.cast(hidden, self.compute_dtype), (-1, self.depth))
         scores = ops.matmul(rows, ops.transpose(table))
@@ -120,17 +121,17 @@ class TokenEmbedding(keras.layers.Layer):
 
 @register
 class PointEmbedding(keras.layers.Layer):
-    """A vector a point: a linear map of (x, y, 1), with dropout.
+    """One vector per point: a linear map of (x, y, 1), with dropout.
 
-    Vinyals et al. 2015, "Pointer Networks", §3, where points go into the network as they are; the
-    1 gives the map an offset, and its place tells padding apart, which gets a vector of zeros.
+    Vinyals et al. 2015, "Pointer Networks", §3, where points are direct inputs of the network. The
+    1 adds an offset and distinguishes points from padding, which gets a zero vector.
 
     Args:
         depth: the size of a vector.
-        dropout: the share of the numbers set to zero in training.
+        dropout: the dropout rate.
 
-    Shapes: points ``[batch, length, 3]``, the third number 1, or 0 at padding, which is zero
-    altogether → ``[batch, length, depth]``.
+    Shapes: points ``[batch, length, 3]``, (x, y, 1) or zeros for padding → ``[batch, length,
+    depth]``.
     """
 
     def __init__(self, depth: int, dropout: float = 0.0, **kwargs: Any):
@@ -142,17 +143,17 @@ class PointEmbedding(keras.layers.Layer):
         self.kernel = self.add_weight(
             name="kernel",
             shape=(3, self.depth),
-            # Of points between -1 and 1 the vectors have numbers of that size too.
+            # Points between -1 and 1 get vectors of the same magnitude.
             initializer=keras.initializers.VarianceScaling(1.0, "fan_in", "uniform"),
         )
         self.built = True
 
-    def call(self, points: Any, training: bool = False) -> Any:
+    def call(self, points: Tensor, training: bool = False) -> Tensor:
         vectors = ops.matmul(points, ops.cast(self.kernel, self.compute_dtype))
         return self.dropout(vectors, training=training)
 
-    def mask(self, points: Any) -> Any:
-        """Where there is a point and no padding, ``[batch, length]``."""
+    def mask(self, points: Tensor) -> Tensor:
+        """Return which points are not padding, ``[batch, length]``."""
         return points[..., 2] > 0.5
 
     def get_config(self) -> dict[str, Any]:
@@ -162,13 +163,13 @@ class PointEmbedding(keras.layers.Layer):
 def source_embedding(
     vocabulary: int | None, depth: int, dropout: float = 0.0, scale: bool = False, **kwargs: Any
 ) -> TokenEmbedding | PointEmbedding:
-    """What an encoder reads with: pieces, or points where there is no vocabulary.
+    """Return an encoder's embedding: of tokens, or of points without a vocabulary.
 
     Args:
-        vocabulary: the number of pieces; None for points.
+        vocabulary: the size of the vocabulary; None for points.
         depth: the size of a vector.
-        dropout: the share of the numbers set to zero in training.
-        scale: as in ``TokenEmbedding``; the vectors of points are of the right size already.
+        dropout: the dropout rate.
+        scale: as in ``TokenEmbedding``; ignored for points.
         kwargs: further arguments of the layer.
     """
     if vocabulary is None:

@@ -1,4 +1,4 @@
-"""The feed-forward part of a Transformer block: the same small network at every position."""
+"""The feed-forward network of a Transformer block."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.layers.dropouts import Dropout
-from models.serialization import register
+from regard.models.layers.dropout import Dropout
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
 
@@ -19,17 +20,17 @@ class FeedForward(keras.layers.Layer):
 
     Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form); Shazeer
     2020, "GLU Variants Improve Transformer", eq. 6 (swiglu: W2 (silu(W x) · V x), without
-    biases; its ``inner`` numbers need a third matrix, so it has half as many weights again).
+    biases; the third matrix increases the number of weights by half).
 
     Args:
         inner: the depth between the two products.
         activation: one of ``ACTIVATIONS``.
-        dropout: the share dropped of what the activation gives, in training.
+        dropout: the dropout rate after the activation.
 
     Shapes: ``[..., depth]`` → ``[..., depth]``.
 
     Raises:
-        ValueError: an unknown activation, or ``inner`` is less than 1.
+        ValueError: the activation is unknown, or ``inner`` is less than 1.
     """
 
     def __init__(self, inner: int, activation: str = "relu", dropout: float = 0.0, **kwargs: Any):
@@ -38,26 +39,26 @@ class FeedForward(keras.layers.Layer):
             choices = ", ".join(ACTIVATIONS)
             raise ValueError(f"Unknown activation {activation!r}. Choices: {choices}.")
         if inner < 1:
-            raise ValueError(f"The inner depth must be at least 1, not {inner}.")
+            raise ValueError(f"inner must be at least 1, not {inner}.")
         self.inner, self.activation, self.rate = inner, activation, dropout
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         depth = inputs_shape[-1]
-        gated = self.activation == "swiglu"
-        # The gate and what it gates are one product.
-        wide = 2 * self.inner if gated else self.inner
+        is_gated = self.activation == "swiglu"
+        # The gate and the gated values are computed in one product.
+        width = 2 * self.inner if is_gated else self.inner
         self.expand = keras.layers.Dense(
-            wide, use_bias=not gated, dtype=self.dtype_policy, name="expand"
+            width, use_bias=not is_gated, dtype=self.dtype_policy, name="expand"
         )
         self.contract = keras.layers.Dense(
-            depth, use_bias=not gated, dtype=self.dtype_policy, name="contract"
+            depth, use_bias=not is_gated, dtype=self.dtype_policy, name="contract"
         )
         self.expand.build((None, depth))
         self.contract.build((None, self.inner))
         self.built = True
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         hidden = self.expand(inputs)
         if self.activation == "swiglu":
             gate, hidden = ops.split(hidden, 2, axis=-1)

@@ -1,4 +1,4 @@
-"""Layers over a grid of features: where a cell is, and what it sees of the others."""
+"""Layers over a grid of features: positions and self-attention."""
 
 from __future__ import annotations
 
@@ -8,76 +8,78 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention.alignments.base import masked_softmax
-from models.layers.positions import POSITIONS
-from models.serialization import by_name, register
+from regard.models.attention.alignments.base import masked_softmax
+from regard.models.layers.positions import POSITIONS
+from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.tensors import Tensor
 
-# Of the positions those that are added to what is read.
-_ADDED = {name: POSITIONS[name] for name in ("sinusoidal", "learned")}
+# The positions that are added to the features.
+_ADDITIVE = {name: POSITIONS[name] for name in ("sinusoidal", "learned")}
 
 
 @register
 class Coordinates(keras.layers.Layer):
-    """Puts behind the features of each cell its row and its column, from -1 to 1.
+    """Append the row and column of each cell, from -1 to 1, to its features.
 
     Liu et al. 2018, "An Intriguing Failing of Convolutional Neural Networks and the CoordConv
-    Solution", §3. A convolution alone cannot tell left from right.
+    Solution", §3. A convolution alone cannot distinguish left from right.
 
     Shapes: ``[batch, height, width, depth]`` → ``[batch, height, width, depth + 2]``.
     """
 
-    def call(self, grid: Any) -> Any:
+    def call(self, grid: Tensor) -> Tensor:
         batch, height, width, _ = ops.shape(grid)
         rows = ops.cast(ops.linspace(-1.0, 1.0, height), grid.dtype)[None, :, None, None]
         columns = ops.cast(ops.linspace(-1.0, 1.0, width), grid.dtype)[None, None, :, None]
         shape = (batch, height, width, 1)
-        places = [ops.broadcast_to(part, shape) for part in (rows, columns)]
-        return ops.concatenate([grid, *places], axis=-1)
+        coordinates = [ops.broadcast_to(x, shape) for x in (rows, columns)]
+        return ops.concatenate([grid, *coordinates], axis=-1)
 
 
 @register
 class GridPositions(keras.layers.Layer):
-    """Adds to the first half of a cell's features its row, to the second half its column.
+    """Add vectors of the row to the first half of the features and of the column to the second.
 
-    Carion et al. 2020, "End-to-End Object Detection with Transformers", §A.4: what Vaswani's
-    sinusoids say of a place in a row, said of either side. ``Coordinates`` are two numbers among
-    many, which a Transformer's decoder hardly finds; these are as large as the features.
+    Carion et al. 2020, "End-to-End Object Detection with Transformers", §A.4: sinusoids per
+    dimension. ``Coordinates`` are only two of many features, and a Transformer decoder hardly
+    learns to use them; these positions have the magnitude of the features.
 
     Args:
-        positions: "sinusoidal" or "learned".
-        size: the height and the width of the grid.
+        positions: ``sinusoidal`` or ``learned``.
+        size: the height and width of the grid.
 
     Shapes: ``[batch, height, width, depth]`` → the same.
 
     Raises:
-        ValueError: there are no such positions; when built, the depth has no two halves.
+        ValueError: the positions are unknown; or, in ``build``, the depth is below 2.
     """
 
     def __init__(
         self, positions: str = "sinusoidal", size: Sequence[int] = (16, 16), **kwargs: Any
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {"positions": positions, "size": tuple(size)}
-        kind = by_name("positions", _ADDED, positions)
+        size = tuple(size)
+        self.settings = constructor_arguments(locals())
+        create_positions = by_name("positions", _ADDITIVE, positions)
         self.sides = [
-            kind(length, dtype=self.dtype_policy, name=name)
+            create_positions(length, dtype=self.dtype_policy, name=name)
             for length, name in zip(size, ("rows", "columns"), strict=True)
         ]
 
     def build(self, grid_shape: tuple[int | None, ...]) -> None:
         depth = int(grid_shape[-1] or 0)
         if depth < 2:
-            raise ValueError(f"A grid of depth {depth} has no room for rows and columns.")
+            raise ValueError(f"Grid positions need a depth of at least 2, not {depth}.")
         self.depths = (depth - depth // 2, depth // 2)
-        for side, part in zip(self.sides, self.depths, strict=True):
-            side.build((None, None, part))
+        for side, side_depth in zip(self.sides, self.depths, strict=True):
+            side.build((None, None, side_depth))
         self.built = True
 
-    def call(self, grid: Any) -> Any:
+    def call(self, grid: Tensor) -> Tensor:
         height, width = size = self.settings["size"]
         rows, columns = (
-            side(ops.zeros((1, length, part), dtype=self.compute_dtype), ops.arange(length)[None])
-            for side, length, part in zip(self.sides, size, self.depths, strict=True)
+            side(ops.zeros((1, length, d), dtype=self.compute_dtype), ops.arange(length)[None])
+            for side, length, d in zip(self.sides, size, self.depths, strict=True)
         )
         rows = ops.broadcast_to(rows[0, :, None], (height, width, self.depths[0]))
         columns = ops.broadcast_to(columns, (height, width, self.depths[1]))
@@ -89,19 +91,19 @@ class GridPositions(keras.layers.Layer):
 
 @register
 class GridSelfAttention(keras.layers.Layer):
-    """Every cell looks at every other, and adds what it sees.
+    """Self-attention between the cells of a grid, with a residual connection.
 
     Zhang et al. 2019, "Self-Attention Generative Adversarial Networks", §3: f = W_f x, g = W_g x,
-    h = W_h x of smaller depths, β = softmax(fᵀ g), o = W_v Σ β h, and γ o + x, where γ begins at
-    0, so that a network begins with its convolutions and learns to look further.
+    h = W_h x of smaller depths, β = softmax(fᵀ g), o = W_v Σ β h, and γ o + x, where γ starts at
+    0, so that training starts with the convolutions only.
 
     Args:
-        reduction: the depth by that of f and g; h has the depth by 2.
+        reduction: f and g have the depth divided by ``reduction``, h the depth divided by 2.
 
     Shapes: ``[batch, height, width, depth]`` → the same.
 
     Raises:
-        ValueError: when built, the depth is less than ``reduction``.
+        ValueError: in ``build``, the depth is less than ``reduction``.
     """
 
     def __init__(self, reduction: int = 8, **kwargs: Any):
@@ -112,7 +114,7 @@ class GridSelfAttention(keras.layers.Layer):
         depth = int(grid_shape[-1] or 0)
         if depth < max(2, self.reduction):
             raise ValueError(
-                f"A grid of depth {depth} cannot be reduced by {self.reduction} for attention."
+                f"The depth of the grid, {depth}, must be at least {max(2, self.reduction)}."
             )
         sizes = {"query": depth // self.reduction, "key": depth // self.reduction}
         for name, size in {**sizes, "value": depth // 2}.items():
@@ -126,13 +128,13 @@ class GridSelfAttention(keras.layers.Layer):
         self.gamma = self.add_weight(name="gamma", shape=(), initializer="zeros")
         self.built = True
 
-    def call(self, grid: Any) -> Any:
+    def call(self, grid: Tensor) -> Tensor:
         batch, height, width, depth = ops.shape(grid)
         cells = ops.reshape(grid, (batch, height * width, depth))
         scores = ops.matmul(self.query(cells), ops.transpose(self.key(cells), (0, 2, 1)))
         weights = ops.cast(masked_softmax(scores), cells.dtype)
-        seen = self.output_layer(ops.matmul(weights, self.value(cells)))
-        return grid + ops.cast(self.gamma, grid.dtype) * ops.reshape(seen, ops.shape(grid))
+        context = self.output_layer(ops.matmul(weights, self.value(cells)))
+        return grid + ops.cast(self.gamma, grid.dtype) * ops.reshape(context, ops.shape(grid))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "reduction": self.reduction}

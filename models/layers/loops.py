@@ -1,40 +1,78 @@
-"""A loop over time steps with several inputs."""
+"""Loops over time steps, and tensors that grow inside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 from keras import ops
+
+from regard.models.tensors import Tensor
 
 
 def scan_steps(
-    step: Callable[[Any, list[Any]], tuple[Any, Any]], start: Any, inputs: Sequence[Any]
+    step: Callable[[Any, list[Tensor]], tuple[Any, Any]], start: Any, inputs: Sequence[Tensor]
 ) -> tuple[Any, Any]:
-    """``keras.ops.scan`` over several inputs at once.
+    """Run ``keras.ops.scan`` over several inputs at once.
 
-    Keras's own scan takes several only where their number of steps is known when the graph is
-    made (on TensorFlow), and ours are not; joined along the last axis they are one.
+    On TensorFlow, Keras's scan accepts several inputs only if their number of steps is known when
+    the graph is built. Here they are concatenated along the last axis.
 
     Args:
-        step: (carry, [input of this step, ...]) → (carry, output), both of one structure.
+        step: (carry, [input of this step, ...]) → (carry, output), each with a fixed structure.
         start: the first carry.
-        inputs: tensors ``[steps, ..., depth]``, alike but for the depth, which must be known.
+        inputs: tensors ``[steps, ..., depth]`` that differ only in the depth, which must be known.
 
     Returns:
-        The last carry, and the outputs with the steps as the first axis.
+        The last carry, and the outputs with the steps as first axis.
     """
     depths = [int(x.shape[-1]) for x in inputs]
     ends = [sum(depths[: i + 1]) for i in range(len(depths) - 1)]
     dtype = inputs[0].dtype
     joined = ops.concatenate([ops.cast(x, dtype) for x in inputs], axis=-1) if ends else inputs[0]
 
-    def one(carry: Any, now: Any) -> tuple[Any, Any]:
+    def split_step(carry: Any, now: Tensor) -> tuple[Any, Any]:
         return step(carry, list(ops.split(now, ends, axis=-1)) if ends else [now])
 
-    return ops.scan(one, start, joined)
+    return ops.scan(split_step, start, joined)
 
 
-def rows_first(x: Any) -> Any:
-    """``[steps, batch, depth]`` → ``[batch, steps, depth]``."""
+def batch_first(x: Tensor) -> Tensor:
+    """Transpose ``[steps, batch, depth]`` to ``[batch, steps, depth]``."""
     return ops.transpose(x, (1, 0, 2))
+
+
+def can_grow() -> bool:
+    """Return whether a tensor may change its shape in a loop, which JAX does not allow."""
+    return keras.backend.backend() != "jax"
+
+
+def initial_length(like: Tensor, max_length: Tensor) -> Tensor:
+    """Return the length of a growing tensor before the first step: 0, or ``max_length`` on JAX.
+
+    Args:
+        like: floats ``[rows, ...]`` whose values are known at run time only, so that a graph does
+            not infer a static length from the first step.
+        max_length: the maximum length.
+    """
+    if not can_grow():
+        return max_length
+    like = ops.reshape(like, (-1,))
+    never = ops.logical_and(like > 0, like < 0)
+    return ops.shape(ops.nonzero(never)[0])[0]
+
+
+def append_step(steps: Tensor, new: Tensor, axis: int, position: Tensor) -> Tensor:
+    """Append one step to a tensor that grows in a loop.
+
+    Args:
+        steps: the steps so far; on JAX a tensor of the maximum length.
+        new: one more step.
+        axis: the axis of the steps.
+        position: the index of the new step, used on JAX.
+    """
+    if can_grow():
+        return ops.concatenate([steps, new], axis=axis)
+    start = [position if i == axis else 0 for i in range(len(steps.shape))]
+    return ops.slice_update(steps, start, new)

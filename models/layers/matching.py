@@ -1,4 +1,4 @@
-"""Two sentences that look at each other before each becomes a vector."""
+"""Attention between two sentences."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention.attention import Attention
-from models.layers.dropouts import Dropout
-from models.serialization import register
+from regard.models.attention.attention import Attention
+from regard.models.layers.dropout import Dropout
+from regard.models.serialization import constructor_arguments, register
+from regard.models.tensors import Tensor
 
 
 @register
 class CrossAttention(keras.layers.Layer):
-    """Puts beside each position what the other sentence has for it.
+    """Combine each position with the positions of the other sentence that it attends to.
 
     Chen et al. 2017, "Enhanced LSTM for Natural Language Inference", §3.2-3.3: ã is the sum of
     the other sentence weighted by attention, and each position becomes
-    relu(W [a; ã; a - ã; a ⊙ ã; e] + b). The same weights serve both directions. What ESIM has not
-    is e: 1 where the very same piece stands in the other sentence, else 0 (Chen et al. 2017,
-    "Reading Wikipedia to Answer Open-Domain Questions", §3.2).
+    relu(W [a; ã; a - ã; a ⊙ ã; e] + b). Both directions use the same weights. In addition to ESIM,
+    e is 1 if the other sentence contains the same token, else 0 (Chen et al. 2017, "Reading
+    Wikipedia to Answer Open-Domain Questions", §3.2).
 
     Args:
-        units: the depth of what comes out.
+        units: the depth of the output.
         attention: the arguments of ``Attention``.
-        dropout: the share dropped of what comes out, in training.
+        dropout: the dropout rate of the output.
 
-    Shapes: states ``[batch, length, depth]`` and other ``[batch, other, depth]`` with their masks
-    ``[batch, length]`` and ``[batch, other]``, and same ``[batch, length]``, which is e → ``[batch,
-    length, units]``, zero at padding, and the weights ``[batch, length, other]``, whose rows are
-    zero at padding too.
+    Shapes: states ``[batch, length, depth]``, other ``[batch, other, depth]``, their masks
+    ``[batch, length]`` and ``[batch, other]``, and exact_match ``[batch, length]``, which is e →
+    ``[batch, length, units]`` and the weights ``[batch, length, other]``, both zero at padding.
     """
 
     def __init__(
@@ -41,11 +41,8 @@ class CrossAttention(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "units": units,
-            "attention": dict(attention or {"score": "scaled_dot"}),
-            "dropout": dropout,
-        }
+        attention = dict(attention or {"score": "scaled_dot"})
+        self.settings = constructor_arguments(locals())
         policy = self.dtype_policy
         self.attention = Attention(**self.settings["attention"], dtype=policy, name="attention")
         self.compose = keras.layers.Dense(units, activation="relu", dtype=policy, name="compose")
@@ -58,21 +55,22 @@ class CrossAttention(keras.layers.Layer):
 
     def call(
         self,
-        states: Any,
-        mask: Any,
-        other: Any,
-        other_mask: Any,
-        same: Any,
+        states: Tensor,
+        mask: Tensor,
+        other: Tensor,
+        other_mask: Tensor,
+        exact_match: Tensor,
         training: bool = False,
-    ) -> tuple[Any, Any]:
-        found, weights = self.attention(states, other, mask=other_mask, training=training)
-        real = mask[..., None]
-        exact = ops.cast(same, states.dtype)[..., None]
-        both = ops.concatenate([states, found, states - found, states * found, exact], axis=-1)
-        composed = self.dropout(self.compose(both), training=training)
+    ) -> tuple[Tensor, Tensor]:
+        attended, weights = self.attention(states, other, mask=other_mask, training=training)
+        mask = mask[..., None]
+        exact = ops.cast(exact_match, states.dtype)[..., None]
+        features = [states, attended, states - attended, states * attended, exact]
+        composed = self.compose(ops.concatenate(features, axis=-1))
+        composed = self.dropout(composed, training=training)
         return (
-            composed * ops.cast(real, composed.dtype),
-            ops.cast(weights, "float32") * ops.cast(real, "float32"),
+            composed * ops.cast(mask, composed.dtype),
+            ops.cast(weights, "float32") * ops.cast(mask, "float32"),
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A sentence's states to one vector, and how much each position had a share in it."""
+"""Pooling of a sentence's states to one vector, with the weight of each position."""
 
 from __future__ import annotations
 
@@ -9,89 +9,91 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention.alignments.base import MASKED, masked_softmax
-from models.attention.scores import SCORES
-from models.serialization import register, spec
+from regard.models.attention.alignments.base import MASKED, masked_softmax
+from regard.models.attention.scores import SCORES
+from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.tensors import Tensor
 
 
 class Pooling(keras.layers.Layer):
-    """Base of the poolings: ``pooling(states, mask, guide)`` gives a vector and weights.
+    """Base class: ``pooling(states, mask, guide)`` returns a vector and weights.
 
-    Shapes: states ``[batch, length, depth]``, mask ``[batch, length]``, true at real positions;
-    the guide ``[batch, depth]`` is a vector from elsewhere, such as the other sentence, which
-    only top-down poolings look at. Gives the vector ``[batch, out_depth]`` and the weights
-    ``[batch, length]`` in float32, which are at least 0 and sum to 1, or to 0 where all is
-    masked; the vector is zero there.
+    Shapes: states ``[batch, length, depth]``, mask ``[batch, length]``, true at valid positions;
+    guide ``[batch, depth]``, a vector such as that of the other sentence, which only top-down
+    poolings use. Returns the vector ``[batch, out_depth]`` and the weights ``[batch, length]`` in
+    float32, which sum to 1. Both are zero for a row that is masked completely.
 
     Attributes:
-        guided: whether it needs the guide.
+        needs_guide: whether the guide is used.
     """
 
-    guided: bool = False
+    needs_guide: bool = False
 
     def out_depth(self, depth: int) -> int:
-        """The depth of the vector for states of a depth."""
+        """Return the depth of the vector for the depth of the states."""
         return depth
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
-        """Makes the weights, for those that have any."""
+        """Create the weights, if there are any."""
         self.built = True
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
-        raise TypeError(f"{type(self).__name__} does not say how states become a vector.")
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+        raise TypeError(f"{type(self).__name__} does not implement call.")
 
 
 @register
 class MeanPooling(Pooling):
-    """The mean of the states: every position has the same share."""
+    """The mean of the states: all positions have the same weight."""
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
-        weights = _shares(ops.cast(mask, "float32"))
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+        weights = _normalize(ops.cast(mask, "float32"))
         return _weighted_sum(weights, states), weights
 
 
 @register
 class MaxPooling(Pooling):
-    """The greatest number of each dimension (Conneau et al. 2017, "InferSent", §3.2.3).
+    """The maximum of each dimension (Conneau et al. 2017, "InferSent", §3.2.3).
 
-    A position's weight is the share of the dimensions that it gave.
+    A position's weight is the share of dimensions in which it is the maximum.
     """
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
-        real = mask[..., None]
-        low = ops.where(real, ops.cast(states, "float32"), MASKED)
-        some = ops.any(mask, axis=-1)[:, None]
-        vector = ops.where(some, ops.max(low, axis=1, initial=MASKED), 0.0)
-        best = ops.one_hot(ops.argmax(low, axis=1), ops.shape(states)[1], dtype="float32")
-        weights = _shares(ops.mean(best, axis=1) * ops.cast(mask, "float32"))
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+        masked = ops.where(mask[..., None], ops.cast(states, "float32"), MASKED)
+        has_valid = ops.any(mask, axis=-1)[:, None]
+        vector = ops.where(has_valid, ops.max(masked, axis=1, initial=MASKED), 0.0)
+        best = ops.one_hot(ops.argmax(masked, axis=1), ops.shape(states)[1], dtype="float32")
+        weights = _normalize(ops.mean(best, axis=1) * ops.cast(mask, "float32"))
         return ops.cast(vector, states.dtype), weights
 
 
 @register
 class MeanMaxPooling(Pooling):
-    """The mean and the greatest numbers, one behind the other (Chen et al. 2017, ESIM, §3.4).
+    """Mean and maximum, concatenated (Chen et al. 2017, ESIM, §3.4).
 
-    A position's weight is the mean of its weights in the two.
+    A position's weight is the mean of its two weights.
     """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self.parts = [kind(dtype=self.dtype_policy) for kind in (MeanPooling, MaxPooling)]
+        self.poolings = [pooling(dtype=self.dtype_policy) for pooling in (MeanPooling, MaxPooling)]
 
     def out_depth(self, depth: int) -> int:
         return 2 * depth
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
-        (mean, even), (most, best) = (part(states, mask) for part in self.parts)
-        return ops.concatenate([mean, most], axis=-1), (even + best) / 2.0
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+        (mean, mean_weights), (maximum, max_weights) = (
+            pooling(states, mask) for pooling in self.poolings
+        )
+        vector = ops.concatenate([mean, maximum], axis=-1)
+        return vector, (mean_weights + max_weights) / 2.0
 
 
 @register
 class GatePooling(Pooling):
-    """The mean of the states, each number through a gate of its own: Σ σ(W h) ⊙ h / Σ 1.
+    """The mean of gated states, Σ σ(W h) ⊙ h / Σ 1.
 
-    Bottom-up: what passes depends on the position's own state alone. A position's weight is its
-    mean gate's share of all.
+    Bottom-up: a gate depends only on the state of its position. A position's weight is its mean
+    gate, normalised over the positions.
     """
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
@@ -102,35 +104,35 @@ class GatePooling(Pooling):
         self.gate.build((None, None, depth))
         self.built = True
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
-        real = ops.cast(mask, "float32")
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+        valid = ops.cast(mask, "float32")
         gates = self.gate(states)
-        vector = _weighted_sum(_shares(real), gates * states)
-        return vector, _shares(ops.mean(ops.cast(gates, "float32"), axis=-1) * real)
+        vector = _weighted_sum(_normalize(valid), gates * states)
+        return vector, _normalize(ops.mean(ops.cast(gates, "float32"), axis=-1) * valid)
 
 
 @register
 class SelfAttentionPooling(Pooling):
-    """Several weighted sums side by side, each looking for something of its own.
+    """Several attention-weighted sums, concatenated.
 
     Lin et al. 2017, "A Structured Self-Attentive Sentence Embedding", §2: A = softmax(W2
-    tanh(W1 Hᵀ)), the vector is the rows of A H one after the other. Bottom-up: nothing but the
-    sentence itself says where to look. A position's weight is its mean over the hops.
+    tanh(W1 Hᵀ)), and the vector is the concatenation of the rows of A H. Bottom-up: the weights
+    depend only on the sentence. A position's weight is its mean over the hops.
 
     Args:
         units: the size of the hidden layer.
         hops: the number of sums.
-        penalty: the weight of ‖A Aᵀ - I‖², which keeps the hops apart (§2.1).
+        penalty: the weight of ‖A Aᵀ - I‖², which makes the hops differ (§2.1).
 
     Raises:
-        ValueError: there is no hop, or no unit.
+        ValueError: ``units`` or ``hops`` is below 1.
     """
 
     def __init__(self, units: int = 64, hops: int = 2, penalty: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if units < 1 or hops < 1:
-            raise ValueError(f"There must be a unit and a hop, not {units} and {hops}.")
-        self.settings: dict[str, Any] = {"units": units, "hops": hops, "penalty": penalty}
+            raise ValueError(f"units and hops must be at least 1, not {units} and {hops}.")
 
     def out_depth(self, depth: int) -> int:
         return depth * int(self.settings["hops"])
@@ -147,18 +149,18 @@ class SelfAttentionPooling(Pooling):
         self.scores.build((None, None, units))
         self.built = True
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         scores = ops.transpose(self.scores(self.hidden(states)), (0, 2, 1))
-        looks = masked_softmax(scores, mask[:, None, :])  # [batch, hops, length]
+        weights = masked_softmax(scores, mask[:, None, :])  # [batch, hops, length]
         if self.settings["penalty"]:
-            overlap = ops.matmul(looks, ops.transpose(looks, (0, 2, 1)))
-            apart = overlap - ops.eye(self.settings["hops"])
+            overlap = ops.matmul(weights, ops.transpose(weights, (0, 2, 1)))
+            deviation = overlap - ops.eye(self.settings["hops"])
             self.add_loss(
-                self.settings["penalty"] * ops.mean(ops.sum(ops.square(apart), axis=(1, 2)))
+                self.settings["penalty"] * ops.mean(ops.sum(ops.square(deviation), axis=(1, 2)))
             )
-        sums = ops.matmul(ops.cast(looks, states.dtype), states)
+        sums = ops.matmul(ops.cast(weights, states.dtype), states)
         vector = ops.reshape(sums, (-1, self.out_depth(states.shape[-1])))
-        return vector, ops.mean(looks, axis=1)
+        return vector, ops.mean(weights, axis=1)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
@@ -166,35 +168,35 @@ class SelfAttentionPooling(Pooling):
 
 @register
 class TopDownPooling(Pooling):
-    """A weighted sum whose weights come from how well each state matches the guide.
+    """A weighted sum with the attention of the guide to each state.
 
     Tan et al. 2016, "Improved Representation Learning for Question Answer Matching", §3.3: the
-    other sentence's vector says where to look. Top-down, in contrast to the poolings above.
+    vector of the other sentence is the query. Top-down, in contrast to the poolings above.
 
     Args:
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
 
     Raises:
-        ValueError: there is no such score, it refuses an option, or there is no guide.
+        ValueError: the score or an option is unknown; or, in ``call``, the guide is missing.
     """
 
-    guided = True
+    needs_guide = True
 
     def __init__(self, score: str | dict[str, Any] = "additive", **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {"score": score}
+        self.settings = constructor_arguments(locals())
         self.score = spec("score", SCORES, score, dtype=self.dtype_policy, name="score")
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
         self.score.build((None, None, states_shape[-1]), states_shape)
         self.built = True
 
-    def call(self, states: Any, mask: Any, guide: Any = None) -> tuple[Any, Any]:
+    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         if guide is None:
             raise ValueError("Top-down pooling needs a guide.")
-        reached = self.score.reach(mask)
+        valid = self.score.valid_mask(mask)
         scores = self.score.match(guide[:, None, :], self.score.prepare(states))
-        weights = masked_softmax(scores, reached[:, None, :])[:, 0]
+        weights = masked_softmax(scores, valid[:, None, :])[:, 0]
         return _weighted_sum(weights, states), weights
 
     def get_config(self) -> dict[str, Any]:
@@ -213,11 +215,11 @@ POOLINGS: Mapping[str, type[Pooling]] = MappingProxyType(
 )
 
 
-def _shares(weights: Any) -> Any:
-    """Weights ``[batch, length]`` of at least 0 that sum to 1, or to 0 where all are."""
+def _normalize(weights: Tensor) -> Tensor:
+    """Return weights ``[batch, length]`` divided by their sum; zeros stay zeros."""
     return weights / ops.maximum(ops.sum(weights, axis=-1, keepdims=True), 1e-9)
 
 
-def _weighted_sum(weights: Any, states: Any) -> Any:
-    """``[batch, length]`` and ``[batch, length, depth]`` → ``[batch, depth]``."""
+def _weighted_sum(weights: Tensor, states: Tensor) -> Tensor:
+    """Return the sum ``[batch, depth]`` of states ``[batch, length, depth]``."""
     return ops.einsum("bl,bld->bd", ops.cast(weights, states.dtype), states)

@@ -1,4 +1,4 @@
-"""Positions: what tells a Transformer in which order its inputs stand."""
+"""Position encodings of Transformers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.serialization import register
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
-BASE = 10000.0  # the wavelengths of sinusoids and rotations go from 2π to BASE · 2π
+BASE = 10000.0  # wavelengths of sinusoids and rotations are from 2π to BASE · 2π
 
 
 class Positions(keras.layers.Layer):
-    """Base of the positions: added to the embeddings, or turned into queries and keys.
+    """Base class: positions are added to the embeddings, or rotate queries and keys.
 
     Args:
-        max_positions: how many positions there are weights for, where there are weights.
+        max_positions: the number of learned positions.
 
     Shapes: vectors ``[batch, length, depth]`` and their positions ``[batch or 1, length]``,
-    counted from 0, give vectors of the same shape.
+    starting at 0 → vectors of the same shape.
     """
 
     def __init__(self, max_positions: int = 1024, **kwargs: Any):
@@ -29,21 +30,25 @@ class Positions(keras.layers.Layer):
         self.max_positions = max_positions
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
-        """Makes the weights, for those that have any; the depth must be known."""
+        """Create the weights, if there are any; the depth must be known."""
         self.built = True
 
-    def call(self, vectors: Any, position: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} does not say where a vector stands.")
+    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+        raise TypeError(f"{type(self).__name__} does not implement call.")
 
     def check(self, depth: int) -> None:
-        """Refuses heads of a depth that these positions cannot work with."""
+        """Check that these positions support the depth of a head.
 
-    def angles(self, position: Any, depth: int) -> tuple[Any, Any] | None:
-        """Cosines and sines for ``rotate``, each ``[batch or 1, 1, length, depth / 2]``, or None.
+        Raises:
+            ValueError: they do not.
+        """
+
+    def angles(self, position: Tensor, depth: int) -> tuple[Tensor, Tensor] | None:
+        """Return cosines and sines for ``rotate``, ``[batch or 1, 1, length, depth / 2]``, or None.
 
         Args:
             position: ``[batch or 1, length]``.
-            depth: that of the queries and keys of one head.
+            depth: the depth of one head.
         """
         return None
 
@@ -53,23 +58,23 @@ class Positions(keras.layers.Layer):
 
 @register
 class NoPositions(Positions):
-    """Tells nothing: what is read is a set, and any order of it gives the same.
+    """No positions: the input is a set.
 
     Lee et al. 2019, "Set Transformer", §3.
     """
 
-    def call(self, vectors: Any, position: Any) -> Any:
+    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
         return vectors
 
 
 @register
 class SinusoidalPositions(Positions):
-    """Adds sin(pos / 10000^(2i/d)) to the even numbers of a vector, the cosine to the odd ones.
+    """Add sin(pos / 10000^(2i/d)) to even and the cosine to odd components of a vector.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.5.
     """
 
-    def call(self, vectors: Any, position: Any) -> Any:
+    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
         depth = int(vectors.shape[-1])
         phase = phases(position, depth)
         pairs = ops.stack([ops.sin(phase), ops.cos(phase)], axis=-1)
@@ -80,10 +85,10 @@ class SinusoidalPositions(Positions):
 
 @register
 class LearnedPositions(Positions):
-    """Adds a learned vector a position.
+    """Add a learned vector per position.
 
-    Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", §3.1. All positions from
-    the last one on share its vector, so that a longer text is no error.
+    Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", §3.1. Positions beyond the
+    last learned one use its vector.
     """
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
@@ -95,31 +100,29 @@ class LearnedPositions(Positions):
         )
         super().build(vectors_shape)
 
-    def call(self, vectors: Any, position: Any) -> Any:
-        known = ops.minimum(position, self.max_positions - 1)
-        learned = ops.take(ops.convert_to_tensor(self.table), known, axis=0)
+    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+        index = ops.minimum(position, self.max_positions - 1)
+        learned = ops.take(ops.convert_to_tensor(self.table), index, axis=0)
         return vectors + ops.cast(learned, vectors.dtype)
 
 
 @register
 class RotaryPositions(Positions):
-    """Turns queries and keys by an angle that grows with the position.
+    """Rotate queries and keys by an angle proportional to the position.
 
     Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", §3.2.2: the
-    product of a query at m and a key at n depends on m - n alone. A pair that is turned is
-    (i, i + d/2) and not (2i, 2i + 1), which is the same but for the order of the numbers.
+    product of a query at m and a key at n depends only on m - n. Rotated pairs are (i, i + d/2)
+    instead of (2i, 2i + 1), which only changes the order of the components.
     """
 
     def check(self, depth: int) -> None:
         if depth % 2:
-            raise ValueError(
-                f"Rotary positions turn pairs of numbers: a head's depth must be even, not {depth}."
-            )
+            raise ValueError(f"Rotary positions need heads with an even depth, not {depth}.")
 
-    def call(self, vectors: Any, position: Any) -> Any:
+    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
         return vectors
 
-    def angles(self, position: Any, depth: int) -> tuple[Any, Any] | None:
+    def angles(self, position: Tensor, depth: int) -> tuple[Tensor, Tensor] | None:
         phase = phases(position, depth)[:, None]
         return (
             ops.cast(ops.cos(phase), self.compute_dtype),
@@ -127,14 +130,14 @@ class RotaryPositions(Positions):
         )
 
 
-def phases(position: Any, depth: int) -> Any:
-    """pos / 10000^(2i/d) in float32: ``[batch or 1, length]`` → ``[..., length, depth / 2]``."""
+def phases(position: Tensor, depth: int) -> Tensor:
+    """Return pos / 10000^(2i/d) of ``[batch or 1, length]`` as ``[..., length, depth / 2]``."""
     exponents = ops.arange((depth + 1) // 2, dtype="float32") * (2.0 / depth)
     return ops.cast(position, "float32")[..., None] / ops.power(BASE, exponents)
 
 
-def rotate(vectors: Any, angles: tuple[Any, Any] | None) -> Any:
-    """Queries or keys ``[batch, heads, length, depth]`` turned by what ``angles`` gave."""
+def rotate(vectors: Tensor, angles: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Rotate queries or keys ``[batch, heads, length, depth]`` by ``Positions.angles``."""
     if angles is None:
         return vectors
     cos, sin = angles

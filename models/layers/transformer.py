@@ -1,4 +1,4 @@
-"""The blocks that a Transformer is a stack of."""
+"""The blocks of Transformers."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from typing import Any, NamedTuple
 
 import keras
 
-from models.attention.multi_head import MultiHeadAttention
-from models.layers.dropouts import Dropout
-from models.layers.feed_forward import FeedForward
-from models.layers.normalization import LayerNormalization
-from models.serialization import register
+from regard.models.attention.multi_head import MultiHeadAttention
+from regard.models.layers.dropout import Dropout
+from regard.models.layers.feed_forward import FeedForward
+from regard.models.layers.normalization import LayerNormalization
+from regard.models.serialization import constructor_arguments, register
+from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")
 EPSILON = 1e-5
 
 
-class Block(keras.layers.Layer):
-    """What the blocks share: self-attention and a feed-forward network, and a way around each.
+class TransformerBlock(keras.layers.Layer):
+    """Base class of the blocks: self-attention and a feed-forward network, each with a residual.
 
-    Vaswani et al. 2017, "Attention Is All You Need", §3.1: norm(x + part(x)) ("post"); Xiong et
-    al. 2020, "On Layer Normalization in the Transformer Architecture", §3.1: x + part(norm(x))
-    ("pre"), which trains without a warm-up and wants one more norm after the last block.
+    Vaswani et al. 2017, "Attention Is All You Need", §3.1: norm(x + sublayer(x)) ("post"); Xiong
+    et al. 2020, "On Layer Normalization in the Transformer Architecture", §3.1: x +
+    sublayer(norm(x)) ("pre"), which needs no warm-up but one more norm after the last block.
 
     Args:
-        width: the depth of what goes in and comes out.
-        heads: how many heads the attention has.
+        width: the depth of inputs and outputs.
+        heads: the number of heads.
         feed_forward: the inner depth of the feed-forward network.
         norm: one of ``NORMS``.
-        activation: that of the feed-forward network.
-        dropout: the share dropped of what each part gives.
-        attention_dropout: the share dropped of the attention weights.
-        activation_dropout: the share dropped inside the feed-forward network.
+        activation: the activation of the feed-forward network.
+        dropout: the dropout rate of the output of each sublayer.
+        attention_dropout: the dropout rate of the attention weights.
+        activation_dropout: the dropout rate inside the feed-forward network.
 
     Raises:
-        ValueError: an unknown norm or activation, or ``heads`` does not divide ``width``.
+        ValueError: the norm or activation is unknown, or ``heads`` does not divide ``width``.
     """
 
     def __init__(
@@ -51,63 +52,58 @@ class Block(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if norm not in NORMS:
             raise ValueError(f"Unknown norm {norm!r}. Choices: {', '.join(NORMS)}.")
-        self.settings: dict[str, Any] = {
-            "width": width,
-            "heads": heads,
-            "feed_forward": feed_forward,
-            "norm": norm,
-            "activation": activation,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-        }
         policy = self.dtype_policy
         self.attention = MultiHeadAttention(
             heads, width, dropout=attention_dropout, dtype=policy, name="attention"
         )
-        self.attention_norm = self._norm("attention_norm")
+        self.attention_norm = self._create_norm("attention_norm")
         self.network = FeedForward(
             feed_forward, activation, activation_dropout, dtype=policy, name="feed_forward"
         )
-        self.network_norm = self._norm("feed_forward_norm")
+        self.network_norm = self._create_norm("feed_forward_norm")
         self.dropout = Dropout(dropout, dtype=policy)
 
-    def _norm(self, name: str) -> Any:
+    def _create_norm(self, name: str) -> Any:
         return LayerNormalization(epsilon=EPSILON, dtype=self.dtype_policy, name=name)
 
     def build(self, inputs_shape: Any = None) -> None:
         shape = (None, None, self.settings["width"])
-        for part in (self.attention, self.attention_norm, self.network, self.network_norm):
-            part.build(shape)
+        for layer in (self.attention, self.attention_norm, self.network, self.network_norm):
+            layer.build(shape)
         self.built = True
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
-        """None: masks are arguments here, and Keras hangs none on the outputs."""
+        """Return None: masks are arguments, so outputs carry no Keras mask."""
 
-    def _feed(self, inputs: Any, training: bool) -> Any:
-        def network(x: Any) -> tuple[Any, None]:
+    def _feed_forward(self, inputs: Any, training: bool) -> Any:
+        def network(x: Tensor) -> tuple[Tensor, None]:
             return self.network(x, training=training), None
 
-        return self._around(network, self.network_norm, inputs, training)[0]
+        return self._residual(network, self.network_norm, inputs, training)[0]
 
-    def _around(
-        self, part: Callable[[Any], tuple[Any, Any]], norm: Any, inputs: Any, training: bool
-    ) -> tuple[Any, Any]:
-        """The inputs plus what a part makes of them, and whatever else the part gives."""
-        pre = self.settings["norm"] == "pre"
-        outputs, other = part(norm(inputs, training=training) if pre else inputs)
+    def _residual(
+        self,
+        sublayer: Callable[[Tensor], tuple[Tensor, Any]],
+        norm: Any,
+        inputs: Tensor,
+        training: bool,
+    ) -> tuple[Tensor, Any]:
+        """Return the output of a sublayer with residual and norm, and its second result."""
+        is_pre_norm = self.settings["norm"] == "pre"
+        outputs, extra = sublayer(norm(inputs, training=training) if is_pre_norm else inputs)
         outputs = inputs + self.dropout(outputs, training=training)
-        return outputs if pre else norm(outputs, training=training), other
+        return outputs if is_pre_norm else norm(outputs, training=training), extra
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
 
 @register
-class EncoderBlock(Block):
-    """Self-attention, then a feed-forward network; arguments as in ``Block``.
+class EncoderBlock(TransformerBlock):
+    """Self-attention, then a feed-forward network; arguments as in ``TransformerBlock``.
 
     Vaswani et al. 2017, §3.1.
 
@@ -116,38 +112,39 @@ class EncoderBlock(Block):
     """
 
     def call(
-        self, inputs: Any, mask: Any = None, angles: Any = None, training: bool = False
-    ) -> Any:
-        return self.look(inputs, mask, angles, training)[0]
+        self, inputs: Tensor, mask: Tensor = None, angles: Any = None, training: bool = False
+    ) -> Tensor:
+        return self.call_with_weights(inputs, mask, angles, training)[0]
 
-    def look(
-        self, inputs: Any, mask: Any = None, angles: Any = None, training: bool = False
-    ) -> tuple[Any, Any]:
-        """As ``call``, with the weights of its heads, ``[batch, heads, length, length]``."""
+    def call_with_weights(
+        self, inputs: Tensor, mask: Tensor = None, angles: Any = None, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``call`` and the weights of the heads, ``[batch, heads, length, length]``."""
 
-        def attention(x: Any) -> tuple[Any, Any]:
+        def attention(x: Tensor) -> tuple[Tensor, Any]:
             return self.attention(x, mask=mask, angles=angles, per_head=True, training=training)
 
-        outputs, weights = self._around(attention, self.attention_norm, inputs, training)
-        return self._feed(outputs, training), weights
+        outputs, weights = self._residual(attention, self.attention_norm, inputs, training)
+        return self._feed_forward(outputs, training), weights
 
 
-class Looks(NamedTuple):
-    """Where the heads of a ``DecoderBlock`` looked.
+class BlockAttention(NamedTuple):
+    """The attention weights of all heads of a ``DecoderBlock``.
 
     Attributes:
-        memory: their weights on the memory, ``[batch, heads, target or hypotheses, source]``.
-        distribution: what those were drawn from; the same, unless the alignment is stochastic.
-        own: the weights of self-attention, ``[batch, heads, target, target]``.
+        cross: the attention to the memory, ``[batch, heads, target, source]``.
+        cross_distribution: the distribution from which ``cross`` was sampled; equal to ``cross``
+            unless the alignment is stochastic.
+        target: the self-attention, ``[batch, heads, target, target]``.
     """
 
-    memory: Any
-    distribution: Any
-    own: Any
+    cross: Tensor
+    cross_distribution: Tensor
+    target: Tensor
 
 
 @register
-class DecoderBlock(Block):
+class DecoderBlock(TransformerBlock):
     """Causal self-attention, attention to a memory, then a feed-forward network.
 
     Vaswani et al. 2017, §3.1.
@@ -157,7 +154,7 @@ class DecoderBlock(Block):
         cross: the score and alignment of the attention to the memory, as in
             ``MultiHeadAttention``.
 
-    The others are those of ``Block``.
+    The other arguments are those of ``TransformerBlock``.
 
     Shapes: inputs ``[batch, target, width]``, memory values ``[batch, source, memory_depth]``.
     """
@@ -181,7 +178,7 @@ class DecoderBlock(Block):
             dtype=self.dtype_policy,
             name="cross",
         )
-        self.cross_norm = self._norm("cross_norm")
+        self.cross_norm = self._create_norm("cross_norm")
 
     def build(self, inputs_shape: Any = None) -> None:
         shape = (None, None, self.settings["width"])
@@ -189,66 +186,68 @@ class DecoderBlock(Block):
         self.cross_norm.build(shape)
         super().build(inputs_shape)
 
-    def prepare(self, values: Any, mask: Any) -> dict[str, Any]:
-        """What ``call`` and ``step`` need of a memory, computed once."""
+    def prepare(self, values: Tensor, mask: Tensor) -> State:
+        """Project a memory once for all calls of ``call`` and ``step``."""
         return self.cross.prepare(values, mask)
 
     def call(
-        self, inputs: Any, memory: dict[str, Any], angles: Any = None, training: bool = False
-    ) -> tuple[Any, Looks]:
-        """All positions at once.
+        self, inputs: Tensor, prepared: State, angles: Any = None, training: bool = False
+    ) -> tuple[Tensor, BlockAttention]:
+        """Compute all positions at once.
 
         Args:
             inputs: ``[batch, target, width]``.
-            memory: what ``prepare`` gave.
-            angles: those of the positions, from ``Positions.angles``.
-            training: whether to drop, and whether alignments that sample do so.
+            prepared: the result of ``prepare``.
+            angles: the result of ``Positions.angles``.
+            training: whether dropout and sampled alignments are on.
 
         Returns:
-            Outputs of the inputs' shape, and where the heads looked.
+            Outputs of the inputs' shape, and the attention weights.
         """
 
-        def attention(x: Any) -> tuple[Any, Any]:
+        def attention(x: Tensor) -> tuple[Tensor, Any]:
             return self.attention(x, causal=True, angles=angles, per_head=True, training=training)
 
-        def cross(x: Any) -> tuple[Any, Any]:
-            seen, weights, distribution = self.cross.look(x, memory, None, training)
-            return seen, Looks(weights, distribution, own)
+        def cross(x: Tensor) -> tuple[Tensor, Any]:
+            context, weights, distribution = self.cross.attend_with_distribution(
+                x, prepared, None, training
+            )
+            return context, BlockAttention(weights, distribution, target)
 
-        outputs, own = self._around(attention, self.attention_norm, inputs, training)
-        outputs, looks = self._around(cross, self.cross_norm, outputs, training)
-        return self._feed(outputs, training), looks
+        outputs, target = self._residual(attention, self.attention_norm, inputs, training)
+        outputs, attention_weights = self._residual(cross, self.cross_norm, outputs, training)
+        return self._feed_forward(outputs, training), attention_weights
 
     def step(
         self,
-        inputs: Any,
-        memory: dict[str, Any],
-        cache: dict[str, Any],
-        unseen: Any,
-        position: Any,
+        inputs: Tensor,
+        prepared: State,
+        cache: State,
+        bias: Tensor,
+        position: Tensor,
         angles: Any = None,
-    ) -> tuple[Any, dict[str, Any], Any]:
-        """One more position.
+    ) -> tuple[Tensor, State, Tensor]:
+        """Compute one more position.
 
         Args:
             inputs: ``[batch * hypotheses, width]``.
-            memory: what ``prepare`` gave.
-            cache: the state of self-attention, from ``MultiHeadAttention.cache``.
-            unseen: what of the cache each hypothesis does not see; see there, under ``step``.
-            position: which one it is, a number.
+            prepared: the result of ``prepare``.
+            cache: the cache of the self-attention, from ``MultiHeadAttention.cache``.
+            bias: hides entries of the cache; see ``MultiHeadAttention.step``.
+            position: the index of the position, a scalar.
             angles: as in ``call``, for this position.
 
         Returns:
-            Outputs of the inputs' shape, the new cache, and where the heads looked in the memory,
+            Outputs of the inputs' shape, the new cache, and the attention to the memory,
             ``[batch, heads, hypotheses, source]``.
         """
 
-        def attention(x: Any) -> tuple[Any, Any]:
-            return self.attention.step(x, cache, unseen, position * unseen.shape[1], angles)
+        def attention(x: Tensor) -> tuple[Tensor, Any]:
+            return self.attention.step(x, cache, bias, position * bias.shape[1], angles)
 
-        def cross(x: Any) -> tuple[Any, Any]:
-            return self.cross.attend_once(x, memory, position)
+        def cross(x: Tensor) -> tuple[Tensor, Any]:
+            return self.cross.attend_once(x, prepared, position)
 
-        outputs, cache_after = self._around(attention, self.attention_norm, inputs, False)
-        outputs, weights = self._around(cross, self.cross_norm, outputs, False)
-        return self._feed(outputs, False), cache_after, weights
+        outputs, new_cache = self._residual(attention, self.attention_norm, inputs, False)
+        outputs, weights = self._residual(cross, self.cross_norm, outputs, False)
+        return self._feed_forward(outputs, False), new_cache, weights

@@ -1,115 +1,141 @@
-"""How good hypotheses are beside their references: one number a metric, with its signature.
+"""Corpus metrics: each gives one number with a signature that states its settings.
 
-A metric is one function in `METRICS`; a task that needs its own adds a line there.
+A metric is one entry of `METRICS`.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from models.metrics import numbers, overlap, points
-from models.metrics.aligning import aer
-from models.metrics.base import Kind, Metric, Rows
-from models.metrics.exact import exact_match
-from models.metrics.likelihood import perplexity
-from models.metrics.overlap import tokenizers, unusable
-from models.metrics.pointing import pointing, pointing_summed
-from models.metrics.rouge import rouge
-from models.metrics.scorer import Scorer
+from regard.models.metrics import geometry, overlap, regression
+from regard.models.metrics.attention import (
+    alignment_error_rate,
+    attention_in_box,
+    attention_in_box_statistics,
+)
+from regard.models.metrics.base import (
+    DEFAULT_OPTIONS,
+    GoldAlignment,
+    Metric,
+    MetricOptions,
+    MetricSpec,
+    Rows,
+)
+from regard.models.metrics.overlap import missing_tokenizer_package, tokenizers
+from regard.models.metrics.perplexity import perplexity
+from regard.models.metrics.scorer import Scorer
+from regard.models.suggestions import did_you_mean
 
 __all__ = [
     "METRICS",
-    "Kind",
+    "GoldAlignment",
     "Metric",
+    "MetricOptions",
+    "MetricSpec",
     "Rows",
     "Scorer",
     "compute",
-    "find",
-    "judging",
-    "looks",
+    "get_metric",
+    "metrics_for",
+    "missing_tokenizer_package",
+    "needs_attention",
     "scorers",
     "tokenizers",
-    "unusable",
 ]
 
-_NUMBER: dict[str, Any] = {"answers": "number", "scale": 1.0}
-_POINTS: dict[str, Any] = {"answers": "positions", "scale": 1.0}
-_LOOKS: dict[str, Any] = {"looks": True, "beside": True}
-_LOW: dict[str, Any] = {"higher_is_better": False, "high": None}  # the lower, the better
+_NUMBER: dict[str, Any] = {"output_kind": "number", "scale": 1.0}
+_POSITIONS: dict[str, Any] = {"output_kind": "positions", "scale": 1.0}
+_ATTENTION: dict[str, Any] = {"needs_attention": True, "needs_columns": True}
+_LOWER_IS_BETTER: dict[str, Any] = {"higher_is_better": False, "high": None}
 
 
-def _of_points(name: str, label: str, **more: Any) -> Kind:
-    more = {"high": 1.0, "beside": True, **_POINTS, **more}
-    return Kind(label, getattr(points, name), points.SUMMED[name], **more)
+def _geometric(name: str, label: str, **fields: Any) -> MetricSpec:
+    fields = {"high": 1.0, "needs_columns": True, **_POSITIONS, **fields}
+    return MetricSpec(label, getattr(geometry, name), geometry.STATISTICS[name], **fields)
 
 
-METRICS: Mapping[str, Kind] = MappingProxyType(
+METRICS: Mapping[str, MetricSpec] = MappingProxyType(
     {
-        "bleu": Kind.of_sums("BLEU", overlap.bleu),
-        "chrf": Kind.of_sums("chrF", overlap.chrf),
-        "exact_match": Kind.of_sums("exact match", exact_match, answers="any", high=1.0, scale=1.0),
-        "bleu_lc": Kind.of_sums("BLEU (lc)", overlap.bleu_lc),
+        "bleu": MetricSpec.from_statistics("BLEU", overlap.bleu),
+        "chrf": MetricSpec.from_statistics("chrF", overlap.chrf),
+        "exact_match": MetricSpec.from_statistics(
+            "exact match", overlap.exact_match, output_kind="any", high=1.0, scale=1.0
+        ),
+        "bleu_lc": MetricSpec.from_statistics("BLEU (lc)", overlap.bleu_lc),
         **{
-            f"bleu_{order}": Kind.of_sums(f"BLEU-{order}", overlap.bleu_up_to(order))
+            f"bleu_{order}": MetricSpec.from_statistics(f"BLEU-{order}", overlap.bleu_up_to(order))
             for order in range(1, 5)
         },
-        "ter": Kind.of_sums("TER", overlap.ter, **_LOW),
+        "ter": MetricSpec.from_statistics("TER", overlap.ter, **_LOWER_IS_BETTER),
         **{
-            f"rouge_{short}": Kind.of_sums(label, rouge(kind))
-            for short, label, kind in (
+            f"rouge_{suffix}": MetricSpec.from_statistics(label, overlap.rouge(variant))
+            for suffix, label, variant in (
                 ("1", "ROUGE-1", "rouge1"),
                 ("2", "ROUGE-2", "rouge2"),
                 ("l", "ROUGE-L", "rougeL"),
             )
         },
-        "perplexity": Kind.of_sums(
-            "perplexity", perplexity, low=1.0, scale=1.0, beside=True, **_LOW
+        "perplexity": MetricSpec.from_statistics(
+            "perplexity", perplexity, low=1.0, scale=1.0, needs_columns=True, **_LOWER_IS_BETTER
         ),
-        "pearson": Kind(
-            "Pearson", numbers.pearson, numbers.pearson_summed, low=-1.0, high=1.0, **_NUMBER
+        "pearson": MetricSpec(
+            "Pearson",
+            regression.pearson,
+            regression.pearson_statistics,
+            low=-1.0,
+            high=1.0,
+            **_NUMBER,
         ),
-        "spearman": Kind("Spearman", numbers.spearman, low=-1.0, high=1.0, **_NUMBER),
-        "mse": Kind("MSE", numbers.mse, numbers.mse_summed, **_NUMBER, **_LOW),
-        "pointing": Kind("pointing", pointing, pointing_summed, high=1.0, scale=1.0, **_LOOKS),
-        "aer": Kind.of_sums("AER", aer, high=1.0, scale=1.0, higher_is_better=False, **_LOOKS),
-        "hull_accuracy": _of_points("hull_accuracy", "hull accuracy"),
-        "hull_area": _of_points("hull_area", "hull area"),
-        "tour_length": _of_points("tour_length", "tour length", **_LOW),
-        "tour_ratio": _of_points("tour_ratio", "tour ratio", **_LOW),
-        "valid_tours": _of_points("valid_tours", "valid tours"),
+        "spearman": MetricSpec("Spearman", regression.spearman, low=-1.0, high=1.0, **_NUMBER),
+        "mse": MetricSpec(
+            "MSE", regression.mse, regression.mse_statistics, **_NUMBER, **_LOWER_IS_BETTER
+        ),
+        "pointing": MetricSpec(
+            "pointing",
+            attention_in_box,
+            attention_in_box_statistics,
+            high=1.0,
+            scale=1.0,
+            **_ATTENTION,
+        ),
+        "aer": MetricSpec.from_statistics(
+            "AER", alignment_error_rate, high=1.0, scale=1.0, higher_is_better=False, **_ATTENTION
+        ),
+        "hull_accuracy": _geometric("hull_accuracy", "hull accuracy"),
+        "hull_area": _geometric("hull_area", "hull area"),
+        "tour_length": _geometric("tour_length", "tour length", **_LOWER_IS_BETTER),
+        "tour_ratio": _geometric("tour_ratio", "tour ratio", **_LOWER_IS_BETTER),
+        "valid_tours": _geometric("valid_tours", "valid tours"),
     }
 )
 
 
 def compute(
-    names: Sequence[str], rows: Rows, options: Mapping[str, Any] = MappingProxyType({})
+    names: Sequence[str], rows: Rows, options: MetricOptions = DEFAULT_OPTIONS
 ) -> list[Metric]:
-    """Computes metrics of one corpus, in the order of ``names``; see `scorers`.
+    """Compute metrics of one corpus, in the order of ``names``.
 
     Raises:
-        ValueError: as `scorers` does; for an unknown tokenizer, and for one whose package is
-            missing.
+        ValueError: as `scorers`; or the tokenizer is unknown or lacks its package.
     """
     return [scorer.metric(name) for name, scorer in scorers(names, rows, options).items()]
 
 
 def scorers(
-    names: Sequence[str], rows: Rows, options: Mapping[str, Any] = MappingProxyType({})
+    names: Sequence[str], rows: Rows, options: MetricOptions = DEFAULT_OPTIONS
 ) -> dict[str, Scorer]:
-    """What can tell metrics of one corpus and of parts of it, in the order of ``names``.
+    """Return a scorer of one corpus for each metric, in the order of ``names``.
 
     Args:
         names: keys of `METRICS`.
-        rows: what the model answered and what it should have.
-        options: ``tokenize``, sacreBLEU's tokenizer for BLEU, such as ``13a`` (the default),
-            ``zh`` or ``char``; ``lowercase``, whether capitals are taken for small letters.
+        rows: the outputs and the references.
+        options: settings of the metrics.
 
     Raises:
-        ValueError: for an unknown metric, or one that cannot judge such answers (the message has
-            the choices), and for rows that are empty, uneven or without a reference.
+        ValueError: a metric is unknown or does not score such outputs (the message lists the
+            choices); or the rows are empty, of unequal number, or without a reference.
     """
     if len(rows.hypotheses) != len(rows.references):
         raise ValueError(f"{len(rows.hypotheses)} hypotheses but {len(rows.references)} references")
@@ -118,38 +144,37 @@ def scorers(
     for row, references in enumerate(rows.references):
         if not references:
             raise ValueError(f"row {row} has no reference")
-    return {name: Scorer(find(name, rows.answers), rows, options) for name in names}
+    return {name: Scorer(get_metric(name, rows.output_kind), rows, options) for name in names}
 
 
-def find(name: str, answers: str | None = None) -> Kind:
-    """The kind of metric called ``name``.
+def get_metric(name: str, output_kind: str | None = None) -> MetricSpec:
+    """Return the metric called ``name``.
 
     Args:
         name: a key of `METRICS`.
-        answers: what it has to judge: ``text``, ``number`` or ``positions``; None: anything.
+        output_kind: ``text``, ``number`` or ``positions``; None: any.
 
     Raises:
-        ValueError: there is none, or it judges other answers; the message has the choices.
+        ValueError: the metric is unknown or scores other outputs; the message lists the choices.
     """
-    choices = list(METRICS) if answers is None else judging(answers)
+    choices = list(METRICS) if output_kind is None else metrics_for(output_kind)
     if name not in METRICS:
-        close = difflib.get_close_matches(name, choices, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown metric {name!r}{hint} (choices: {', '.join(choices)})")
-    kind = METRICS[name]
-    if answers is not None and not kind.judges(answers):
+        hint = did_you_mean(name, choices)
+        raise ValueError(f"Unknown metric {name!r}. {hint}Choices: {', '.join(choices)}.")
+    spec = METRICS[name]
+    if output_kind is not None and not spec.supports(output_kind):
         raise ValueError(
-            f"{name} judges answers of the kind {kind.answers}, and the model's are of the kind"
-            f" {answers} (choices: {', '.join(choices)})"
+            f"{name} scores outputs of kind {spec.output_kind}, but the model's outputs are of"
+            f" kind {output_kind} (choices: {', '.join(choices)})"
         )
-    return kind
+    return spec
 
 
-def judging(answers: str) -> list[str]:
-    """The metrics that can judge answers of a kind: ``text``, ``number`` or ``positions``."""
-    return [name for name, kind in METRICS.items() if kind.judges(answers)]
+def metrics_for(output_kind: str) -> list[str]:
+    """Return the metrics that score ``text``, ``number`` or ``positions``."""
+    return [name for name, spec in METRICS.items() if spec.supports(output_kind)]
 
 
-def looks(name: str) -> bool:
-    """Whether a metric reads where a model looked; one that there is not does not."""
-    return name in METRICS and METRICS[name].looks
+def needs_attention(name: str) -> bool:
+    """Return whether a metric exists and reads attention weights."""
+    return name in METRICS and METRICS[name].needs_attention

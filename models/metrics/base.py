@@ -1,4 +1,4 @@
-"""What a metric is, and what it looks at."""
+"""The types that metrics share: rows to score, a metric's definition, and its row statistics."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import numpy as np
 
-Answers = Literal["text", "number", "positions"]
+OutputKind = Literal["text", "number", "positions"]
+UNITS = ("word", "character")
 
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """One metric of one corpus.
+    """The value of one metric on one corpus.
 
     Attributes:
-        name: its key in `METRICS`.
-        label: how people write it, such as ``BLEU``.
-        value: between 0 and ``scale`` for the metrics that are shares; not a number where the
-            metric is undefined, and then the signature says why.
-        signature: everything that changes the value, as sacreBLEU writes it.
+        name: the key in `METRICS`.
+        label: the display name, such as ``BLEU``.
+        value: from 0 to ``scale`` for metrics that are shares. NaN if the metric is undefined; the
+            signature then gives the reason.
+        signature: all settings that change the value, in sacreBLEU's notation.
         higher_is_better: whether a larger value means a better model.
-        scale: 100 where the values are written as percentages, else 1.
+        scale: 100 for values written as percentages, otherwise 1.
     """
 
     name: str
@@ -37,24 +38,24 @@ class Metric:
     scale: float = 100.0
 
     @property
-    def defined(self) -> bool:
-        """Whether there is a value at all."""
+    def is_defined(self) -> bool:
+        """Whether the metric has a value."""
         return not math.isnan(self.value)
 
     def to_dict(self) -> dict[str, str | float | bool]:
-        """The metric as plain JSON values."""
+        """Return the metric as JSON values."""
         return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """The answers to a corpus and what they should have been.
+    """The outputs of a model on a corpus, with the references.
 
     Attributes:
-        hypotheses: what the model answered: texts, numbers, or lists of positions.
-        references: the right answers of each row, one or more of the same kind.
-        columns: what else is known of the rows, by name: the model's inputs, the features that
-            only the evaluation reads, the model's other outputs.
+        hypotheses: the model's outputs: texts, numbers, or lists of positions.
+        references: one or more references for each row, of the same kind.
+        columns: further values for each row, by name: model inputs, features that only the
+            evaluation reads, and other model outputs.
     """
 
     hypotheses: Sequence[Any]
@@ -62,70 +63,104 @@ class Rows:
     columns: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
 
     @property
-    def answers(self) -> Answers:
-        """The kind of the hypotheses; of no rows it is not asked."""
+    def output_kind(self) -> OutputKind:
+        """The kind of the hypotheses. There must be at least one row."""
         first = self.hypotheses[0]
         if isinstance(first, str):
             return "text"
         return "number" if isinstance(first, numbers.Real) else "positions"
 
-    def take(self, chosen: Sequence[int]) -> Rows:
-        """Some of the rows, in the order of ``chosen``."""
+    def take(self, indices: Sequence[int]) -> Rows:
+        """Return the rows at ``indices``, in that order."""
         return Rows(
-            [self.hypotheses[row] for row in chosen],
-            [self.references[row] for row in chosen],
-            {name: [values[row] for row in chosen] for name, values in self.columns.items()},
+            [self.hypotheses[row] for row in indices],
+            [self.references[row] for row in indices],
+            {name: [values[row] for row in indices] for name, values in self.columns.items()},
         )
 
     def reference_count(self) -> str:
-        """How many references a row has, as sacreBLEU's signatures say it: ``var`` if it varies."""
+        """Return the references per row as in sacreBLEU's signatures; ``var`` if they vary."""
         counts = {len(references) for references in self.references}
         return str(counts.pop()) if len(counts) == 1 else "var"
 
 
-# Rows and options (``tokenize``, ``lowercase``) → the value and its signature.
-Function = Callable[[Rows, Mapping[str, Any]], tuple[float, str]]
+@dataclasses.dataclass(frozen=True)
+class GoldAlignment:
+    """Gold word alignments, and the attention that is compared with them.
+
+    Attributes:
+        gold: the column with the links in Pharaoh's format.
+        unit: what the links count: words or characters.
+        layer: the decoder layer of a Transformer, from 1; None: the model's default.
+        head: the head in that layer, from 1; None: the mean of all heads.
+    """
+
+    gold: str
+    unit: Literal["word", "character"] = "word"
+    layer: int | None = None
+    head: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricOptions:
+    """Settings of metrics.
+
+    Attributes:
+        tokenize: sacreBLEU's tokenizer for BLEU, such as ``13a``, ``zh`` or ``char``.
+        lowercase: whether text metrics ignore case.
+        alignment: the gold alignments for ``aer``.
+    """
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+    alignment: GoldAlignment | None = None
+
+
+DEFAULT_OPTIONS = MetricOptions()
+# Returns the value and the signature.
+MetricFunction = Callable[[Rows, MetricOptions], tuple[float, str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """What a metric needs of each row, so that it can be told of any sample of the rows.
+    """The sufficient statistics of a metric, from which the value of any sample of rows follows.
 
     Attributes:
         rows: ``[rows, n]``, float64.
-        value: the metric of the sum of some rows, ``[n]``; not a number where it is undefined.
-        signature: that of the metric; empty where its function has it.
+        value: the metric for a sum of rows, ``[n]``; NaN if it is undefined.
+        signature: the metric's signature; empty if the metric's function provides it.
     """
 
     rows: np.ndarray
     value: Callable[[np.ndarray], float]
     signature: str = ""
 
-    def whole(self) -> float:
-        """The metric of all rows."""
+    def corpus_value(self) -> float:
+        """Return the metric of all rows."""
         return self.value(self.rows.sum(axis=0))
 
-    def total(self, chosen: np.ndarray) -> np.ndarray:
-        """The sum of some rows: by their places, of which some may be there twice, or by a mask."""
+    def sum_rows(self, selection: np.ndarray) -> np.ndarray:
+        """Return the sum of some rows, given as indices (repeats allowed) or as a mask."""
         import numpy as np
 
-        if not self._exact:
-            return self.rows[chosen].sum(axis=0)
-        times = chosen if chosen.dtype == bool else np.bincount(chosen, minlength=len(self.rows))
-        return times @ self.rows
+        if not self._is_integral:
+            return self.rows[selection].sum(axis=0)
+        is_mask = selection.dtype == bool
+        counts = selection if is_mask else np.bincount(selection, minlength=len(self.rows))
+        return counts @ self.rows
 
     @functools.cached_property
-    def _exact(self) -> bool:
-        """Whether all are whole numbers: their sum is the same in any order, as a product too."""
+    def _is_integral(self) -> bool:
+        """Whether all values are whole numbers, so that a matrix product gives the exact sum."""
         return bool((self.rows == self.rows.round()).all())
 
 
-# Rows and options → the statistics; their sum over all rows gives the value of the function.
-Summed = Callable[[Rows, Mapping[str, Any]], Statistics]
+# The sum of the statistics over all rows gives the value of the metric's function.
+StatisticsFunction = Callable[[Rows, MetricOptions], Statistics]
 
 
-def mean_of(values: Sequence[float], signature: str = "") -> Statistics:
-    """The statistics of a metric that is a mean of one number a row."""
+def mean_statistics(values: Sequence[float], signature: str = "") -> Statistics:
+    """Return the statistics of a metric that is the mean of one number per row."""
     import numpy as np
 
     pairs = np.stack([np.asarray(values, "float64"), np.ones(len(values))], axis=1)
@@ -133,46 +168,48 @@ def mean_of(values: Sequence[float], signature: str = "") -> Statistics:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
-    """What a metric is, apart from any corpus.
+class MetricSpec:
+    """The definition of a metric.
 
     Attributes:
-        label: how people write it.
-        function: gives its value and signature.
-        statistics: what its value is made of, row by row; None where it is no function of a sum.
-        answers: the kind of answers that it can judge.
+        label: the display name.
+        function: computes the value and the signature.
+        statistics: computes the row statistics; None if the value does not follow from sums.
+        output_kind: the kind of outputs that the metric scores.
         higher_is_better: whether a larger value means a better model.
-        low: the least value it can have; None where there is none.
-        high: the greatest; None where there is none.
-        scale: 100 where its values are written as percentages, else 1.
-        looks: whether it reads where a model looked, which is the bulk of a table.
-        beside: whether it reads more of a row than its answer and references, such as its points.
-        by_sums: whether the sum of any rows gives their value to the last bit. The functions of
-            the others know what is undefined, or add more exactly.
+        low: the lowest possible value; None if there is none.
+        high: the highest possible value; None if there is none.
+        scale: 100 for values written as percentages, otherwise 1.
+        needs_attention: whether the metric reads attention weights, which are most of a table.
+        needs_columns: whether the metric reads more than hypotheses and references.
+        has_exact_sums: whether the statistics of any rows give the value of ``function`` bit for
+            bit. The functions of other metrics handle undefined values, or sum more precisely.
     """
 
     label: str
-    function: Function
-    statistics: Summed | None = None
-    answers: Answers | Literal["any"] = "text"
+    function: MetricFunction
+    statistics: StatisticsFunction | None = None
+    output_kind: OutputKind | Literal["any"] = "text"
     higher_is_better: bool = True
     low: float | None = 0.0
     high: float | None = 100.0
     scale: float = 100.0
-    looks: bool = False
-    beside: bool = False
-    by_sums: bool = False
+    needs_attention: bool = False
+    needs_columns: bool = False
+    has_exact_sums: bool = False
 
     @classmethod
-    def of_sums(cls, label: str, statistics: Summed, **more: Any) -> Kind:
-        """A metric of which the statistics say all, its signature included."""
+    def from_statistics(
+        cls, label: str, statistics: StatisticsFunction, **fields: Any
+    ) -> MetricSpec:
+        """Return a metric whose value and signature follow from its statistics."""
 
-        def function(rows: Rows, options: Mapping[str, Any]) -> tuple[float, str]:
-            found = statistics(rows, options)
-            return found.whole(), found.signature
+        def function(rows: Rows, options: MetricOptions) -> tuple[float, str]:
+            result = statistics(rows, options)
+            return result.corpus_value(), result.signature
 
-        return cls(label, function, statistics, by_sums=True, **more)
+        return cls(label, function, statistics, has_exact_sums=True, **fields)
 
-    def judges(self, answers: str) -> bool:
-        """Whether it can judge answers of a kind."""
-        return self.answers in ("any", answers)
+    def supports(self, output_kind: str) -> bool:
+        """Return whether the metric scores outputs of this kind."""
+        return self.output_kind in ("any", output_kind)

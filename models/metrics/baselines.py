@@ -1,4 +1,4 @@
-"""Answers that take no model: what a score is worth shows beside theirs."""
+"""Baselines that need no model, as a yardstick for the scores of summaries and corrections."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-# A sentence ends with its line; within a line behind such a sign, where white space and something
-# that can begin a sentence follow. Of scripts that write no spaces the sign alone is enough.
+# The end of a sentence: a line break, or a sign followed by white space and a possible sentence
+# start. In scripts without spaces the sign is enough.
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\W_a-z])|(?<=[。！？])")
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """One way to answer.
+    """A rule that turns an input text into an output.
 
     Attributes:
-        label: how people write it.
-        answer: from an input text to an answer.
+        label: the display name.
+        predict: returns the output for an input text.
     """
 
     label: str
-    answer: Callable[[str], str]
+    predict: Callable[[str], str]
 
 
 def lead(text: str, count: int) -> str:
-    """The first sentences of a text, the usual baseline of summaries (See et al. 2017, §6.1)."""
+    """Return the first sentences, the usual baseline for summaries (See et al. 2017, §6.1)."""
     return " ".join(sentences(text)[:count])
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text: its lines where it has several, else told by their signs."""
+    """Split a text into sentences: by lines if there are several, otherwise by punctuation."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) != 1:
         return lines

@@ -1,120 +1,194 @@
-"""Metrics of text that sacreBLEU computes (Post 2018): BLEU, chrF, TER.
+"""Metrics that compare outputs with references: BLEU, chrF, TER, ROUGE and exact match.
 
-A row may have several references, and not every row as many as the others.
+A row may have several references, and their number may vary between rows. BLEU, chrF and TER are
+sacreBLEU's (Post 2018); ROUGE (Lin 2004) is that of Google's package ``rouge-score``.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import importlib.metadata
 import importlib.util
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from models.metrics.base import Rows, Statistics, Summed
+from regard.models.metrics.base import (
+    MetricOptions,
+    Rows,
+    Statistics,
+    StatisticsFunction,
+    mean_statistics,
+)
+from regard.models.vocabulary import UNSPACED
 
 if TYPE_CHECKING:
+    import re
+
     import numpy as np
+
+# Words consist of letters, marks and digits. In scripts without spaces every sign is a word.
+_WORD = rf"[{UNSPACED}]|[[\p{{L}}\p{{M}}\p{{N}}]--[{UNSPACED}]]+"
+# The package that a tokenizer of sacreBLEU needs, and sacreBLEU's extra that installs it.
+_PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
 
 
 def tokenizers() -> list[str]:
-    """The tokenizers that sacreBLEU's BLEU knows here."""
+    """Return the tokenizers of sacreBLEU's BLEU."""
     from sacrebleu.metrics.bleu import _TOKENIZERS
 
     return list(_TOKENIZERS)
 
 
-# The package that each of these needs, which sacreBLEU does not bring, and how to get it.
-_PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
-
-
-def unusable(tokenizer: str) -> str:
-    """What is missing for a tokenizer of sacreBLEU's, or the empty string; quick to tell."""
+def missing_tokenizer_package(tokenizer: str) -> str:
+    """Return an error message if a tokenizer's package is not installed, otherwise ""."""
     package, extra = _PACKAGES.get(tokenizer, ("", ""))
     if not package or importlib.util.find_spec(package) is not None:
         return ""
-    return f"{tokenizer} needs a package that is not there; pip install 'sacrebleu[{extra}]'"
+    return f"{tokenizer} needs a package that is not installed; pip install 'sacrebleu[{extra}]'"
 
 
-def bleu(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """BLEU (Papineni et al. 2002) over n-grams up to 4, 0 to 100."""
-    return _summed(_bleu(options), rows)
+def bleu(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute BLEU (Papineni et al. 2002) over n-grams up to 4, 0 to 100."""
+    return _sacrebleu_statistics(_bleu(options), rows)
 
 
-def _bleu(options: Mapping[str, Any], order: int = 4) -> Any:
-    # sacreBLEU takes a moment to import, and the names alone are wanted more often.
+def _bleu(options: MetricOptions, order: int = 4) -> Any:
+    # Imported late: sacreBLEU is slow to import, and often only the metrics' names are needed.
     from sacrebleu.metrics import BLEU
 
-    tokenize = options.get("tokenize", "13a")
+    tokenize = options.tokenize
     if tokenize not in tokenizers():
         raise ValueError(f"unknown tokenizer {tokenize!r} (choices: {', '.join(tokenizers())})")
     try:
-        # force: it only silences the guess that the text might be tokenized already.
+        # force only silences the guess that the text is tokenized already.
         return BLEU(
-            tokenize=tokenize, lowercase=_lowercase(options), max_ngram_order=order, force=True
+            tokenize=tokenize, lowercase=options.lowercase, max_ngram_order=order, force=True
         )
     except (RuntimeError, ImportError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"the tokenizer {tokenize!r} cannot be used: {reason}") from error
 
 
-def bleu_lc(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """BLEU that ignores case: what papers call lowercased and tokenised, 0 to 100.
+def bleu_lc(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute BLEU without case, which papers call lowercased and tokenized BLEU, 0 to 100.
 
-    Such papers score with multi-bleu.perl or fairseq-generate on text that Moses has lowercased
-    and tokenised. Of sacreBLEU's settings 13a is the closest to that: it finds 12,106 words in
-    the German of Multi30k's test_2016_flickr, where fairseq-generate in the README of
+    Such papers use multi-bleu.perl or fairseq-generate on text that Moses has lowercased and
+    tokenized. sacreBLEU's 13a is closest to that: it finds 12,106 words in the German side of
+    Multi30k's test_2016_flickr, where fairseq-generate in the README of
     github.com/LividWo/Revisit-MMT (Wu et al. 2021, 41.02 BLEU) counts 12,103; ``intl`` finds
-    12,248. The formula is the same, but for an n-gram order without any match.
+    12,248. The formula is the same except for n-gram orders without a match.
     """
-    return bleu(rows, {**options, "lowercase": True})
+    return bleu(rows, dataclasses.replace(options, lowercase=True))
 
 
-def bleu_up_to(order: int) -> Summed:
-    """BLEU-1 to BLEU-4, as papers on captions give them: n-grams up to ``order``."""
+def bleu_up_to(order: int) -> StatisticsFunction:
+    """Return BLEU-1 to BLEU-4 as in papers on captioning: n-grams up to ``order``."""
 
-    def statistics(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-        # sacreBLEU's signatures leave the order out, and the value depends on it.
-        return _summed(_bleu(options, order), rows, f"|order:{order}")
+    def statistics(rows: Rows, options: MetricOptions) -> Statistics:
+        # sacreBLEU's signatures omit the order, which changes the value.
+        return _sacrebleu_statistics(_bleu(options, order), rows, f"|order:{order}")
 
     return statistics
 
 
-def chrf(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """chrF2 (Popović 2015) over character 6-grams, 0 to 100; it needs no tokenizer."""
+def chrf(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute chrF2 (Popović 2015) over character 6-grams, 0 to 100, without a tokenizer."""
     from sacrebleu.metrics import CHRF
 
-    return _summed(CHRF(lowercase=_lowercase(options)), rows)
+    return _sacrebleu_statistics(CHRF(lowercase=options.lowercase), rows)
 
 
-def ter(rows: Rows, options: Mapping[str, Any]) -> Statistics:
-    """Translation edit rate (Snover et al. 2006): edits a reference word, in percent.
+def ter(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute the translation edit rate (Snover et al. 2006): edits per reference word in percent.
 
-    The nearest reference counts. Lower is better, and more than 100 is possible.
+    The nearest reference counts. Lower is better; values above 100 are possible.
     """
     from sacrebleu.metrics import TER
 
-    return _summed(TER(case_sensitive=not _lowercase(options)), rows)
+    return _sacrebleu_statistics(TER(case_sensitive=not options.lowercase), rows)
 
 
-def _summed(metric: Any, rows: Rows, note: str = "") -> Statistics:
-    """The statistics of one of sacreBLEU's metrics; its own score is the value of their sum."""
+def _sacrebleu_statistics(metric: Any, rows: Rows, suffix: str = "") -> Statistics:
+    """Return the statistics of a sacreBLEU metric, whose score is the value of their sum."""
     import numpy as np
 
-    # What sacreBLEU's own tests of significance use; it has no other name for it.
-    found = metric._extract_corpus_statistics(list(rows.hypotheses), _streams(rows))
+    # sacreBLEU has no public name for the statistics of its own significance tests.
+    statistics = metric._extract_corpus_statistics(list(rows.hypotheses), _reference_streams(rows))
 
     def value(total: np.ndarray) -> float:
         return float(metric._compute_score_from_stats(total.tolist()).score)
 
-    return Statistics(np.asarray(found, "float64"), value, f"{metric.get_signature()}{note}")
+    return Statistics(np.asarray(statistics, "float64"), value, f"{metric.get_signature()}{suffix}")
 
 
-def _streams(rows: Rows) -> list[list[str | None]]:
-    """One stream for the first references, one for the second ones…; None where a row has fewer."""
+def _reference_streams(rows: Rows) -> list[list[str | None]]:
+    """Return the first references of all rows, then the second ones, …; None where missing."""
     return [
         [row[number] if number < len(row) else None for row in rows.references]
         for number in range(max(map(len, rows.references)))
     ]
 
 
-def _lowercase(options: Mapping[str, Any]) -> bool:
-    return bool(options.get("lowercase", False))
+def rouge(variant: str) -> StatisticsFunction:
+    """Return the mean F1 of ``rouge1``, ``rouge2`` or ``rougeL``, 0 to 100.
+
+    The best reference counts. Case is ignored, and words are not stemmed.
+    """
+
+    def statistics(rows: Rows, options: MetricOptions) -> Statistics:
+        version = importlib.metadata.version("rouge-score")
+        signature = f"nrefs:{rows.reference_count()}|case:lc|tok:words|stem:no|version:{version}"
+        return mean_statistics(_rouge_scores(variant, rows), signature)
+
+    return statistics
+
+
+def _rouge_scores(variant: str, rows: Rows) -> list[float]:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer([variant], tokenizer=_WordTokenizer())
+    return [
+        100.0 * scorer.score_multi(list(references), hypothesis)[variant].fmeasure
+        for references, hypothesis in zip(rows.references, rows.hypotheses, strict=True)
+    ]
+
+
+class _WordTokenizer:
+    """Lowercased words in any script.
+
+    For plain English the result equals that of the package's own tokenizer, which keeps only the
+    letters a to z: a Chinese text would become empty and score 0.
+    """
+
+    def tokenize(self, text: str) -> list[str]:
+        return _word_pattern().findall(text.lower())
+
+
+@functools.cache
+def _word_pattern() -> re.Pattern[str]:
+    import regex  # a dependency of sacreBLEU; the standard library's `re` knows no scripts
+
+    return regex.compile(_WORD, regex.VERSION1)
+
+
+def exact_match(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute the share of outputs of any kind that equal one of their references, 0 to 1.
+
+    White space around texts is ignored.
+    """
+    kind = rows.output_kind
+
+    def normalize(output: Any) -> Any:
+        if kind == "text":
+            return output.strip().lower() if options.lowercase else output.strip()
+        return output if kind == "number" else [int(position) for position in output]
+
+    signature = f"nrefs:{rows.reference_count()}"
+    if kind == "text":
+        signature += f"|case:{'lc' if options.lowercase else 'mixed'}|norm:strip"
+    pairs = zip(rows.hypotheses, rows.references, strict=True)
+    matches = [
+        normalize(hypothesis) in [normalize(reference) for reference in references]
+        for hypothesis, references in pairs
+    ]
+    return mean_statistics(matches, signature)

@@ -1,89 +1,92 @@
-"""One metric of some rows, of parts of them and of samples: every row is read once."""
+"""Scores one metric on all rows, on subsets and on samples, reading every row once."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from models.metrics.base import Kind, Metric, Rows, Statistics
+from regard.models.metrics.base import (
+    DEFAULT_OPTIONS,
+    Metric,
+    MetricOptions,
+    MetricSpec,
+    Rows,
+    Statistics,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 class Scorer:
-    """A metric by the sums of its statistics, where it has some, else by the rows themselves.
+    """One metric on some rows, from sums of row statistics where the metric has them.
 
     Args:
-        kind: of metric.
-        rows: what the model answered and what it should have.
-        options: as in ``models.metrics.scorers``.
+        spec: the metric.
+        rows: the outputs and the references.
+        options: settings of the metric.
     """
 
-    def __init__(self, kind: Kind, rows: Rows, options: Mapping[str, Any]):
-        # Numbers are judged by themselves: their columns need not be copied for every sample.
-        rows = Rows(rows.hypotheses, rows.references) if kind.answers == "number" else rows
-        self._kind, self._rows, self._options = kind, rows, options
+    def __init__(self, spec: MetricSpec, rows: Rows, options: MetricOptions = DEFAULT_OPTIONS):
+        # Metrics of numbers read no columns; dropping them saves copies for every sample.
+        rows = Rows(rows.hypotheses, rows.references) if spec.output_kind == "number" else rows
+        self._spec, self._rows, self._options = spec, rows, options
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return len(self._rows.hypotheses)
 
     def metric(self, name: str) -> Metric:
-        """The metric of all rows, called by its name."""
-        kind = self._kind
-        value, signature = self._whole
-        return Metric(name, kind.label, value, signature, kind.higher_is_better, kind.scale)
+        """Return the metric of all rows under this name."""
+        spec = self._spec
+        value, signature = self._corpus
+        return Metric(name, spec.label, value, signature, spec.higher_is_better, spec.scale)
 
     @property
     def value(self) -> float:
-        """The value of all rows."""
-        return self._whole[0]
+        """The value on all rows."""
+        return self._corpus[0]
 
-    def part(self, chosen: Sequence[int]) -> float:
-        """The value of some of the rows, to the last bit as if there were no others."""
+    def subset_value(self, indices: Sequence[int]) -> float:
+        """Return the value on some rows, bit for bit as if there were no others."""
         import numpy as np
 
-        if self._kind.by_sums and self._sums is not None:
-            return self._sums.value(self._sums.total(np.asarray(chosen, int)))
-        return self._kind.function(self._rows.take(chosen), self._options)[0]
+        if self._spec.has_exact_sums and self._statistics is not None:
+            return self._statistics.value(self._statistics.sum_rows(np.asarray(indices, int)))
+        return self._spec.function(self._rows.take(indices), self._options)[0]
 
-    def take(self, chosen: Sequence[int]) -> Scorer:
-        """The same of some of the rows."""
-        part = Scorer(self._kind, self._rows.take(chosen), self._options)
-        if self._sums is not None:
-            part._sums = dataclasses.replace(self._sums, rows=self._sums.rows[list(chosen)])
-        return part
+    def take(self, indices: Sequence[int]) -> Scorer:
+        """Return a scorer of some of the rows."""
+        subset = Scorer(self._spec, self._rows.take(indices), self._options)
+        if self._statistics is not None:
+            rows = self._statistics.rows[list(indices)]
+            subset._statistics = dataclasses.replace(self._statistics, rows=rows)
+        return subset
 
-    def sample(self, chosen: np.ndarray) -> float:
-        """The value of rows of which some may be there several times."""
-        if self._sums is not None:
-            return self._sums.value(self._sums.total(chosen))
-        return self._kind.function(self._rows.take(chosen.tolist()), self._options)[0]
+    def sample_value(self, indices: np.ndarray) -> float:
+        """Return the value on a sample of rows, which may contain a row several times."""
+        if self._statistics is not None:
+            return self._statistics.value(self._statistics.sum_rows(indices))
+        return self._spec.function(self._rows.take(indices.tolist()), self._options)[0]
 
-    def mixed(self, other: Scorer, mine: np.ndarray) -> float:
-        """With the answers of another model to the rows that are not ``mine``."""
-        if self._sums is not None and other._sums is not None:
-            return self._sums.value(self._sums.total(mine) + other._sums.total(~mine))
-        rows = dataclasses.replace(
-            self._rows,
-            hypotheses=[
-                ours if keep else theirs
-                for ours, theirs, keep in zip(
-                    self._rows.hypotheses, other._rows.hypotheses, mine, strict=True
-                )
-            ],
-        )
-        return self._kind.function(rows, self._options)[0]
+    def swapped_value(self, other: Scorer, is_own: np.ndarray) -> float:
+        """Return the value with another model's outputs where ``is_own`` is false."""
+        if self._statistics is not None and other._statistics is not None:
+            own, others = self._statistics.sum_rows(is_own), other._statistics.sum_rows(~is_own)
+            return self._statistics.value(own + others)
+        pairs = zip(self._rows.hypotheses, other._rows.hypotheses, is_own, strict=True)
+        hypotheses = [one if keep else another for one, another, keep in pairs]
+        rows = dataclasses.replace(self._rows, hypotheses=hypotheses)
+        return self._spec.function(rows, self._options)[0]
 
     @functools.cached_property
-    def _sums(self) -> Statistics | None:
-        return self._kind.statistics(self._rows, self._options) if self._kind.statistics else None
+    def _statistics(self) -> Statistics | None:
+        return self._spec.statistics(self._rows, self._options) if self._spec.statistics else None
 
     @functools.cached_property
-    def _whole(self) -> tuple[float, str]:
-        if self._kind.by_sums and self._sums is not None:
-            return self._sums.whole(), self._sums.signature
-        return self._kind.function(self._rows, self._options)
+    def _corpus(self) -> tuple[float, str]:
+        if self._spec.has_exact_sums and self._statistics is not None:
+            return self._statistics.corpus_value(), self._statistics.signature
+        return self._spec.function(self._rows, self._options)

@@ -1,9 +1,9 @@
-"""Searches: from a decoder's steps to hypotheses, in core operations only."""
+"""Searches: from a decoder's steps to hypotheses, in operations of every Keras backend."""
 
-from models.search.base import Hypotheses, Search
-from models.search.beam import BeamSearch
-from models.search.greedy import GreedySearch
-from models.search.sampling import SamplingSearch
+from regard.models.search.base import Hypotheses, Search
+from regard.models.search.beam import BeamSearch
+from regard.models.search.greedy import GreedySearch
+from regard.models.search.sampling import SamplingSearch
 
 SEARCHES: dict[str, type[Search]] = {
     "beam": BeamSearch,

@@ -1,104 +1,144 @@
-"""What all searches share: how they are asked, what they give, how a state follows them."""
+"""The interface of all searches, and what they do with a decoder's state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypedDict
 
 from keras import ops
 
-from models.search.rows import select
-from models.vocabulary import PAD
+from regard.models.search.decode_loop import take_rows
+from regard.models.tensors import State, Tensor
+from regard.models.vocabulary import PAD
 
-# Below every log-probability that can occur, and far from overflow when two are added.
-IMPOSSIBLE = -1e9
+# Below every possible log-probability, and far from overflow when two are added.
+MIN_SCORE = -1e9
 
-Step = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any], Any]]
+Step: TypeAlias = Callable[[Tensor, State], tuple[Tensor, State, Tensor]]
+
+
+class Constraints(TypedDict, total=False):
+    """The constraints of the rows as int32 tensors; see ``Search.__call__``."""
+
+    limits: Tensor
+    minimums: Tensor
+    prefix: Tensor
+
+
+class RowInputs(TypedDict):
+    """The constant tensors of the rows, ``[batch, ...]``."""
+
+    memory: State
+    constraints: Constraints
+    keys: Tensor
 
 
 class Hypotheses(NamedTuple):
-    """What a search found, the best first.
+    """The result of a search, best hypothesis first.
 
     Attributes:
-        ids: ``[batch, hypotheses, length]``, each ending with EOS, padded with PAD.
-        lengths: ``[batch, hypotheses]``, EOS counted; 0 where a row has no further hypothesis.
+        ids: ``[batch, hypotheses, length]``; each ends with EOS and is padded with PAD.
+        lengths: ``[batch, hypotheses]``, including EOS; 0 where a row has fewer hypotheses.
         log_probabilities: ``[batch, hypotheses]``, the natural logarithm of the probability that
-            the model gives to the whole hypothesis, EOS included, whatever penalties there are:
-            what forced scoring of the same ids gives.
-        scores: ``[batch, hypotheses]``, by which the hypotheses are ordered.
+            the model assigns to the whole hypothesis including EOS, without any penalty. Forced
+            scoring of the same ids gives the same value.
+        scores: ``[batch, hypotheses]``, the values by which the hypotheses are sorted.
     """
 
-    ids: Any
-    lengths: Any
-    log_probabilities: Any
-    scores: Any
+    ids: Tensor
+    lengths: Tensor
+    log_probabilities: Tensor
+    scores: Tensor
 
 
 class Search:
-    """Base of the searches: called, they look for hypotheses.
+    """Base class of the searches. Call an instance to search.
 
-    What a row gives never depends on the other rows of its batch.
+    The result of a row never depends on the other rows of its batch.
 
     Attributes:
-        hypotheses: how many a row gets.
-        together: how many of a row may go on from one another (see ``Decoder.start``).
+        hypotheses: the number of hypotheses per row.
+        beam_width: the number of hypotheses of a row that share one cache (``Decoder.start``).
     """
 
     hypotheses: int = 1
-    together: int = 1
+    beam_width: int = 1
 
     def best(self) -> Search:
-        """A search for the first hypothesis of this one alone, with less work if there is such."""
+        """Return a search for the best hypothesis only, which may do less work."""
         return self
 
     def __call__(
         self,
         step: Step,
-        state: dict[str, Any],
-        limits: Any,
+        state: State,
+        limits: Tensor,
         *,
-        minimums: Any = None,
-        prefix: Any = None,
-        keys: Any = None,
+        minimums: Tensor = None,
+        prefix: Tensor = None,
+        keys: Tensor = None,
     ) -> Hypotheses:
-        """Hypotheses for every row.
+        """Search hypotheses for every row.
 
         Args:
-            step: a decoder's.
-            state: the decoder's before its first token.
-            limits: ``[batch]``, the greatest length of a row's hypotheses, EOS counted: at its
-                limit a hypothesis can only end, whatever else is asked.
-            minimums: ``[batch]``, the least length, EOS counted.
-            prefix: ``[batch, prefix]``, the pieces that hypotheses begin with, padded with PAD.
-            keys: ``[batch]`` integers; where pieces are drawn at random, rows of one key draw
-                alike, in whatever batch. By default the number of the row.
+            step: the decoder's ``step``.
+            state: the decoder's state before its first token.
+            limits: ``[batch]``, the maximum length including EOS. A hypothesis that reaches it
+                must end there, whatever the other constraints are.
+            minimums: ``[batch]``, the minimum length including EOS.
+            prefix: ``[batch, prefix]``, the first tokens of every hypothesis, padded with PAD.
+            keys: ``[batch]`` integers. A search that samples draws the same tokens for rows with
+                the same key, in any batch. The default is the row number.
+
+        Returns:
+            The hypotheses, best first.
         """
-        raise TypeError(f"{type(self).__name__} does not say how it searches.")
+        keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
+        inputs: RowInputs = {
+            "memory": state["memory"],
+            "constraints": constraints(limits, minimums, prefix),
+            "keys": ops.cast(keys, "int32"),
+        }
+        return self.run(step, state, inputs)
+
+    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
+        """Search with the constant tensors of the rows; called by ``__call__``."""
+        raise TypeError(f"{type(self).__name__} does not implement run.")
 
 
-def moving(state: dict[str, Any]) -> dict[str, Any]:
-    """The part of a state that has a row a hypothesis."""
-    return {name: value for name, value in state.items() if name not in ("memory", "written")}
+def constraints(limits: Tensor, minimums: Tensor = None, prefix: Tensor = None) -> Constraints:
+    """Return the given constraints as int32 tensors with one entry per row."""
+    result: Constraints = {"limits": ops.cast(limits, "int32")}
+    if minimums is not None:
+        result["minimums"] = ops.cast(minimums, "int32")
+    if prefix is not None:
+        result["prefix"] = ops.cast(prefix, "int32")
+    return result
 
 
-def unmoved(state: dict[str, Any]) -> Any:
-    """The part of a state that changes, but that no search reorders."""
-    return state.get("written", {})
+def beam_state(state: State) -> State:
+    """Return the part of a decoder's state that has one row per hypothesis."""
+    return {name: value for name, value in state.items() if name not in ("memory", "shared_cache")}
 
 
-def spread(state: Any, batch: Any, hypotheses: int) -> Any:
-    """A moving state of ``batch`` rows with every row ``hypotheses`` times."""
+def shared_cache(state: State) -> State:
+    """Return the part of a decoder's state that changes but is never reordered by a search."""
+    return state.get("shared_cache", {})
+
+
+def tile_beams(state: State, batch: Tensor, hypotheses: int) -> State:
+    """Repeat each of the ``batch`` rows of a state for ``hypotheses`` hypotheses."""
     if hypotheses == 1:
         return state
-    return select(state, ops.repeat(ops.arange(batch), hypotheses))
+    return take_rows(state, ops.repeat(ops.arange(batch), hypotheses))
 
 
-def write(ids: Any, tokens: Any, position: Any) -> Any:
-    """``ids`` ``[..., length]`` with ``tokens`` ``[..., 1]`` at one position of the last axis."""
-    here = ops.equal(ops.arange(ops.shape(ids)[-1]), position)
-    return ops.where(here, tokens, ids)
+def set_tokens(ids: Tensor, tokens: Tensor, position: Tensor) -> Tensor:
+    """Return ``ids`` ``[..., length]`` with ``tokens`` ``[..., 1]`` at one position."""
+    is_position = ops.equal(ops.arange(ops.shape(ids)[-1]), position)
+    return ops.where(is_position, tokens, ids)
 
 
-def lengths_of(ids: Any) -> Any:
-    """How many pieces ``ids`` ``[..., length]`` have before their padding."""
+def count_tokens(ids: Tensor) -> Tensor:
+    """Return the number of tokens before the padding of ``ids`` ``[..., length]``."""
     return ops.sum(ops.cast(ops.not_equal(ids, PAD), "int32"), axis=-1)

@@ -1,4 +1,4 @@
-"""Beam search with finished hypotheses kept apart."""
+"""Beam search that keeps finished hypotheses apart from the beam."""
 
 from __future__ import annotations
 
@@ -7,58 +7,63 @@ from typing import Any
 
 from keras import ops
 
-from models.search.base import (
-    IMPOSSIBLE,
+from regard.models.search.base import (
+    MIN_SCORE,
     Hypotheses,
+    RowInputs,
     Search,
     Step,
-    lengths_of,
-    moving,
-    spread,
-    unmoved,
-    write,
+    beam_state,
+    count_tokens,
+    set_tokens,
+    shared_cache,
+    tile_beams,
 )
-from models.search.options import Options, pick
-from models.search.rows import select, walk
-from models.search.rules import Rules, asked, check_penalties
-from models.vocabulary import BOS, EOS
+from regard.models.search.candidates import Candidates, gather
+from regard.models.search.decode_loop import decode_loop, take_rows
+from regard.models.search.logits_processor import (
+    LogitsProcessor,
+    check_penalties,
+)
+from regard.models.tensors import State, Tensor
+from regard.models.vocabulary import BOS, EOS
 
-# What a source position has been seen at least, so that an unseen one costs no infinity.
-UNSEEN = 1e-4
+# Minimum attention of a source position, so that the coverage penalty stays finite.
+MIN_COVERAGE = 1e-4
 
 
 class BeamSearch(Search):
-    """The best hypotheses of all that a beam of prefixes leads to.
+    """Find the best hypotheses among the continuations of a beam of prefixes.
 
     Wu et al. 2016, "Google's Neural Machine Translation System", §7 (eq. 14): hypotheses are
-    ordered by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), EOS counted, where
-    p_ij is the weight of the source's i-th position in the alignment of the j-th piece. Prefixes
-    of one length are ordered by log P alone.
+    sorted by log P(y|x) / ((5 + |y|) / 6)^α + β Σ_i log(min(Σ_j p_ij, 1)), where |y| includes EOS
+    and p_ij is the attention of the j-th token to the i-th source position. Prefixes of the same
+    length are sorted by log P only.
 
-    A row is done when no living prefix can still beat the worst hypothesis it gives: what its
-    pieces are worth only falls, so a prefix is worth at most what it has now over the greatest
-    length penalty it can reach, and the coverage term is at most 0. With ``patience`` it is done
-    too when so many hypotheses have ended as this is times the beam (Kasai et al. 2024, "A Call for
-    Clarity in Beam Search: How It Works and When It Stops", §2): with 1 when the beam is full,
-    which is where most systems stop, though a better one might come.
+    A row is finished when no prefix of its beam can beat the worst returned hypothesis:
+    log-probabilities only fall, so the score of a prefix is at most its log-probability over the
+    largest length penalty, and the coverage term is at most 0. With ``patience`` a row is also
+    finished after ``patience * beam_size`` hypotheses have ended (Kasai et al. 2024, "A Call for
+    Clarity in Beam Search: How It Works and When It Stops", §2). A patience of 1 stops when the
+    beam is full, as most systems do, although a better hypothesis may follow.
 
-    With one prefix and no length penalty this is greedy search.
+    A beam size of 1 without length penalty is greedy search.
 
     Args:
-        beam_size: how many prefixes live.
-        length_penalty: α; 0 orders by plain log-probability, which favours short hypotheses.
-        coverage_penalty: β, how much it costs to leave source positions unseen; 0: nothing.
-        n_best: how many hypotheses are given; by default ``beam_size``.
-        no_repeat_ngram: how long a run of pieces must be to come only once; 0: runs may repeat.
-        repetition_penalty: what the logits of pieces that are there already are divided by. With
-            it, log P above is the penalised one.
-        patience: how many times ``beam_size`` hypotheses have to end; by default a row is done
-            when no better hypothesis can come.
+        beam_size: the number of prefixes.
+        length_penalty: α; 0 sorts by log-probability, which prefers short hypotheses.
+        coverage_penalty: β, the weight of the penalty for source positions without attention.
+        n_best: the number of hypotheses to return; the default is ``beam_size``.
+        no_repeat_ngram_size: the length of n-grams that must not repeat; 0 disables it.
+        repetition_penalty: divisor of the logits of tokens that the hypothesis already contains.
+            With it, log P above is the penalised log-probability.
+        patience: finish a row after ``patience * beam_size`` ended hypotheses; by default it is
+            finished when no better hypothesis is possible.
 
     Raises:
         ValueError: ``beam_size`` is less than 1, ``n_best`` is less than 1 or more than
             ``beam_size``, a penalty is out of its range, or ``patience`` would end the search
-            before there are ``n_best``.
+            before there are ``n_best`` hypotheses.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class BeamSearch(Search):
         length_penalty: float = 0.6,
         coverage_penalty: float = 0.0,
         n_best: int | None = None,
-        no_repeat_ngram: int = 0,
+        no_repeat_ngram_size: int = 0,
         repetition_penalty: float = 1.0,
         patience: float | None = None,
     ):
@@ -84,150 +89,144 @@ class BeamSearch(Search):
         self.beam_size, self.length_penalty, self.hypotheses = beam_size, length_penalty, n_best
         if patience is not None and patience * beam_size < n_best:
             raise ValueError(
-                f"patience must be at least {n_best / beam_size:g}, so that {n_best} hypotheses "
-                f"(n_best) of {beam_size} (beam_size) are found, but is {patience}."
+                f"patience must be at least {n_best / beam_size:g} to find {n_best} hypotheses "
+                f"(n_best) with a beam_size of {beam_size}, but is {patience}."
             )
         self.patience = patience
-        self.coverage_penalty, self.together = coverage_penalty, beam_size
-        self.penalties = check_penalties(no_repeat_ngram, repetition_penalty)
+        self.coverage_penalty, self.beam_width = coverage_penalty, beam_size
+        self.penalties = check_penalties(no_repeat_ngram_size, repetition_penalty)
 
     def best(self) -> BeamSearch:
-        """This search for the best hypothesis alone: it looks no longer than for that."""
+        """Return this search for the best hypothesis only; it can stop earlier."""
         search = copy.copy(self)
         search.hypotheses = 1
         return search
 
-    def penalty(self, length: Any) -> Any:
-        """What the log-probability of a hypothesis of this length is divided by."""
+    def penalty(self, length: Tensor) -> Tensor:
+        """Return the divisor of the log-probability of a hypothesis of this length."""
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)
 
-    def __call__(
-        self,
-        step: Step,
-        state: dict[str, Any],
-        limits: Any,
-        *,
-        minimums: Any = None,
-        prefix: Any = None,
-        keys: Any = None,
-    ) -> Hypotheses:
-        size, limits = self.beam_size, ops.cast(limits, "int32")
-        told = {"memory": state["memory"], "asked": asked(limits, minimums, prefix)}
+    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
+        size, limits = self.beam_size, inputs["constraints"]["limits"]
         batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
 
-        # Prefixes and hypotheses have log-probabilities and what they are ordered by, [batch,
-        # prefixes or hypotheses]; at first a row has one prefix and no hypothesis.
+        # Prefixes ("active") and hypotheses ("finished") have log-probabilities and scores,
+        # [batch, count]. At first a row has one prefix and no hypothesis.
         zeros = ops.tile(ops.zeros_like(limits)[:, None], (1, size))
-        worth = ops.where(ops.arange(size) == 0, 0.0, IMPOSSIBLE) + ops.cast(zeros, "float32")
-        nothing = ops.full_like(worth[:, : self.hypotheses], IMPOSSIBLE)
+        scores = ops.where(ops.arange(size) == 0, 0.0, MIN_SCORE) + ops.cast(zeros, "float32")
+        empty = ops.full_like(scores[:, : self.hypotheses], MIN_SCORE)
         ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
         rows = {
             "tokens": zeros + BOS,
-            "alive": (worth, worth),
-            "done": (ids[:, : self.hypotheses], nothing, nothing),
-            "written": unmoved(state),
+            "active": (scores, scores),
+            "finished": (ids[:, : self.hypotheses], empty, empty),
+            "shared_cache": shared_cache(state),
         }
         if self.patience is not None:
-            rows["ended"] = zeros[:, 0]
-        prefixes = {
-            "own": spread(moving(state), batch, size),
+            rows["finished_count"] = zeros[:, 0]
+        beams = {
+            "state": tile_beams(beam_state(state), batch, size),
             "ids": ops.reshape(ids, (-1, longest)),
         }
         if self.coverage_penalty:
             mask = ops.repeat(state["memory"]["mask"], size, axis=0)
-            prefixes["seen"] = ops.cast(ops.zeros_like(mask), "float32")
-        ids, logp, scores = walk(
-            lambda told: _Beam(self, step, told),
-            told,
+            beams["coverage"] = ops.cast(ops.zeros_like(mask), "float32")
+        ids, log_probs, scores = decode_loop(
+            lambda inputs: _BeamSteps(self, step, inputs),
+            inputs,
             rows,
-            prefixes,
+            beams,
             size,
-            lambda rows, prefixes: rows["done"],
+            lambda rows, beams: rows["finished"],
         )
-        found = scores > IMPOSSIBLE / 2
-        return Hypotheses(ids, ops.where(found, lengths_of(ids), 0), logp, scores)
+        lengths = ops.where(scores > MIN_SCORE / 2, count_tokens(ids), 0)
+        return Hypotheses(ids, lengths, log_probs, scores)
 
 
-class _Beam:
-    """The steps of a beam search, for the rows that are told about."""
+class _BeamSteps:
+    """The steps of a beam search, for some rows."""
 
-    def __init__(self, search: BeamSearch, step: Step, told: dict[str, Any]):
-        self.search, self.step, self.told, self.size = search, step, told, search.beam_size
-        self.limits = told["asked"]["limits"]
-        self.rules = Rules(**told["asked"], hypotheses=self.size, **search.penalties)
-        self.greatest_penalty = search.penalty(self.limits)
+    def __init__(self, search: BeamSearch, step: Step, inputs: RowInputs):
+        self.search, self.step, self.size = search, step, search.beam_size
+        self.memory, self.limits = inputs["memory"], inputs["constraints"]["limits"]
+        self.processor = LogitsProcessor(inputs["constraints"], self.size, search.penalties)
+        self.max_penalty = search.penalty(self.limits)
         rows = ops.shape(self.limits)[0]
-        self.first = ops.arange(rows, dtype="int32")[:, None] * self.size
+        self.first_beams = ops.arange(rows, dtype="int32")[:, None] * self.size
 
-    def unfinished(self, position: Any, rows: dict[str, Any], prefixes: Any) -> Any:
-        best = rows["alive"][1][:, 0]
-        over = ops.logical_or(best <= IMPOSSIBLE / 2, position >= self.limits)
-        over = ops.logical_or(over, rows["done"][2][:, -1] >= best / self.greatest_penalty)
+    def unfinished(self, position: Tensor, rows: State, beams: Any) -> Tensor:
+        best = rows["active"][1][:, 0]
+        finished = ops.logical_or(best <= MIN_SCORE / 2, position >= self.limits)
+        bound = best / self.max_penalty
+        finished = ops.logical_or(finished, rows["finished"][2][:, -1] >= bound)
         if self.search.patience is not None:
-            enough = self.search.patience * self.size
-            over = ops.logical_or(over, ops.cast(rows["ended"], "float32") >= enough)
-        return ops.logical_not(over)
+            count = ops.cast(rows["finished_count"], "float32")
+            finished = ops.logical_or(finished, count >= self.search.patience * self.size)
+        return ops.logical_not(finished)
 
-    def advance(
-        self, position: Any, rows: dict[str, Any], prefixes: dict[str, Any]
-    ) -> tuple[Any, Any]:
-        memory, (logp, worth) = self.told["memory"], rows["alive"]
-        logits, new, alignment = self.step(
+    def advance(self, position: Tensor, rows: State, beams: State) -> tuple[State, State]:
+        log_probs, scores = rows["active"]
+        logits, state, alignment = self.step(
             ops.reshape(rows["tokens"], (-1,)),
-            {**prefixes["own"], "written": rows["written"], "memory": memory},
+            {**beams["state"], "shared_cache": rows["shared_cache"], "memory": self.memory},
         )
-        options = Options(self.rules, logits, prefixes["ids"], position, worth)
-        prefixes = {**prefixes, "own": moving(new)}
+        candidates = Candidates(self.processor, logits, beams["ids"], position, scores)
+        beams = {**beams, "state": beam_state(state)}
         if self.search.coverage_penalty:
-            prefixes["seen"] = prefixes["seen"] + ops.cast(alignment, "float32")
+            beams["coverage"] = beams["coverage"] + ops.cast(alignment, "float32")
 
-        ended = self._ended(position, rows, prefixes, options)
-        worth, at = options.best(ending=False)
-        # What is impossible stays so, but does not become more so with every step.
-        worth = ops.maximum(worth, IMPOSSIBLE)
-        parents, tokens = options.prefixes(at), options.pieces(at)
-        prefixes = select(prefixes, ops.reshape(self.first + parents, (-1,)))
-        prefixes["ids"] = write(prefixes["ids"], ops.reshape(tokens, (-1, 1)), position)
-        alive = (_total(logp, worth, options, at), worth)
-        changed = {"tokens": tokens, "alive": alive, "written": unmoved(new)}
-        return {**rows, **changed, **ended}, prefixes
+        finished = self._finished(position, rows, beams, candidates)
+        scores, chosen = candidates.best(with_eos=False)
+        # Bounded, so that impossible scores do not fall further with every step.
+        scores = ops.maximum(scores, MIN_SCORE)
+        parents, tokens = candidates.prefixes(chosen), candidates.tokens(chosen)
+        beams = take_rows(beams, ops.reshape(self.first_beams + parents, (-1,)))
+        beams["ids"] = set_tokens(beams["ids"], ops.reshape(tokens, (-1, 1)), position)
+        active = (_log_probs(log_probs, scores, candidates, chosen), scores)
+        changes = {"tokens": tokens, "active": active, "shared_cache": shared_cache(state)}
+        return {**rows, **changes, **finished}, beams
 
-    def _ended(
-        self, position: Any, rows: dict[str, Any], prefixes: dict[str, Any], options: Options
-    ) -> dict[str, Any]:
-        """The best hypotheses of the old ones and those that end here, and how many did."""
-        # An end counts where it is among the best of the beam, so that one prefix is greedy.
-        worth, at = options.best(ending=True)
-        counts = ops.logical_and(options.end(at), worth > IMPOSSIBLE / 2)
+    def _finished(
+        self, position: Tensor, rows: State, beams: State, candidates: Candidates
+    ) -> State:
+        """Return the best of the old hypotheses and of those that end here, and their count."""
+        # An end counts if it is among the best of the beam, so that a beam of 1 is greedy.
+        scores, chosen = candidates.best(with_eos=True)
+        ends = ops.logical_and(candidates.are_eos(chosen), scores > MIN_SCORE / 2)
         if self.search.patience is not None:
-            counts = ops.logical_and(counts, self.unfinished(position, rows, prefixes)[:, None])
-        parents = options.prefixes(at)
-        scores = worth / self.search.penalty(position + 1)
+            ends = ops.logical_and(ends, self.unfinished(position, rows, beams)[:, None])
+        parents = candidates.prefixes(chosen)
+        log_probs = _log_probs(rows["active"][0], scores, candidates, chosen)
+        scores = scores / self.search.penalty(position + 1)
         if self.search.coverage_penalty:
-            real = ops.repeat(self.told["memory"]["mask"], self.size, axis=0)
-            covered = ops.reshape(_coverage(prefixes["seen"], real), (-1, self.size))
-            scores = scores + self.search.coverage_penalty * pick(covered, parents)
-        scores = ops.where(counts, scores, IMPOSSIBLE)
-        ids = write(ops.take(prefixes["ids"], self.first + parents, axis=0), EOS, position)
-        ended = ids, _total(rows["alive"][0], worth, options, at), scores
-        ids, logp, scores = (
-            ops.concatenate(both, axis=1) for both in zip(rows["done"], ended, strict=True)
+            mask = ops.repeat(self.memory["mask"], self.size, axis=0)
+            coverage = ops.reshape(_log_coverage(beams["coverage"], mask), (-1, self.size))
+            scores = scores + self.search.coverage_penalty * gather(coverage, parents)
+        scores = ops.where(ends, scores, MIN_SCORE)
+        ids = set_tokens(ops.take(beams["ids"], self.first_beams + parents, axis=0), EOS, position)
+        ids, log_probs, scores = (
+            ops.concatenate(both, axis=1)
+            for both in zip(rows["finished"], (ids, log_probs, scores), strict=True)
         )
-        scores, chosen = ops.top_k(scores, self.search.hypotheses)
-        found = {"done": (pick(ids, chosen), pick(logp, chosen), scores)}
+        scores, order = ops.top_k(scores, self.search.hypotheses)
+        result = {"finished": (gather(ids, order), gather(log_probs, order), scores)}
         if self.search.patience is not None:
-            found["ended"] = rows["ended"] + ops.sum(ops.cast(counts, "int32"), axis=1)
-        return found
+            count = ops.sum(ops.cast(ends, "int32"), axis=1)
+            result["finished_count"] = rows["finished_count"] + count
+        return result
 
 
-def _total(before: Any, worth: Any, options: Options, at: Any) -> Any:
-    """The log-probabilities of options: what they are worth, unless there are penalties in it."""
-    if options.gains is None:
-        return worth
-    gains = ops.reshape(options.gains, (-1, options.size * options.columns))
-    return pick(before, options.prefixes(at)) + pick(gains, at)
+def _log_probs(
+    prefix_log_probs: Tensor, scores: Tensor, candidates: Candidates, chosen: Tensor
+) -> Tensor:
+    """Return the log-probabilities of candidates, which are their scores without penalties."""
+    if candidates.gains is None:
+        return scores
+    gains = ops.reshape(candidates.gains, (-1, candidates.size * candidates.columns))
+    return gather(prefix_log_probs, candidates.prefixes(chosen)) + gather(gains, chosen)
 
 
-def _coverage(seen: Any, real: Any) -> Any:
-    """Σ log(min(seen, 1)) over the real source positions, ``[rows, source]`` → ``[rows]``."""
-    return ops.sum(ops.where(real, ops.log(ops.clip(seen, UNSEEN, 1.0)), 0.0), axis=-1)
+def _log_coverage(coverage: Tensor, mask: Tensor) -> Tensor:
+    """Return Σ log(min(coverage, 1)) over the source, ``[beams, source]`` → ``[beams]``."""
+    log_coverage = ops.log(ops.clip(coverage, MIN_COVERAGE, 1.0))
+    return ops.sum(ops.where(mask, log_coverage, 0.0), axis=-1)

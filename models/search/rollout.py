@@ -1,4 +1,4 @@
-"""Hypotheses that grow piece by piece, each on its own."""
+"""Decoding of independent hypotheses, token by token."""
 
 from __future__ import annotations
 
@@ -7,42 +7,53 @@ from typing import Any
 
 from keras import ops
 
-from models.search.base import Step, lengths_of, moving, spread, unmoved, write
-from models.search.rows import walk
-from models.search.rules import Rules
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.search.base import (
+    RowInputs,
+    Step,
+    beam_state,
+    count_tokens,
+    set_tokens,
+    shared_cache,
+    tile_beams,
+)
+from regard.models.search.decode_loop import decode_loop
+from regard.models.search.logits_processor import LogitsProcessor, Penalties
+from regard.models.tensors import State, Tensor
+from regard.models.vocabulary import BOS, EOS, PAD
+
+# From scores ``[batch * hypotheses, vocabulary]``, position and inputs to the next tokens.
+Choose = Callable[[Tensor, Tensor, RowInputs], Tensor]
 
 
 def roll_out(
     step: Step,
-    state: dict[str, Any],
-    told: dict[str, Any],
-    choose: Callable[[Any, Any, dict[str, Any]], Any],
+    state: State,
+    inputs: RowInputs,
+    choose: Choose,
     hypotheses: int = 1,
-    **penalties: Any,
-) -> tuple[Any, Any, Any]:
-    """Takes pieces one after another until all hypotheses have ended.
+    penalties: Penalties | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Append one token after another until all hypotheses have ended.
 
     Args:
-        step: a decoder's.
-        state: the decoder's before its first token, of ``batch`` rows.
-        told: what is known of the rows, tensors ``[batch, ...]``; ``asked`` are ``Rules``'s.
-        choose: from what the pieces are worth ``[batch * hypotheses, pieces]``, the position and
-            what is told of the rows to the pieces taken, ``[batch * hypotheses]``.
-        hypotheses: how many each row of the state has.
-        penalties: those of the rules.
+        step: the decoder's ``step``.
+        state: the decoder's state before its first token, ``batch`` rows.
+        inputs: the constant tensors of the rows.
+        choose: returns the next tokens ``[batch * hypotheses]``.
+        hypotheses: the number of hypotheses per row.
+        penalties: the penalties of the logits processor.
 
     Returns:
         Ids ``[batch, hypotheses, length]``, lengths and log-probabilities ``[batch, hypotheses]``,
         as in ``Hypotheses``.
     """
-    limits = ops.repeat(told["asked"]["limits"], hypotheses, axis=0)
+    limits = ops.repeat(inputs["constraints"]["limits"], hypotheses, axis=0)
     longest = ops.max(limits, initial=1)
-    own = {
-        # No hypothesis goes on from another, so each has a row of its own also for what is written.
-        **spread(
-            {"own": moving(state), "written": unmoved(state)},
-            ops.shape(told["asked"]["limits"])[0],
+    beams = {
+        # The hypotheses are independent, so each has its own copy of the shared cache too.
+        **tile_beams(
+            {"state": beam_state(state), "shared_cache": shared_cache(state)},
+            ops.shape(inputs["constraints"]["limits"])[0],
             hypotheses,
         ),
         "tokens": ops.full_like(limits, BOS),
@@ -50,43 +61,43 @@ def roll_out(
         "total": ops.cast(ops.zeros_like(limits), "float32"),
     }
 
-    def begin(told: dict[str, Any]) -> _RollOut:
-        rules = Rules(**told["asked"], hypotheses=hypotheses, **penalties)
-        return _RollOut(step, rules, told, choose)
+    def create_steps(inputs: RowInputs) -> _RollOut:
+        processor = LogitsProcessor(inputs["constraints"], hypotheses, penalties)
+        return _RollOut(step, processor, inputs, choose)
 
-    def result(_: Any, own: dict[str, Any]) -> tuple[Any, Any]:
-        ids = ops.reshape(own["ids"], (-1, hypotheses, longest))
-        return ids, ops.reshape(own["total"], (-1, hypotheses))
+    def result(_: Any, beams: State) -> tuple[Tensor, Tensor]:
+        ids = ops.reshape(beams["ids"], (-1, hypotheses, longest))
+        return ids, ops.reshape(beams["total"], (-1, hypotheses))
 
-    told = {**told, "memory": state["memory"]}
-    ids, total = walk(begin, told, {}, own, hypotheses, result)
-    return ids, lengths_of(ids), total
+    ids, total = decode_loop(create_steps, inputs, {}, beams, hypotheses, result)
+    return ids, count_tokens(ids), total
 
 
 class _RollOut:
-    """The steps of hypotheses that have nothing to do with one another, for some rows."""
+    """The steps of independent hypotheses, for some rows."""
 
-    def __init__(self, step: Step, rules: Rules, told: dict[str, Any], choose: Callable[..., Any]):
-        self.step, self.rules, self.told, self.choose = step, rules, told, choose
+    def __init__(self, step: Step, processor: LogitsProcessor, inputs: RowInputs, choose: Choose):
+        self.step, self.processor, self.inputs, self.choose = step, processor, inputs, choose
 
-    def unfinished(self, position: Any, _: Any, own: dict[str, Any]) -> Any:
-        # At its limit a hypothesis ends, so none goes on behind it.
-        going = ops.reshape(ops.not_equal(own["tokens"], EOS), (-1, self.rules.hypotheses))
-        return ops.any(going, axis=1)
+    def unfinished(self, position: Tensor, _: Any, beams: State) -> Tensor:
+        # A hypothesis ends at its limit at the latest, so EOS is the only condition.
+        active = ops.not_equal(beams["tokens"], EOS)
+        return ops.any(ops.reshape(active, (-1, self.processor.hypotheses)), axis=1)
 
-    def advance(self, position: Any, rows: Any, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        tokens, ids = own["tokens"], own["ids"]
-        done = ops.equal(tokens, EOS)
-        logits, new, _ = self.step(
-            tokens, {**own["own"], "written": own["written"], "memory": self.told["memory"]}
+    def advance(self, position: Tensor, rows: Any, beams: State) -> tuple[Any, State]:
+        tokens, ids = beams["tokens"], beams["ids"]
+        is_finished = ops.equal(tokens, EOS)
+        memory, cache = self.inputs["memory"], beams["shared_cache"]
+        logits, state, _ = self.step(
+            tokens, {**beams["state"], "shared_cache": cache, "memory": memory}
         )
-        likely, worth = self.rules(logits, ids, position)
-        taken = ops.cast(self.choose(worth, position, self.told), "int32")
-        gain = ops.take_along_axis(likely, taken[:, None], axis=-1)[:, 0]
+        log_probs, scores = self.processor(logits, ids, position)
+        chosen = ops.cast(self.choose(scores, position, self.inputs), "int32")
+        gain = ops.take_along_axis(log_probs, chosen[:, None], axis=-1)[:, 0]
         return rows, {
-            "own": moving(new),
-            "written": unmoved(new),
-            "tokens": ops.where(done, EOS, taken),
-            "ids": write(ids, ops.where(done, PAD, taken)[:, None], position),
-            "total": own["total"] + ops.where(done, 0.0, gain),
+            "state": beam_state(state),
+            "shared_cache": shared_cache(state),
+            "tokens": ops.where(is_finished, EOS, chosen),
+            "ids": set_tokens(ids, ops.where(is_finished, PAD, chosen)[:, None], position),
+            "total": beams["total"] + ops.where(is_finished, 0.0, gain),
         }

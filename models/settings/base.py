@@ -1,29 +1,51 @@
-"""What all sections of a YAML file share: strictness, and unions told apart by ``type``."""
+"""What all sections of a YAML file share: strict validation, JSON, and unions by ``type``."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+)
 
 T = TypeVar("T")
 
 # Where a key stands in a file, the outermost first.
 Path = tuple[str | int, ...]
 
-# YAML has lists only; inside the list the strictness of the model holds on.
+# YAML has only lists; the items are validated strictly.
 Listed = Annotated[tuple[T, ...], Strict(False)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class NotInTrainingKey:
+    """Marks a field that does not change the trained weights: ``Annotated[T, NotInTrainingKey]``.
+
+    A training with another value of the field continues from the same checkpoints.
+    """
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where in the file, at which key, and what."""
+    """One mistake in a YAML file.
+
+    Attributes:
+        path: The key, the outermost section first.
+        message: What is wrong, and how to fix it.
+        line: The line, from 1; None for the line of the key.
+    """
 
     path: Path
     message: str
@@ -31,20 +53,39 @@ class Problem:
 
 
 class Section(BaseModel):
-    """A mapping of the YAML file: no unknown keys, no silent conversion, no change afterwards."""
+    """A mapping of the YAML file: no unknown keys, no implicit conversion, immutable."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False
     )
 
+    def to_json(self, exclude: set[str] | None = None) -> str:
+        """Return canonical JSON: equal settings always give the same text.
+
+        Args:
+            exclude: Names of fields to leave out.
+        """
+        return json.dumps(
+            self.model_dump(mode="json", exclude=exclude), sort_keys=True, ensure_ascii=False
+        )
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return the fields except ``type`` as plain values, for a constructor."""
+        return self.model_dump(mode="json", exclude={"type"})
+
+    def training_json(self) -> str:
+        """Return canonical JSON of the fields that may change the trained weights."""
+        fields = type(self).model_fields.items()
+        return self.to_json({name for name, field in fields if NotInTrainingKey in field.metadata})
+
 
 def absolute(base: FilePath, path: str) -> str:
-    """A path of a YAML file, which is relative to the file's own folder; URLs stay."""
+    """Return a path of a YAML file in ``base`` as an absolute path; URLs do not change."""
     return path if "://" in path else os.path.normpath(base / os.path.expanduser(path))
 
 
 def by_type(default: str) -> Discriminator:
-    """Chooses the variant of a union by its key ``type``, or ``default`` where that is left out."""
+    """Select the variant of a union by its key ``type``, which may be left out for ``default``."""
 
     def variant(value: Any) -> Any:
         if isinstance(value, dict):
@@ -54,7 +95,7 @@ def by_type(default: str) -> Discriminator:
     return Discriminator(variant)
 
 
-# Where a type has no need of options its name will do: ``soft`` for ``{type: soft}``.
+# A type without options can be given by its name: ``soft`` for ``{type: soft}``.
 name_or_mapping = BeforeValidator(
     lambda value: {"type": value} if isinstance(value, str) else value
 )

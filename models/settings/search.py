@@ -1,4 +1,4 @@
-"""The section ``search``: how a trained model looks for its answer."""
+"""The section ``search``: how a trained model decodes."""
 
 from __future__ import annotations
 
@@ -6,85 +6,90 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from models.settings.base import Count, Positive, Section, by_type
+from regard.models.settings.base import Count, Positive, Section, by_type
 
 
-class _Search(Section):
-    """What every search has: limits on lengths, and a text that is already there."""
+class SearchLimits(Section):
+    """Limits on lengths, which every search has."""
 
     max_length_factor: Annotated[float, Field(ge=0.0)] = Field(
-        default=2.0, description="A hypothesis has at most this times the pieces of its source ..."
+        default=2.0,
+        description="Maximum length of an output: max_length_factor x source tokens + "
+        "max_length_offset.",
     )
-    max_length_offset: Count = Field(default=10, description="... plus so many pieces.")
+    max_length_offset: Count = Field(default=10, description="See max_length_factor.")
     min_length_factor: Annotated[float, Field(ge=0.0)] = Field(
-        default=0.0, description="A hypothesis has at least this times the pieces of its source."
+        default=0.0, description="Minimum length of an output, relative to the source tokens."
     )
-    max_source_length: Positive = Field(
-        default=256, description="Pieces of a source that are read at most."
-    )
+    max_source_length: Positive = Field(default=256, description="Maximum number of source tokens.")
     long_source: Literal["truncate", "refuse"] = Field(
         default="truncate",
-        description="A source with more pieces: cut it there and count it, or answer with an "
+        description="What to do with longer sources: truncate them and report it, or return an "
         "error.",
     )
 
 
-class _Penalised(_Search):
-    """What goes with searches for one best hypothesis."""
-
-    no_repeat_ngram: Count = Field(
-        default=0, description="Length of the runs of pieces that may come only once; 0: any."
+class _DeterministicSearchConfig(SearchLimits):
+    no_repeat_ngram_size: Count = Field(
+        default=0, description="Length of n-grams that must not repeat; 0: no limit."
     )
     repetition_penalty: Annotated[float, Field(ge=1.0)] = Field(
         default=1.0,
-        description="Divides the odds of pieces that are there already (CTRL); 1: not at all.",
+        description="Penalty on the logits of tokens that the output already contains (CTRL); 1: "
+        "none.",
     )
 
 
-class GreedySearch(_Penalised):
-    """Takes the most probable piece at every step."""
+class GreedySearchConfig(_DeterministicSearchConfig):
+    """Selects the most probable token at every step."""
 
-    type: Literal["greedy"] = Field(default="greedy", description="The search.")
+    type: Literal["greedy"] = Field(default="greedy", description="Search type.")
 
 
-class BeamSearch(_Penalised):
+class BeamSearchConfig(_DeterministicSearchConfig):
     """Keeps the best partial hypotheses at every step."""
 
-    type: Literal["beam"] = Field(default="beam", description="The search.")
-    beam_size: Positive = Field(default=5, description="Hypotheses kept at every step.")
+    type: Literal["beam"] = Field(default="beam", description="Search type.")
+    beam_size: Positive = Field(default=5, description="Number of hypotheses kept at every step.")
     length_penalty: Annotated[float, Field(ge=0.0)] = Field(
-        default=0.6, description="GNMT's alpha: 0 prefers short hypotheses, 1 longer ones."
+        default=0.6,
+        description="GNMT's alpha: 0 prefers short hypotheses, 1 long ones.",
     )
     coverage_penalty: Annotated[float, Field(ge=0.0)] = Field(
         default=0.0,
-        description="GNMT's beta: how much it costs to leave pieces of the source unseen.",
+        description="GNMT's beta: the penalty on source tokens without attention.",
     )
-    n_best: Positive = Field(default=1, description="Hypotheses that are given back.")
+    n_best: Positive = Field(default=1, description="Number of hypotheses to return.")
     patience: Annotated[float, Field(gt=0.0)] | None = Field(
         default=None,
-        description="Stop when this times beam_size hypotheses have ended, as most systems do with "
-        "1; null: when no better one can come.",
+        description="Stop after patience x beam_size finished hypotheses; most systems use 1. "
+        "null: stop when no better hypothesis is possible.",
     )
 
 
-class SamplingSearch(_Search):
-    """Draws every piece at random, by its probability."""
+class SamplingSearchConfig(SearchLimits):
+    """Samples every token from its distribution."""
 
-    type: Literal["sampling"] = Field(default="sampling", description="The search.")
+    type: Literal["sampling"] = Field(default="sampling", description="Search type.")
     temperature: Annotated[float, Field(gt=0.0)] = Field(
-        default=1.0, description="Below 1 sharper than the model, above 1 flatter."
+        default=1.0, description="Below 1: sharper than the model; above 1: flatter."
     )
-    top_k: Count = Field(default=0, description="Draw from so many best pieces; 0: from all.")
+    top_k: Count = Field(default=0, description="Sample from the top k tokens only; 0: from all.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
-        default=1.0, description="Draw from the fewest pieces that together have this probability."
+        default=1.0,
+        description="Sample from the smallest set of tokens with this total probability.",
     )
-    samples: Positive = Field(default=1, description="Hypotheses drawn; the likeliest comes first.")
-    seed: Count = Field(default=0, description="The same seed draws the same for the same source.")
+    samples: Positive = Field(
+        default=1, description="Number of samples, returned in the order of their probability."
+    )
+    seed: Count = Field(
+        default=0, description="Random seed; equal sources and seeds give equal samples."
+    )
 
 
-Search = Annotated[
-    Annotated[GreedySearch, Tag("greedy")]
-    | Annotated[BeamSearch, Tag("beam")]
-    | Annotated[SamplingSearch, Tag("sampling")],
+SearchConfig = Annotated[
+    Annotated[GreedySearchConfig, Tag("greedy")]
+    | Annotated[BeamSearchConfig, Tag("beam")]
+    | Annotated[SamplingSearchConfig, Tag("sampling")],
     by_type("beam"),
 ]

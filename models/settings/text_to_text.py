@@ -1,4 +1,4 @@
-"""The section ``model`` of tasks that read a text and write one, and what cannot work with it."""
+"""The section ``model`` of text-to-text tasks, and its checks."""
 
 from __future__ import annotations
 
@@ -7,69 +7,72 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from models.settings import checks
-from models.settings.attention import Attention, with_own_score
-from models.settings.base import Positive, Problem, Section
-from models.settings.decoders import Decoder, LuongDecoder
-from models.settings.encoders import Encoder, RecurrentEncoder
-from models.settings.layers import Rate
-from models.settings.pretrained import Pretrained
+from regard.models.settings import checks
+from regard.models.settings.attention import AttentionConfig, add_default_score
+from regard.models.settings.base import Positive, Problem, Rate, Section
+from regard.models.settings.networks import (
+    DecoderConfig,
+    EncoderConfig,
+    LuongDecoderConfig,
+    PretrainedEmbeddingsConfig,
+    RecurrentEncoderConfig,
+)
 
 
-class WordVectors(Pretrained):
-    """Word vectors in GloVe's or word2vec's text format to start the embeddings from."""
+class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
+    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
 
     source: str | None = Field(
-        default=None, description="File for the source's pieces, .txt or .gz; null: random ones."
+        default=None, description="File for the source tokens, .txt or .gz; null: random vectors."
     )
     target: str | None = Field(
-        default=None, description="File for the target's pieces, .txt or .gz; null: random ones."
+        default=None, description="File for the target tokens, .txt or .gz; null: random vectors."
     )
 
 
-class Model(Section):
-    """The network: an encoder, a decoder, and attention between them."""
+class TextToTextModelConfig(Section):
+    """The network: an encoder, a decoder, and attention."""
 
     embedding: Positive = Field(
-        default=256, description="Width of the piece embeddings, and of a Transformer's layers."
+        default=256, description="Width of the token embeddings and of Transformer layers."
     )
-    dropout: Rate = Field(default=0.2, description="Share of activations dropped while training.")
+    dropout: Rate = Field(default=0.2, description="Dropout rate.")
     tie_embeddings: Literal["none", "output", "all"] = Field(
         default="none",
-        description="One matrix for the target's embeddings and the softmax (output), or for the "
-        "source's too (all; needs tokenizer.shared).",
+        description="Share one matrix between the target embeddings and the softmax (output), and "
+        "also with the source embeddings (all; needs tokenizer.shared).",
     )
-    pretrained: WordVectors | None = Field(
-        default=None, description="Word vectors to start from; null: random ones."
+    pretrained: TextEmbeddingsConfig | None = Field(
+        default=None, description="Pretrained word vectors; null: random initialization."
     )
-    encoder: Encoder = Field(default=RecurrentEncoder(), description="Reads the source.")
-    decoder: Decoder = Field(default=LuongDecoder(), description="Writes the target.")
-    attention: Attention | None = Field(
-        default=Attention(),
-        description="Where the decoder looks; null: nowhere, it gets the encoder's last state.",
+    encoder: EncoderConfig = Field(default=RecurrentEncoderConfig(), description="Encoder.")
+    decoder: DecoderConfig = Field(default=LuongDecoderConfig(), description="Decoder.")
+    attention: AttentionConfig | None = Field(
+        default=AttentionConfig(),
+        description="Attention to the source; null: only the final state of the encoder.",
     )
 
-    _own_score = model_validator(mode="before")(with_own_score)
+    _default_score = model_validator(mode="before")(add_default_score)
 
 
-def problems(config: Any) -> Iterator[Problem]:
-    """Yields what of a configuration cannot work together, at the key to be changed."""
-    yield from checks.transformer_problems(config)
-    yield from checks.attention_problems(config, checks.memory_width(config.model))
-    yield from checks.tying_problems(config)
-    yield from checks.copying_problems(config)
-    yield from checks.penalty_problems(config)
-    yield from _word_vectors(config.model)
-    yield from checks.search_problems(config)
-    yield from checks.xla_problems(config)
+def validate(config: Any) -> Iterator[Problem]:
+    """Yield the settings of a configuration that cannot work together."""
+    yield from checks.check_transformers(config)
+    yield from checks.check_attention(config, checks.memory_width(config.model))
+    yield from checks.check_tied_embeddings(config)
+    yield from checks.check_pointer_generator(config)
+    yield from checks.check_penalties(config)
+    yield from _check_word_vectors(config.model)
+    yield from checks.check_search(config)
+    yield from checks.check_xla(config)
 
 
-def _word_vectors(model: Model) -> Iterator[Problem]:
+def _check_word_vectors(model: TextToTextModelConfig) -> Iterator[Problem]:
     pretrained = model.pretrained
     if pretrained is None:
         return
     if not pretrained.files():
-        yield Problem(("model", "pretrained"), "names no file; give source, target or both")
+        yield Problem(("model", "pretrained"), "has no file; give source, target or both")
     if model.tie_embeddings == "all" and pretrained.source and pretrained.target:
         message = "with tie_embeddings: all there is one matrix; give source or target, not both"
         yield Problem(("model", "pretrained", "target"), message)

@@ -1,4 +1,4 @@
-"""Tasks: what one can train. Each folder here is one, and the only place that knows it."""
+"""Tasks: what a model can be trained for. Each folder here is one task."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from models.tasks.base import Task
-    from models.tasks.description import Description
+    from regard.models.tasks.base import Task
+    from regard.models.tasks.description import Description
 
-# Names alone: what a task can do needs TensorFlow, what it is called does not.
+# Names alone: implementing a task needs TensorFlow, listing the tasks does not.
 TASKS = ("captioning", "pointer", "similarity", "summarisation", "translation")
 
 
 def describe(name: str) -> Description:
-    """What the task called ``name`` says of itself; without TensorFlow.
+    """Return the description of a task, without importing TensorFlow.
 
     Raises:
-        ValueError: there is none.
+        ValueError: The task does not exist.
     """
     return import_module(_package(name)).DESCRIPTION
 
 
 def get(name: str) -> Task:
-    """The task called ``name``.
+    """Return a task.
 
     Raises:
-        ValueError: there is none.
+        ValueError: The task does not exist.
     """
-    return import_module(f"{_package(name)}.task").TASK
+    return import_module(_package(name)).create_task()
 
 
 def _package(name: str) -> str:
     if name not in TASKS:
         raise ValueError(f"Unknown task {name!r}. Choices: {', '.join(sorted(TASKS))}.")
-    return f"models.tasks.{name}"
+    return f"regard.models.tasks.{name}"

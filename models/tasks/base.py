@@ -1,4 +1,4 @@
-"""What a task does; everything else in Regard is the same for all tasks."""
+"""The interface of a task: everything that differs between translation, captioning and others."""
 
 from __future__ import annotations
 
@@ -9,128 +9,128 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from models.tasks.description import Description
-from models.tasks.served import Served
-from models.trained import TrainedModel
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.description import Description
+from regard.models.tasks.served_model import ServedModel
+from regard.models.trainable_model import TrainableModel
 
-# A batch of model inputs → the answers to it, and for each the references.
-Answering = Callable[[Mapping[str, tf.Tensor]], tuple[list[Any], list[list[Any]]]]
+# Maps a batch of model inputs to its outputs, and to the references of each output.
+DecodeFn = Callable[[Mapping[str, tf.Tensor]], tuple[list[Any], list[list[Any]]]]
 
 
 class Task(ABC):
-    """The seam that a new use of attention implements, in one folder.
-
-    A raw row is preprocessed inside the Transform graph; what comes out is a transformed row.
-    Sections of the YAML are given as plain mappings.
+    """A task. Raw rows are preprocessed in the Transform graph; the results are transformed rows.
 
     Attributes:
-        description: what the task says of itself without TensorFlow.
+        description: What the task declares about itself.
     """
 
     description: Description
 
     @property
-    def several(self) -> bool:
-        """Whether a transformed row makes several rows to train on (see ``spread``)."""
-        return self.description.reference.several
+    def has_multiple_references(self) -> bool:
+        """Whether a transformed row makes several training rows, see ``expand``."""
+        return self.description.reference.multiple
 
     @abstractmethod
     def preprocess(
-        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
+        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Any
     ) -> dict[str, Any]:
-        """Raw features → the features that are trained on; runs inside the Transform graph.
+        """Convert raw features to training features; runs in the Transform graph.
 
         Args:
-            inputs: a batch of the raw features, dense or sparse.
-            tokenizers: one a text feature.
-            settings: what ``description.preprocessing`` gave.
+            inputs: A batch of the raw features, dense or sparse.
+            tokenizers: One per text feature.
+            settings: A section of the class ``description.preprocessing``.
         """
 
-    def spread(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
-        """One transformed row → the rows that are trained on, stacked: ``[n, ...]`` or ragged."""
-        raise TypeError(f"the task {self.description.name} does not say how rows are spread")
+    def expand(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+        """Convert a transformed row to its training rows, stacked: ``[n, ...]`` or ragged."""
+        raise TypeError(f"The task {self.description.name} does not implement expand().")
 
     @abstractmethod
     def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The length of one row to train on, by which rows are put into buckets; int32."""
+        """Return the length of a training row, by which rows are bucketed; int32."""
 
     @abstractmethod
     def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Whether a row can be trained on at all (no side is empty); bool."""
+        """Return whether a row can be trained on, that is whether no side is empty; bool."""
 
     @abstractmethod
     def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """One row to train on → what the model's ``call`` takes, before padding with zeros."""
+        """Convert a training row to the inputs of the model's ``call``, before padding with 0."""
 
-    def asked(
+    def raw_inputs(
         self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """One row to train on → raw inputs of the exported model that give it back.
+        """Convert a training row to raw inputs of the exported model.
 
         A text is ``bytes``, an image the bytes of a file, points an array ``[n, 2]``.
         """
-        raise TypeError(f"the task {self.description.name} does not say how a row is asked")
+        raise TypeError(f"The task {self.description.name} does not implement raw_inputs().")
 
     @abstractmethod
     def build(
-        self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
-    ) -> TrainedModel:
-        """The model, with its weights made.
+        self, model: Any, training: TrainingConfig, vocabulary_sizes: Mapping[str, int]
+    ) -> TrainableModel:
+        """Build the model and its weights.
 
         Args:
-            model: the section ``model``.
-            training: the section ``training``; its ``precision`` and its losses matter.
-            pieces: the size of each text feature's vocabulary.
+            model: The section ``model``, of the class ``description.model``.
+            training: The section ``training``; its precision and its losses matter.
+            vocabulary_sizes: The vocabulary size of each text feature.
         """
 
     def embeddings(self, model: Any, key: str) -> tuple[Any, str]:
-        """Where the word vectors of ``model.pretrained.<key>`` go.
+        """Return where the word vectors of ``model.pretrained.<key>`` are loaded.
 
         Returns:
-            The embedding layer, and the text feature whose pieces it has vectors for.
+            The embedding layer, and the text feature of its vocabulary.
         """
-        raise TypeError(f"the task {self.description.name} reads no word vectors")
+        raise TypeError(f"The task {self.description.name} does not read word vectors.")
 
-    def by_piece(self, model: Any) -> list[tuple[Any, int, str]]:
-        """The weights that have a row for each piece of a vocabulary.
+    def vocab_weights(self, model: Any) -> list[tuple[Any, int, str]]:
+        """Return the weights with one row per token of a vocabulary.
 
         Returns:
-            Of each the variable, which of its axes counts the pieces, and their text feature. What
-            such an axis has beyond the pieces is not the vocabulary's.
+            For each the variable, its vocabulary axis, and the text feature. Rows after those of
+            the vocabulary do not belong to tokens.
         """
         if self.description.text_features:
-            raise TypeError(f"the task {self.description.name} does not say which rows are pieces")
+            raise TypeError(f"The task {self.description.name} does not implement vocab_weights().")
         return []
 
     @abstractmethod
-    def answering(
-        self, model: Any, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> Answering:
-        """What answers batches of model inputs while training, quickly rather than best.
+    def decode_fn(
+        self, model: Any, tokenizers: Mapping[str, Any], settings: Any, search: Any
+    ) -> DecodeFn:
+        """Return the function that decodes batches during training, for speed with a greedy search.
 
         Args:
-            model: in float32; its weights change between two calls.
-            tokenizers: one a text feature.
-            config: the sections ``model`` and ``search``.
+            model: In float32; its weights change between calls.
+            tokenizers: One per text feature.
+            settings: The section ``model``.
+            search: The section ``search``; None for a task without one.
         """
 
     @abstractmethod
-    def served(
-        self, model: Any, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> Served:
-        """What is exported.
+    def served_model(
+        self, model: Any, tokenizers: Mapping[str, Any], settings: Any, search: Any
+    ) -> ServedModel:
+        """Return what is exported.
 
         Args:
-            model: trained, in float32.
-            tokenizers: one a text feature.
-            config: the sections ``model`` and ``search``.
+            model: The trained model, in float32.
+            tokenizers: One per text feature.
+            settings: The section ``model``.
+            search: The section ``search``; None for a task without one.
         """
 
 
-def policy_of(training: Mapping[str, Any]) -> keras.DTypePolicy:
-    """The policy of a model's layers, by ``training.precision``.
+def dtype_policy(training: TrainingConfig) -> keras.DTypePolicy:
+    """Return the policy of a model's layers; ``precision: auto`` is float32.
 
-    ``auto`` is float32 here: what a GPU is fast in is known where a training runs.
+    Where the training runs, ``auto`` has already been replaced by what the GPU is fast in.
     """
-    precision = training["precision"]
+    precision = training.precision
     return keras.DTypePolicy("float32" if precision == "auto" else precision)

@@ -1,37 +1,84 @@
-"""What a task says of itself without TensorFlow: to configurations, to components, to people."""
+"""Descriptions of tasks and of their raw features, without TensorFlow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
-from models.settings.base import Problem, Section
-from models.tasks.features import Feature
+from pydantic import JsonValue
+
+from regard.models.settings.base import Problem, Section
+
+Kind = Literal["text", "number", "image", "points", "positions"]
+Role = Literal["input", "reference", "extra"]
 
 
-def _nothing(config: Any) -> Iterator[Problem]:
+@dataclass(frozen=True)
+class Feature:
+    """A feature of a raw row, as data files and tf.Examples contain it.
+
+    Attributes:
+        name: The name in tf.Examples and in ``data.columns``.
+        kind: ``text`` (UTF-8), ``number``, ``image`` (encoded JPEG, PNG, GIF or BMP bytes; data
+            files contain its path), ``points`` of the plane, ``[n, 2]``, or ``positions``, indices
+            of a row's points from 0.
+        role: ``input`` of the model, ``reference``, or ``extra``, which only the evaluation reads.
+        multiple: Whether a row may have more than one value, such as the captions of an image.
+        optional: Whether the value may be missing.
+        low: The minimum of a number.
+        high: The maximum of a number.
+        min_points: The minimum number of points.
+    """
+
+    name: str
+    kind: Kind
+    role: Role = "input"
+    multiple: bool = False
+    optional: bool = False
+    low: float | None = None
+    high: float | None = None
+    min_points: int = 1
+
+    @property
+    def tokenized(self) -> bool:
+        """Whether a tokenizer is trained for the feature."""
+        return self.kind == "text" and self.role != "extra"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return plain data, for the parameters of a component."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Feature:
+        """Return the feature that ``to_json`` was called on."""
+        return cls(**content)
+
+
+def _no_problems(config: Any) -> Iterator[Problem]:
     yield from ()
 
 
 @dataclass(frozen=True)
 class Description:
-    """One task.
+    """What a task declares about itself.
 
     Attributes:
-        name: as in the YAML.
-        summary: what it does, in a few words.
-        features: of a raw row, in the order of a table's columns; one is the reference.
-        model: the YAML's section ``model``.
-        example_files: what ``data.train`` may look like.
-        metrics: what is measured where the YAML does not say, the first one also while training.
-        search: the type of the YAML's section ``search``, and its default; None for a task that
-            looks for nothing.
-        defaults: of other sections, where they differ from other tasks'.
-        problems: what of a whole configuration cannot work together.
-        sized: whether its models' contracts tell how long a row is, which makes slices by length.
-        limited: the features as a section ``model`` limits them, such as the range of a number.
-        preprocessing: what of a section ``model`` the preprocessing depends on, as plain data.
+        name: The name in the YAML file.
+        summary: A short phrase, for example "translate text".
+        features: The features of a raw row, in the order of a table's columns; one is the
+            reference.
+        model: The class of the section ``model``.
+        metrics: The default metrics; the first one is also computed during training.
+        example_files: An example of ``data.train``.
+        search: The type of the section ``search`` and its default; None for a task without search.
+        defaults: Defaults of other sections that differ from those of other tasks.
+        validate: Yields the problems of a whole configuration.
+        has_input_length: Whether the length of an input is known, which allows slices by length.
+        limit_features: Returns the features with the limits of a section ``model``, such as the
+            range of a number.
+        preprocessing: The settings of the section ``model`` that the preprocessing depends on, as
+            a section with fields of the same names.
     """
 
     name: str
@@ -39,30 +86,35 @@ class Description:
     features: tuple[Feature, ...]
     model: type[Section]
     metrics: tuple[str, ...]
-    example_files: Any = "train.tsv"
+    example_files: str | dict[str, str] = "train.tsv"
     search: tuple[Any, Section] | None = None
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    problems: Callable[[Any], Iterator[Problem]] = _nothing
-    sized: bool = True
-    limited: Callable[[Any], tuple[Feature, ...]] | None = None
-    preprocessing: Callable[[Mapping[str, Any]], dict[str, Any]] = field(default=lambda model: {})
+    validate: Callable[[Any], Iterator[Problem]] = _no_problems
+    has_input_length: bool = True
+    limit_features: Callable[[Any], tuple[Feature, ...]] | None = None
+    preprocessing: type[Section] = Section
+
+    def preprocessing_settings(self, model: Section) -> Section:
+        """Return the settings of a section ``model`` that the preprocessing depends on."""
+        names = self.preprocessing.model_fields
+        return self.preprocessing(**{name: getattr(model, name) for name in names})
 
     @property
     def text_features(self) -> tuple[str, ...]:
-        """Those that a tokenizer is trained for."""
+        """The names of the features that a tokenizer is trained for."""
         return tuple(feature.name for feature in self.features if feature.tokenized)
 
     @property
     def trained_features(self) -> tuple[str, ...]:
-        """Those that a training reads."""
+        """The names of the features that a training reads."""
         return tuple(feature.name for feature in self.features if feature.role != "extra")
 
     @property
     def reference(self) -> Feature:
-        """The feature with the right answer."""
+        """The feature with the references."""
         return next(feature for feature in self.features if feature.role == "reference")
 
     @property
-    def answers(self) -> str:
-        """The kind of an answer: ``text``, ``number`` or ``positions``."""
+    def output_kind(self) -> Kind:
+        """The kind of an output: ``text``, ``number`` or ``positions``."""
         return self.reference.kind

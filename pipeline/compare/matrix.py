@@ -1,177 +1,198 @@
-"""From YAML files to the configurations that are compared, or one error with all that is wrong."""
+"""Reads what to compare: several configurations, or one file with a base and its variants."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
-from components.errors import UserError
-from models.settings.base import Section
-from pipeline.compare.agreement import disagreements
-from pipeline.compare.members import Comparison, Member
-from pipeline.compare.tree import Tree, expanded, merged, part
-from pipeline.config import Config, load, loading
-from pipeline.config.document import Document
-from pipeline.config.errors import problems
-from pipeline.config.loading import checked
-from pipeline.workspace import Workspace
+from regard.components.common.errors import UserError
+from regard.models.settings.base import Path as KeyPath
+from regard.models.settings.base import Section
+from regard.pipeline.compare.merge import LocatedMapping, located, merge
+from regard.pipeline.config import Config, load
+from regard.pipeline.config.document import Document
+from regard.pipeline.config.errors import problems
+from regard.pipeline.config.load import is_comparison, read_document, validate_values
+from regard.pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_LONGEST = 63  # what a pipeline's name may have
-_REMEDY = "`regard compare --help` shows both forms, `regard config reference` every key."
+SHARED_SECTIONS = ("task", "data", "tokenizer", "evaluation")
+_NAME = r"[a-z][a-z0-9-]*"
+_REMEDY = "`regard compare --help` shows both forms, `regard config reference` all keys."
 
 
-class Matrix(Section):
-    """A file that holds a whole comparison."""
+class MatrixConfig(Section):
+    """A file that describes a whole comparison."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")] = Field(
-        description="a small letter, then small letters, digits and hyphens"
-    )
-    base: Any = Field(
-        description="what all models share: a whole configuration, or the path of one"
-    )
-    models: dict[str, Any] = Field(description="a label for each model, and what it changes")
+    name: str = Field(description="the name of the comparison")
+    base: Any = Field(description="the shared configuration, or the path of one")
+    models: dict[str, Any] = Field(description="a label for each model, with its changes")
 
 
-def read(paths: Sequence[Path], workspace: Workspace, name: str | None = None) -> Comparison:
-    """Reads several configurations, or one file with a matrix.
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One model of a comparison: its label, its pipeline, and where its keys were written."""
+
+    label: str
+    config: Config
+    source: LocatedMapping
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Models that differ only in model, training and search, in the order of the files."""
+
+    name: str
+    members: tuple[Member, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels, in order."""
+        return [member.label for member in self.members]
+
+
+def read_comparison(
+    paths: Sequence[Path], workspace: Workspace, name: str | None = None
+) -> Comparison:
+    """Read several configurations, or one file with a matrix.
 
     Args:
         paths: the files.
-        workspace: what ``${REGARD_HOME}`` and ``${REGARD_DATA}`` stand for.
-        name: the comparison's name; by default the matrix's own, or ``comparison``.
+        workspace: gives the values of ``${REGARD_HOME}`` and ``${REGARD_DATA}``.
+        name: name of the comparison; default: that of the matrix, or ``comparison``.
 
     Raises:
-        UserError: names every problem with file, line and key.
+        UserError: lists every problem with file, line and key.
     """
-    if name is not None and not _NAME.fullmatch(name):
-        rule = "A small letter, then small letters, digits and hyphens."
-        raise UserError(f"{name!r} is not possible", "--name", rule)
+    if name is not None and not re.fullmatch(_NAME, name):
+        rule = "Use a lowercase letter, then lowercase letters, digits and hyphens."
+        raise UserError(f"Invalid name {name!r}.", "--name", rule)
     if len(paths) == 1:
-        return _matrix(paths[0], workspace, name)
-    name = name or DEFAULT_NAME
-    trees: dict[str, Tree] = {}
+        return _read_matrix(paths[0], workspace, name)
+    sources: dict[str, LocatedMapping] = {}
     for path in paths:
         config = load(path, workspace.home)
-        if config.name in trees:
-            other = trees[config.name].places[()].file
-            message = f"{config.name} is also the name of {other}"
+        if config.name in sources:
+            message = f"The name {config.name} is used by two configurations."
             raise UserError(message, f"{path}: name", "Give every configuration its own name.")
-        if long := _too_long(name, config.name):
-            raise UserError(long, f"{path}: name", "Use a shorter one, or a shorter --name.")
-        trees[config.name] = part(_document(path, workspace), str(path))
-    return _comparison(name, trees, workspace)
+        sources[config.name], _ = located(_read_mapping(path, workspace), str(path))
+    return _comparison(name or DEFAULT_NAME, sources, workspace)
 
 
-def _matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
-    document = _document(path, workspace)
-    if not loading.holds_comparison(document):
+def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
+    document = _read_mapping(path, workspace)
+    if not is_comparison(document):
         raise UserError(
-            "one configuration alone cannot be compared",
+            "A comparison needs at least two configurations.",
             where=str(path),
-            remedy="Give at least two, or a file with a matrix: name, base and models.",
+            remedy="Pass another one, or a file with name, base and models.",
         )
-    tree = part(document, str(path))
+    source, _ = located(document, str(path))
     value = document.value if name is None else {**document.value, "name": name}
-    found: list[str] = []
     try:
-        matrix = Matrix.model_validate(value)
+        matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
-        found = [f"{tree.place(p.path)}{p.message}" for p in problems(error, Matrix, value)]
-        raise _refusal(found) from None
-    base, twice = expanded(_base(matrix, document, path, workspace))
-    found += [f"{base.place(p.path)}{p.message}" for p in twice]
-    trees = {}
+        invalid = problems(error, MatrixConfig, value)
+        raise _error(f"{source.location(p.path)}{p.message}" for p in invalid) from None
+    base, lines = _read_base(matrix, document, path, workspace)
+    sources = {}
     for label, change in matrix.models.items():
-        at = ("models", label)
-        if not _LABEL.fullmatch(label):
-            found.append(f"{tree.place(at)}a label has small letters, digits and, inside, hyphens")
-        elif change is not None and not isinstance(change, dict):
-            found.append(f"{tree.place(at)}a mapping of the keys that change is expected")
-        elif change is not None and "name" in change:
-            place = tree.place((*at, "name"))
-            found.append(f"{place}the pipeline of a model is named by the matrix and its label")
-        elif long := _too_long(matrix.name, label):
-            found.append(f"{tree.place(at)}{long}")
-        else:
-            written = part(document, str(path), at)
-            nested, twice = expanded(written)
-            found += [f"{written.place(p.path)}{p.message}" for p in twice]
-            trees[label] = merged(base, nested)
+        if change is not None and not isinstance(change, dict):
+            location = source.location(("models", label))
+            lines.append(f"{location}must be a mapping of the keys that change")
+            continue
+        if change is not None and "name" in change:
+            location = source.location(("models", label, "name"))
+            lines.append(f"{location}remove it; the label names the model")
+        changes, duplicates = located(document, str(path), ("models", label))
+        lines += duplicates
+        sources[label] = merge(base, changes)
     if len(matrix.models) < 2:
-        found.append(f"{tree.place(('models',))}a comparison needs two models or more")
-    if found:
-        raise _refusal(found)
-    return _comparison(matrix.name, trees, workspace)
+        lines.append(f"{source.location(('models',))}a comparison needs at least two models")
+    if lines:
+        raise _error(lines)
+    return _comparison(matrix.name, sources, workspace)
 
 
-def _too_long(name: str, label: str) -> str:
-    pipeline = f"{name}-{label}"
-    if len(pipeline) <= _LONGEST:
-        return ""
-    return f"the pipeline's name, {pipeline}, has more than {_LONGEST} characters"
-
-
-def _base(matrix: Matrix, document: Document, path: Path, workspace: Workspace) -> Tree:
+def _read_base(
+    matrix: MatrixConfig, document: Document, path: Path, workspace: Workspace
+) -> tuple[LocatedMapping, list[str]]:
     if isinstance(matrix.base, dict):
-        return part(document, str(path), ("base",))
+        return located(document, str(path), ("base",))
+    location = f"{path}:{document.line(('base',))}: base: "
     if not isinstance(matrix.base, str) or not matrix.base.strip():
-        place = part(document, str(path)).place(("base",))
-        message = "a whole configuration, or the path of one, is expected"
-        raise _refusal([f"{place}{message}"])
+        raise _error([f"{location}must be a whole configuration, or the path of one"])
     other = path.parent / os.path.expanduser(matrix.base)
     if not other.is_file():
-        place = part(document, str(path)).place(("base",))
-        raise _refusal([f"{place}there is no file {other}"])
-    return part(_document(other, workspace), str(other))
+        raise _error([f"{location}the file {other} does not exist"])
+    return located(_read_mapping(other, workspace), str(other))
 
 
-def _comparison(name: str, trees: dict[str, Tree], workspace: Workspace) -> Comparison:
-    found: dict[str, None] = {}  # what is wrong with the base is wrong with all, but told once
+def _comparison(
+    name: str, sources: Mapping[str, LocatedMapping], workspace: Workspace
+) -> Comparison:
+    lines: dict[str, None] = {}  # a problem of the base concerns all models, but is listed once
     members = []
-    for label, tree in trees.items():
-        config, wrong = _checked(tree)
-        found.update(dict.fromkeys(wrong))
+    for label, source in sources.items():
+        config, invalid = validate_values({**source.value, "name": f"{name}-{label}"})
+        for problem in invalid:
+            is_name = problem.path == ("name",)  # consists of the comparison's and the label
+            location = f"{label}: name: " if is_name else source.location(problem.path)
+            lines[f"{location}{problem.message}"] = None
         if config is not None:
-            ready = _ready(config, tree, f"{name}-{label}", workspace)
-            members.append(Member(label, ready, tree))
-    if not found:
-        found.update(dict.fromkeys(disagreements(members)))
-    if found:
-        raise _refusal(found)
+            members.append(Member(label, _resolve(config, source, workspace), source))
+    if not lines:
+        lines.update(dict.fromkeys(_differences(members)))
+    if lines:
+        raise _error(lines)
     return Comparison(name, tuple(members))
 
 
-def _checked(tree: Tree) -> tuple[Config | None, list[str]]:
-    value = {**tree.value, "name": "x"}  # a base needs no name, and the pipeline gets another
-    config, wrong = checked(value)
-    return config, [f"{tree.place(p.path)}{p.message}" for p in wrong]
+def _differences(members: Sequence[Member]) -> Iterator[str]:
+    """Yield the keys in which models differ although the scores depend on them."""
+    first = members[0]
+    if first.config.data.has_spans and first.config.data.spans.last is None:
+        location = first.source.location(("data", "spans"))
+        yield f"{location}set last; otherwise models that train later may use more spans"
+    for member in members[1:]:
+        for section in SHARED_SECTIONS:
+            one, other = (m.config.model_dump(mode="json")[section] for m in (first, member))
+            path = _first_difference(one, other, (section,))
+            if path is not None:
+                key = ".".join(map(str, path))
+                location = member.source.location(path)
+                yield f"{location}differs from {first.label}; all models must have the same {key}"
 
 
-def _ready(config: Config, tree: Tree, pipeline: str, workspace: Workspace) -> Config:
-    """The configuration as it will run: paths absolute, and nothing that only a push needs."""
+def _first_difference(one: JsonValue, other: JsonValue, path: KeyPath) -> KeyPath | None:
+    """Return the path of the first difference of two values; None if they are equal."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        inner = (_first_difference(one.get(k), other.get(k), (*path, k)) for k in {**one, **other})
+        return next((difference for difference in inner if difference is not None), None)
+    return None if one == other else path
+
+
+def _resolve(config: Config, source: LocatedMapping, workspace: Workspace) -> Config:
+    """Return the configuration to run: with absolute paths, and without the gate of a push."""
 
     def folder(*path: str) -> Path:
-        return Path(os.path.abspath(tree.place(path).file)).parent
+        return source.folder(path)
 
-    model, pretrained = config.model, getattr(config.model, "pretrained", None)
-    if pretrained is not None:
-        resolved = pretrained.resolved(folder("model", "pretrained"))
-        model = model.model_copy(update={"pretrained": resolved})
-    tokenizer = config.tokenizer
+    model, tokenizer = config.model, config.tokenizer
+    if getattr(model, "pretrained", None) is not None:
+        pretrained = model.pretrained.resolved(folder("model", "pretrained"))
+        model = model.model_copy(update={"pretrained": pretrained})
     if tokenizer is not None:
-        tokenizer = tokenizer.resolved(folder("tokenizer", "words"))
-    gate: dict[str, Any] = {"floors": {}, "production": None}
+        tokenizer = tokenizer.resolved(folder("tokenizer", "word_list"))
+    gate: dict[str, Any] = {"thresholds": {}, "production": None}
     return config.model_copy(
         update={
-            "name": pipeline,
             "data": config.data.resolved(folder("data", "root")),
             "tokenizer": tokenizer,
             "model": model,
@@ -182,19 +203,18 @@ def _ready(config: Config, tree: Tree, pipeline: str, workspace: Workspace) -> C
     )
 
 
-def _document(path: Path, workspace: Workspace) -> Document:
-    """The values of a YAML file that holds a mapping."""
-    document = loading.read(path, workspace)
+def _read_mapping(path: Path, workspace: Workspace) -> Document:
+    """Read a YAML file that must contain a mapping."""
+    document = read_document(path, workspace)
     if document.problems:
-        rows = [
+        raise _error(
             f"{path}:{p.line}: {'.'.join(map(str, p.path))}{': ' if p.path else ''}{p.message}"
             for p in document.problems
-        ]
-        raise _refusal(rows)
+        )
     if not isinstance(document.value, dict):
-        raise _refusal([f"{path}:1: a mapping (name: ..., base: ..., models: ...) is expected"])
+        raise _error([f"{path}:1: must be a mapping (name: ..., base: ..., models: ...)"])
     return document
 
 
-def _refusal(lines: Iterable[str]) -> UserError:
+def _error(lines: Iterable[str]) -> UserError:
     return UserError("\n".join(lines), remedy=_REMEDY)

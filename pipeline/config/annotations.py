@@ -1,4 +1,4 @@
-"""What the type annotations of the models say: which models and which words a key allows."""
+"""The models and choices that a type annotation allows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models that an annotation allows, in order; several are variants told by ``type``."""
+    """Return the models that an annotation allows; several are variants, selected by ``type``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     origin = typing.get_origin(annotation)
@@ -23,7 +23,7 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def choices_in(annotation: Any) -> list[str]:
-    """The words of the first Literal inside the annotation."""
+    """Return the choices of the first Literal in an annotation."""
     if typing.get_origin(annotation) is Literal:
         return [str(choice) for choice in typing.get_args(annotation)]
     for part in typing.get_args(annotation):
@@ -33,13 +33,13 @@ def choices_in(annotation: Any) -> list[str]:
 
 
 def type_of(model: type[BaseModel]) -> Any:
-    """What stands under ``type`` for this variant."""
+    """Return the value of ``type`` for a variant."""
     field = model.model_fields.get("type")
     return field.default if field is not None else None
 
 
 def paths_of(name: str, model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Where in the file, below a section, a key of this name is known."""
+    """Yield the sections that have a key of this name."""
     for key, field in model.model_fields.items():
         if key == name and path:
             yield ".".join((*path, key))

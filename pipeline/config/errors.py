@@ -1,16 +1,16 @@
-"""Pydantic's errors in the words of the YAML file: the key, what was given, and the choices."""
+"""Pydantic's errors as messages about YAML keys."""
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from models.settings.base import Path, Problem
-from pipeline.config.annotations import choices_in, models_in, paths_of, type_of
+from regard.models.settings.base import Path, Problem
+from regard.models.suggestions import closest_matches, did_you_mean
+from regard.pipeline.config.annotations import choices_in, models_in, paths_of, type_of
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -36,16 +36,16 @@ _LIMITS = {
 
 
 def problems(error: ValidationError, model: type[BaseModel], value: Any) -> list[Problem]:
-    """One problem for each of pydantic's errors about ``value``."""
-    found: dict[tuple[Path, str], Problem] = {}
+    """Return the problems that pydantic found in ``value``."""
+    unique: dict[tuple[Path, str], Problem] = {}
     for detail in error.errors(include_url=False):
         path, annotation, owner = _locate(model, value, detail["loc"])
         message = _message(detail, path, annotation, owner, model)
-        # A name may stand for a mapping, which then is no key of the file.
+        # A name may replace a mapping; the file then has no key `type`.
         if detail["type"].startswith("union_tag") and isinstance(_at(value, path), dict):
             path = (*path, "type")
-        found.setdefault((path, message), Problem(path, message))
-    return list(found.values())
+        unique.setdefault((path, message), Problem(path, message))
+    return list(unique.values())
 
 
 def _at(value: Any, path: Path) -> Any:
@@ -55,21 +55,20 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def show(value: Any, limit: int = 60) -> str:
-    """A value as it would stand in YAML, cut where it is long."""
+    """Return a value as YAML, truncated if it is long."""
     words = {None: "null", True: "true", False: "false"}
     text = words[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def suggest(word: Any, choices: Iterable[str]) -> str:
-    """``; did you mean X?`` where a choice is near, and all choices."""
+    """Return ``. Did you mean X? Choices: ...``, to be appended to a message."""
     names = [str(choice) for choice in choices]
-    near = difflib.get_close_matches(str(word).lower(), names, n=1, cutoff=0.6)
-    return f"; {f'did you mean {near[0]}? ' if near else ''}choices: {', '.join(names)}"
+    return f". {did_you_mean(word, names)}Choices: {', '.join(names)}"
 
 
 def _message(detail: Any, path: Path, annotation: Any, owner: Any, root: type[BaseModel]) -> str:
-    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    kind, invalid, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
         fields = list(owner.model_fields) if owner else []
         return "unknown key" + (
@@ -80,36 +79,36 @@ def _message(detail: Any, path: Path, annotation: Any, owner: Any, root: type[Ba
         about = f": {field.description}" if field is not None and field.description else ""
         return f"is missing{about}"
     if kind == "none_required":
-        return "there is no such section for this task; leave it out"
+        return "this task has no such section; remove it"
     if kind == "literal_error":
         choices = choices_in(annotation)
-        return f"{show(given)} is not a choice" + suggest(given, choices)
+        return f"{show(invalid)} is not a choice" + suggest(invalid, choices)
     if kind.startswith("union_tag"):
         choices = [tag.strip("'") for tag in context.get("expected_tags", "").split(", ")]
-        if not isinstance(given, dict):
-            return f"a mapping (key: value) is expected, {_given(given)} was given"
-        tag = given.get("type")
+        if not isinstance(invalid, dict):
+            return f"a mapping (key: value) is expected, {_describe_value(invalid)} was given"
+        tag = invalid.get("type")
         return f"{show(tag)} is not a choice" + suggest(tag, choices)
     if kind == "string_pattern_mismatch":
         field = owner.model_fields.get(path[-1]) if owner else None
         rule = field.description if field is not None else f"it must match {context['pattern']}"
-        return f"{show(given)} is not possible: {rule}"
+        return f"{show(invalid)} is not possible: {rule}"
     if kind == "files":
-        return f"{detail['msg']}, {_given(given)} was given"
+        return f"{detail['msg']}, {_describe_value(invalid)} was given"
     if kind in _LIMITS:
-        return f"{_LIMITS[kind].format(**context)}; {show(given)} was given"
+        return f"{_LIMITS[kind].format(**context)}; {show(invalid)} was given"
     if kind in _EXPECTED:
         null = " or null" if type(None) in typing.get_args(annotation) else ""
         hint = ""
-        if kind == "string_type" and isinstance(given, int | float | bool):
+        if kind == "string_type" and isinstance(invalid, int | float | bool):
             hint = "; put it in quotes"
-        elif isinstance(given, str) and _number(given):
+        elif isinstance(invalid, str) and _number(invalid):
             hint = "; leave out the quotes"
-        return f"{_EXPECTED[kind]}{null} is expected, {_given(given)} was given{hint}"
-    return detail["msg"][0].lower() + detail["msg"][1:] + f"; {show(given)} was given"
+        return f"{_EXPECTED[kind]}{null} is expected, {_describe_value(invalid)} was given{hint}"
+    return detail["msg"][0].lower() + detail["msg"][1:] + f"; {show(invalid)} was given"
 
 
-def _given(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if value is None:
         return "nothing (null)"
     if isinstance(value, bool):
@@ -132,28 +131,28 @@ def _number(text: str) -> bool:
 
 
 def _elsewhere(path: Path, annotation: Any, root: type[BaseModel], own: list[str]) -> str:
-    """Where an unknown key would be known: in another variant, or in another section."""
+    """Return a hint if another variant or another section has the unknown key."""
     name = str(path[-1])
     variants = [model for model in models_in(annotation) if name in model.model_fields]
     if variants:
         return f" for this type; it goes with type: {type_of(variants[0])}"
-    if difflib.get_close_matches(name.lower(), own, n=1, cutoff=0.6):
+    if closest_matches(name, own):
         return ""
     homes = list(paths_of(name, root))
-    return f" here; did you mean {' or '.join(homes)}?" if homes else ""
+    return f" here. Did you mean {' or '.join(homes)}?" if homes else ""
 
 
 def _locate(model: type[BaseModel], value: Any, loc: tuple[Any, ...]) -> tuple[Path, Any, Any]:
-    """The path of the YAML keys, the annotation there, and the model that owns the last key.
+    """Return the path of the YAML keys, its annotation, and the model that has the last key.
 
-    Pydantic's own path also names the variants of unions, which no YAML key stands for.
+    Pydantic's own path also contains the variants of unions, which are not YAML keys.
     """
     path: Path = ()
     annotation: Any = model
     owner: Any = model
     outer: Any = model
     for part in loc:
-        if part == "[key]":  # the key itself is wrong, not what stands under it
+        if part == "[key]":  # the key itself is wrong, not its value
             continue
         models = models_in(annotation)
         tagged = [m for m in models if len(models) > 1 and type_of(m) == part]
@@ -161,7 +160,7 @@ def _locate(model: type[BaseModel], value: Any, loc: tuple[Any, ...]) -> tuple[P
             outer, annotation, owner = annotation, tagged[0], tagged[0]
             continue
         path = (*path, part)
-        if typing.get_origin(annotation) is dict:  # the keys are the user's own
+        if typing.get_origin(annotation) is dict:  # the user chooses the keys
             annotation = outer = typing.get_args(annotation)[1]
             value = value.get(part) if isinstance(value, dict) else None
             continue

@@ -7,89 +7,94 @@ from typing import Annotated
 
 from pydantic import Field
 
-from models.settings.base import Count, Section
+from regard.models.settings.base import Count, Section
 
 DEFAULT = "default"
 
 Folder = Annotated[str, Field(pattern=r"^(/[^\s/]+)+$")]
-# Kubeflow takes it for the name of the pod's volume, too, which is shorter than a claim's may be.
+# Also the name of the pod's volume, whose limit is shorter than that of a claim's name.
 Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Bucket = Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s?]*)?$")]
-# Kubeflow writes the number into a quantity of Kubernetes as it is, which has no 1e-05 or 1e+21.
+# Kubeflow copies the number into a Kubernetes quantity, which does not allow 1e-05 or 1e+21.
 Amount = Annotated[float, Field(ge=0.001, le=1e6)]
 
 
-class Resources(Section):
-    """What a node asks of the cluster, and what it gets at most.
+class ResourcesConfig(Section):
+    """Resources of a node: both the request and the limit.
 
-    What is left out is as under ``default``; a null is none, whatever stands there.
+    A key that is omitted has the value under ``default``; null removes it.
     """
 
-    cpu: Amount | None = Field(default=None, description="Cores; null: no request, no limit.")
+    cpu: Amount | None = Field(default=None, description="CPU cores; null: no request or limit.")
     memory: Amount | None = Field(
-        default=None, description="Gigabytes (10^9 bytes); null: no request, no limit."
+        default=None, description="Memory in gigabytes (10^9 bytes); null: no request or limit."
     )
-    gpu: Count | None = Field(default=None, description="Accelerators; null: none.")
+    gpu: Count | None = Field(default=None, description="Number of accelerators; null: none.")
     accelerator: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = Field(
         default=None,
-        description="The accelerator's resource, DOMAIN/NAME; null: nvidia.com/gpu.",
+        description="Kubernetes resource of the accelerator, DOMAIN/NAME; null: nvidia.com/gpu.",
     )
 
 
-class Kubeflow(Section):
-    """Where a pipeline compiled with `regard compile --to kubeflow` runs, and how."""
+class KubeflowConfig(Section):
+    """Where and how a pipeline runs that `regard compile` has compiled for Kubeflow Pipelines."""
 
     image: Annotated[str, Field(pattern=r"^[^\s]+$")] = Field(
-        description="The image of all nodes, built with the repository's Dockerfile, by the name "
-        "that the cluster finds it by.",
+        description="Image of all nodes, built with the repository's Dockerfile, by the name under "
+        "which the cluster pulls it.",
         examples=["registry.example.org/regard:0.1.0"],
     )
     gpu_image: Annotated[str, Field(pattern=r"^[^\s]+$")] | None = Field(
         default=None,
-        description="The image of the nodes that ask for accelerators, built with "
+        description="Image of the nodes that request accelerators, built with "
         "--build-arg ACCELERATOR=cuda; null: image.",
         examples=["registry.example.org/regard:0.1.0-cuda"],
     )
     pipeline_root: Bucket | None = Field(
         default=None,
-        description="Where the artifacts go: minio://, s3:// or gs://, a bucket and a path; null: "
-        "the cluster's own default.",
+        description="Where artifacts are stored: minio://, s3:// or gs://, a bucket and a path; "
+        "null: the cluster's default.",
         examples=["minio://mlpipeline/v2/artifacts"],
     )
     home: Folder = Field(
         default="/regard",
-        description="What ${REGARD_HOME} is in the containers: an absolute path, on a volume. "
-        "Data, the registry and the checkpoints lie there.",
+        description="The value of ${REGARD_HOME} in the containers: an absolute path on a volume, "
+        "for data, registry and checkpoints.",
     )
     registry: Folder | None = Field(
         default=None,
-        description="Folder of the served models in the containers: an absolute path, on a volume; "
+        description="Folder of the model registry in the containers: an absolute path on a volume; "
         "null: <home>/registry.",
     )
     volumes: dict[Claim, Folder] = Field(
         default_factory=dict,
-        description="What is mounted into every node: the name of a PersistentVolumeClaim, and its "
-        "folder in the containers. One of them has to hold home.",
+        description="Volumes mounted into every node: the name of each PersistentVolumeClaim and "
+        "its folder in the containers. One of them must contain home.",
         examples=[{"regard": "/regard"}],
     )
-    resources: dict[str, Resources] = Field(
+    resources: dict[str, ResourcesConfig] = Field(
         default_factory=dict,
-        description="What nodes ask for, by name: Trainer: {cpu: 4, memory: 16, gpu: 1}. What a "
-        "node leaves out is as under `default`; null is none.",
+        description="Resources by node: Trainer: {cpu: 4, memory: 16, gpu: 1}. A key that a node "
+        "omits has the value under `default`; null removes it.",
         examples=[{DEFAULT: {"cpu": 1, "memory": 4}}],
     )
 
-    def resources_of(self, node: str) -> Resources:
-        """What a node asks for, with the defaults filled in."""
-        default = self.resources.get(DEFAULT, Resources())
-        own = self.resources.get(node, Resources())
+    def resources_of(self, node: str) -> ResourcesConfig:
+        """Return the resources of a node, with the defaults filled in."""
+        default = self.resources.get(DEFAULT, ResourcesConfig())
+        own = self.resources.get(node, ResourcesConfig())
         return default.model_copy(update=own.model_dump(exclude_unset=True))
 
     def image_of(self, node: str) -> str:
-        """The image of a node: the one with the accelerator's libraries where it asks for one."""
+        """Return the image of a node: ``gpu_image`` for one that requests accelerators."""
         return (self.resources_of(node).gpu and self.gpu_image) or self.image
 
     @property
-    def served(self) -> str:
-        """The registry's folder in the containers."""
+    def registry_folder(self) -> str:
+        """Folder of the registry in the containers."""
         return self.registry or str(PurePosixPath(self.home, "registry"))
+
+    def is_on_volume(self, path: PurePosixPath) -> bool:
+        """Return whether a path lies on a mounted volume."""
+        folders = map(PurePosixPath, self.volumes.values())
+        return any(folder in (path, *path.parents) for folder in folders)

@@ -1,17 +1,17 @@
-"""What cannot work on a cluster, found before anything is compiled."""
+"""Checks on the section ``kubeflow`` that need the whole configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from models.settings.base import Path, Problem
-from pipeline.config.errors import show, suggest
-from pipeline.config.kubeflow import DEFAULT, Kubeflow
-from pipeline.config.sections import Config
-from pipeline.nodes import nodes_of
+from regard.models.settings.base import Path, Problem
+from regard.pipeline.config.config import Config
+from regard.pipeline.config.errors import show, suggest
+from regard.pipeline.config.kubeflow import DEFAULT, KubeflowConfig
+from regard.pipeline.config.nodes import nodes_of
 
-# What the image needs, and what the launcher copies artifacts to.
+# Folders that the image needs, and those to which the launcher copies artifacts.
 _SYSTEM = (
     *("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt/regard", "/proc", "/sbin", "/sys", "/tmp"),
     *("/usr", "/var/run/argo"),
@@ -19,86 +19,83 @@ _SYSTEM = (
 _STORES = ("/.cache", "/.local", "/gcs", "/kfp-launcher", "/minio", "/s3")
 
 
-def impossible_kubeflow(config: Config) -> Iterator[Problem]:
-    """Yields what cannot work on the cluster of a configuration, if it has one."""
+def validate_kubeflow(config: Config) -> Iterator[Problem]:
+    """Yield what cannot work on a cluster, if the configuration has one."""
     if (kubeflow := config.kubeflow) is None:
         return
     names = (DEFAULT, *nodes_of(bool(config.description.text_features)))
     for name in kubeflow.resources:
         if name not in names:
             path = ("kubeflow", "resources", name)
-            yield Problem(path, f"{show(name)} is no node{suggest(name, names)}")
-    yield from _accelerators(kubeflow)
-    yield from _mounts(kubeflow)
-    yield from _places(kubeflow)
+            yield Problem(path, f"{show(name)} is not a node{suggest(name, names)}")
+    yield from _check_accelerators(kubeflow)
+    yield from _check_mounts(kubeflow)
+    yield from _check_folders(kubeflow)
     if config.serving.registry is not None and kubeflow.registry is None:
-        message = "is not read on a cluster; say with kubeflow.registry where the models go there"
+        message = "has no effect on a cluster; set kubeflow.registry instead"
         yield Problem(("serving", "registry"), message)
-    for key, value in paths(config):
+    for key, value in input_paths(config):
         if "://" in value:
-            message = f"{show(value)} is in a store, and the nodes read local folders alone; put "
-            yield Problem(key, f"{message}the files on a volume of kubeflow.volumes")
+            message = f"{show(value)} is a URL, but nodes read local files only; copy the files to "
+            yield Problem(key, f"{message}a volume of kubeflow.volumes")
 
 
-def _accelerators(kubeflow: Kubeflow) -> Iterator[Problem]:
-    """An accelerator is asked for by its count, so a kind alone asks for nothing."""
-    asked = {name: kubeflow.resources_of(name).gpu for name in kubeflow.resources}
-    for name, resources in kubeflow.resources.items():
-        some = any(asked.values()) if name == DEFAULT else asked[name]
-        if resources.accelerator is not None and not some:
-            path = ("kubeflow", "resources", name, "accelerator")
-            yield Problem(path, "none of them is asked for; say how many with gpu")
-
-
-def _mounts(kubeflow: Kubeflow) -> Iterator[Problem]:
-    mounted: list[PurePosixPath] = []
-    for claim, folder in kubeflow.volumes.items():
-        key, place = ("kubeflow", "volumes", claim), PurePosixPath(folder)
-        if place in mounted:
-            yield Problem(key, f"{show(folder)} is the folder of another volume, too")
-        mounted.append(place)
-        for taken in (*_SYSTEM, *_STORES):
-            inside = taken in _STORES and PurePosixPath(taken) in place.parents
-            if inside or place in (PurePosixPath(taken), *PurePosixPath(taken).parents):
-                message = f"{show(folder)} would hide {taken}, which the nodes need"
-                if inside:
-                    message = f"{show(folder)} is where Kubeflow's launcher copies artifacts to"
-                yield Problem(key, f"{message}; mount it elsewhere, such as at /mnt/{claim}")
-                break
-
-
-def _places(kubeflow: Kubeflow) -> Iterator[Problem]:
-    """Home and registry are on a volume, by paths that lead where they seem to."""
-    folders: list[tuple[Path, str]] = [(("kubeflow", "home"), kubeflow.home)]
-    folders.append((("kubeflow", "registry"), kubeflow.served))
-    volumes = {("kubeflow", "volumes", claim): path for claim, path in kubeflow.volumes.items()}
-    for key, folder in (*folders, *volumes.items()):
-        # The path's own parts leave out a dot.
-        if {".", ".."} & set(folder.split("/")):
-            yield Problem(key, f"{show(folder)} has a dot for a folder; write the path out")
-            return
-    mounted = [PurePosixPath(folder) for folder in kubeflow.volumes.values()]
-    for key, folder in folders:
-        place = PurePosixPath(folder)
-        if not any(volume in (place, *place.parents) for volume in mounted):
-            message = f"no volume holds {folder}, so what is written there would go with the node"
-            yield Problem(key, f"{message}; mount one with kubeflow.volumes")
-            return
-
-
-def paths(config: Config) -> Iterator[tuple[Path, str]]:
-    """Every path of a configuration that a node reads, as it is written, with its key."""
+def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
+    """Yield every path that a node reads, as written in the configuration, with its key."""
     yield ("data", "root"), config.data.root
-    for name, files in config.data.parts().items():
+    for name, files in config.data.files_by_split().items():
         sides = files if isinstance(files, dict) else {None: files}
-        for side, named in sides.items():
+        for side, entry in sides.items():
             key = ("data", name) if side is None else ("data", name, side)
-            for path in [named] if isinstance(named, str) else named:
+            for path in [entry] if isinstance(entry, str) else entry:
                 yield key, path
     if config.data.images is not None:
         yield ("data", "images"), config.data.images
-    if config.tokenizer is not None and config.tokenizer.words is not None:
-        yield ("tokenizer", "words"), config.tokenizer.words
+    if config.tokenizer is not None and config.tokenizer.word_list is not None:
+        yield ("tokenizer", "word_list"), config.tokenizer.word_list
     pretrained = getattr(config.model, "pretrained", None)
     for key, path in (pretrained.files() if pretrained else {}).items():
         yield ("model", "pretrained", key), path
+
+
+def _check_accelerators(kubeflow: KubeflowConfig) -> Iterator[Problem]:
+    """The kind of an accelerator has no effect without a count."""
+    counts = {name: kubeflow.resources_of(name).gpu for name in kubeflow.resources}
+    for name, resources in kubeflow.resources.items():
+        has_gpu = any(counts.values()) if name == DEFAULT else counts[name]
+        if resources.accelerator is not None and not has_gpu:
+            path = ("kubeflow", "resources", name, "accelerator")
+            yield Problem(path, "no accelerator is requested; set gpu to their number")
+
+
+def _check_mounts(kubeflow: KubeflowConfig) -> Iterator[Problem]:
+    mounted: list[PurePosixPath] = []
+    for claim, folder in kubeflow.volumes.items():
+        key, mount = ("kubeflow", "volumes", claim), PurePosixPath(folder)
+        if mount in mounted:
+            yield Problem(key, f"{show(folder)} is already the folder of another volume")
+        mounted.append(mount)
+        for reserved in (*_SYSTEM, *_STORES):
+            is_inside = reserved in _STORES and PurePosixPath(reserved) in mount.parents
+            if is_inside or mount in (PurePosixPath(reserved), *PurePosixPath(reserved).parents):
+                message = f"{show(folder)} would hide {reserved}, which the nodes need"
+                if is_inside:
+                    message = f"{show(folder)} is where Kubeflow's launcher copies artifacts"
+                yield Problem(key, f"{message}; mount it elsewhere, for example at /mnt/{claim}")
+                break
+
+
+def _check_folders(kubeflow: KubeflowConfig) -> Iterator[Problem]:
+    """Home and registry must be on a volume, and no path may contain ``.`` or ``..``."""
+    folders: list[tuple[Path, str]] = [(("kubeflow", "home"), kubeflow.home)]
+    folders.append((("kubeflow", "registry"), kubeflow.registry_folder))
+    volumes = [(("kubeflow", "volumes", claim), path) for claim, path in kubeflow.volumes.items()]
+    for key, folder in (*folders, *volumes):
+        if {".", ".."} & set(folder.split("/")):  # PurePosixPath.parts omits dots
+            yield Problem(key, f"{show(folder)} contains . or ..; write the path in full")
+            return
+    for key, folder in folders:
+        if not kubeflow.is_on_volume(PurePosixPath(folder)):
+            message = f"no volume contains {folder}, so files there would be lost with the node"
+            yield Problem(key, f"{message}; mount one with kubeflow.volumes")
+            return

@@ -1,4 +1,4 @@
-"""The documentation of the configuration, made from the models: YAML with comments, JSON schema."""
+"""The configuration reference, generated from the models: commented YAML and a JSON schema."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pipeline.config.annotations import choices_in, models_in
-from pipeline.config.sections import DEFAULT_TASK, config_of
+from regard.pipeline.config.annotations import choices_in, models_in
+from regard.pipeline.config.config import DEFAULT_TASK, config_class
 
 _WIDTH = 96
 _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}"}
 
 
-def schema(task: str = DEFAULT_TASK) -> dict[str, Any]:
-    """The JSON schema of a task's YAML file, with every description, for editors."""
-    body = config_of(task).model_json_schema()
+def json_schema(task: str = DEFAULT_TASK) -> dict[str, Any]:
+    """Return the JSON schema of a task's YAML file, with all descriptions, for editors."""
+    body = config_class(task).model_json_schema()
     body.pop("description", None)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -30,35 +30,35 @@ def schema(task: str = DEFAULT_TASK) -> dict[str, Any]:
     }
 
 
-def reference(task: str = DEFAULT_TASK) -> str:
-    """A task's whole YAML file: every key with its default, and what it means above it."""
+def config_reference(task: str = DEFAULT_TASK) -> str:
+    """Return a task's complete YAML file: every key with its description and default."""
     required = "name and data.train" if task == DEFAULT_TASK else "name, task and data.train"
-    head = f"# Every key of a pipeline, with its default; only {required} must be given."
-    return "\n".join([head, *_model(config_of(task), None, "")]) + "\n"
+    head = f"# All configuration options with their defaults. Only {required} are required."
+    return "\n".join([head, *_model(config_class(task), None, "")]) + "\n"
 
 
 def _model(
     model: type[BaseModel],
-    given: BaseModel | None,
+    values: BaseModel | None,
     prefix: str,
-    shown: type[BaseModel] | None = None,
+    base_variant: type[BaseModel] | None = None,
 ) -> Iterator[str]:
-    """The keys of a model with their values, each line behind ``prefix``.
+    """Yield the keys of a model with their values.
 
     Args:
-        model: the model.
-        given: has the values; None: the defaults.
-        prefix: the indentation, and the signs of a comment for what is only another choice.
-        shown: the choice that stands there; what it has in common is left out.
+        model: The model.
+        values: The values; None: the defaults.
+        prefix: Indentation, and comment signs for alternatives.
+        base_variant: The variant that the model is an alternative to; common fields are omitted.
     """
     for name, field in _fields(model):
-        common = shown.model_fields.get(name) if shown is not None else None
+        common = base_variant.model_fields.get(name) if base_variant is not None else None
         if name != "type" and common is not None and common.description == field.description:
             continue
-        value = getattr(given, name) if given is not None else _default(field)
+        value = getattr(values, name) if values is not None else _default(field)
         if not prefix:
             yield ""
-        if name != "type" or shown is None:
+        if name != "type" or base_variant is None:
             yield from _comment(_describe(field), prefix)
         models = models_in(field.annotation)
         if not models or (value is None and not field.is_required()):
@@ -75,15 +75,16 @@ def _model(
                 yield from _variant(other, chosen, f"{prefix}  ")
 
 
-def _variant(model: type[BaseModel], shown: type[BaseModel] | None, prefix: str) -> Iterator[str]:
-    """Another choice, commented out: what differs from the one that is shown, if one is."""
+def _variant(
+    model: type[BaseModel], base_variant: type[BaseModel] | None, prefix: str
+) -> Iterator[str]:
+    """Yield an alternative as a comment: the fields that differ from the variant shown."""
     yield from _comment(f"Or: {(model.__doc__ or '').strip().splitlines()[0]}", prefix)
-    yield from _model(model, None, f"{prefix}#   ", shown or BaseModel)
+    yield from _model(model, None, f"{prefix}#   ", base_variant or BaseModel)
 
 
 def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    # What tells the variants apart comes first, also where the rest is inherited. A section that
-    # can only be null is none of the task's.
+    # The discriminator comes first. A section that can only be null does not apply to the task.
     fields = [(name, f) for name, f in model.model_fields.items() if f.annotation is not type(None)]
     return sorted(fields, key=lambda item: item[0] != "type")
 
@@ -134,7 +135,7 @@ def _comment(text: str, prefix: str) -> Iterator[str]:
 
 
 def _yaml(value: Any) -> str:
-    """A value on one line, in YAML's flow style."""
+    """Return a value on one line, in YAML's flow style."""
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
     if isinstance(value, dict):

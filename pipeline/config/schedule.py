@@ -1,45 +1,44 @@
-"""The section ``schedule``: when to look for something new, and what is reason enough for a run."""
+"""The section ``schedule``: when to check for new data, and which conditions start a run."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from components.errors import UserError
-from models.settings.base import Positive, Problem, Section, Share
-from pipeline.config.data import Checks, Data
+from regard.components.settings.data import DataChecksConfig, DataConfig
+from regard.models.settings.base import Positive, Problem, Section, Share
+from regard.models.suggestions import did_you_mean
 
-Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,8}[smhd])+$")]
-LONGEST = timedelta(days=366)  # of all durations
-EVERY = "15m"
-_FORM = "a number and s, m, h or d for each part, such as 90s, 15m, 1h30m or 2d"
+Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]
+DEFAULT_INTERVAL = "15m"
+_FORMAT = "numbers with the unit s, m, h or d, such as 90s, 15m, 1h30m or 2d"
+_CONDITIONS = ("new_span", "new_rows", "drift")
 
 
-class DriftLimits(Section):
-    """Limits of drift; beyond one of them there is a run."""
+class DriftTriggerConfig(Section):
+    """Maximum drift; a run starts if one of them is exceeded."""
 
     words: Share | None = Field(
         default=None,
-        description="Jensen-Shannon divergence of the words; null: the limit of "
+        description="Jensen-Shannon divergence of the word distributions; null: the limit of "
         "data.checks.drift_words.",
     )
     oov: Share | None = Field(
         default=None,
-        description="Share of running words that are new beyond what is expected; null: the limit "
-        "of data.checks.drift_oov.",
+        description="Share of running words that are unexpectedly new; null: the limit of "
+        "data.checks.drift_oov.",
     )
     lengths: Share | None = Field(
         default=None,
-        description="Jensen-Shannon divergence of the lengths; null: the limit of "
+        description="Jensen-Shannon divergence of the length distributions; null: the limit of "
         "data.checks.drift_lengths.",
     )
 
-    def by_check(self, checks: Checks) -> dict[str, float]:
-        """The limit of each measure, by the name of its check; what has none is not measured."""
+    def by_check(self, checks: DataChecksConfig) -> dict[str, float]:
+        """Return the limit of each measure by the name of its data check; no limit, no entry."""
         limits: dict[str, float] = {}
         for name in type(self).model_fields:
             check = getattr(checks, f"drift_{name}")
@@ -50,151 +49,128 @@ class DriftLimits(Section):
         return limits
 
 
-class Schedule(Section):
-    """When `regard schedule` looks for something new, and what is reason enough for a run."""
+class ScheduleConfig(Section):
+    """When `regard schedule` checks for new data, and which conditions start a run."""
 
     cron: str | None = Field(
         default=None,
-        description="When to look: minute, hour, day of the month, month, day of the week; or six "
-        "fields with the second in front; or @hourly, @daily, @weekly, @monthly, @yearly. null: "
-        "by `every`.",
+        description="When to check: minute, hour, day of the month, month and weekday; or @hourly, "
+        "@daily, @weekly, @monthly, @yearly. null: use `every`.",
         examples=["0 3 * * *"],
     )
     timezone: str | None = Field(
         default=None,
-        description="The time zone of cron, by its name; null: the machine's.",
+        description="Time zone of cron; null: the machine's.",
         examples=["Europe/Berlin"],
     )
     every: Duration | None = Field(
         default=None,
-        description=f"How long to wait from one look to the next: {_FORM}. null: {EVERY} where "
-        "there is no cron.",
+        description=f"Interval between checks: {_FORMAT}. null: {DEFAULT_INTERVAL}, unless cron is "
+        "set.",
         examples=["1h"],
     )
     new_span: bool = Field(
         default=False,
-        description="Run when there is a span that the last training did not have, or had in "
-        "another version or with other content.",
+        description="Run if there is a span that the last training did not have, or had in another "
+        "version or with other content.",
     )
     new_rows: Positive | None = Field(
         default=None,
-        description="Run when the files of data.train have so many rows that the last training did "
-        "not have; null: rows do not matter.",
+        description="Run if data.train has at least this number of rows that the last training did "
+        "not have; null: ignore rows.",
         examples=[10000],
     )
-    drift: DriftLimits | None = Field(
+    drift: DriftTriggerConfig | None = Field(
         default=None,
-        description="Run when train has drifted beyond these limits from the data of the model in "
-        "production, or where there is none from that of the last training; {}: those of "
-        "data.checks; null: drift does not matter.",
+        description="Run if the training split has drifted beyond these limits from the data of "
+        "the model in production, or without one from the last training's; {}: use the limits of "
+        "data.checks; null: ignore drift.",
     )
     require: Literal["any", "all"] = Field(
         default="any",
-        description="Whether one of new_span, new_rows and drift is enough, where several are "
-        "given. Without any, every look at other data or settings than were tried leads to a run.",
+        description="Whether any or all of new_span, new_rows and drift must hold, where set. "
+        "If none is set, every change of data or settings starts a run.",
     )
     catchup: bool = Field(
         default=True,
-        description="Whether times that were missed, while a run went on or nothing looked, are "
-        "made up for by one look; false: by none.",
+        description="Whether to check once after times of cron were missed.",
     )
     attempts: Positive = Field(
         default=3,
-        description="How often a run that fails is tried with the same data and settings. What is "
-        "refused, because data or settings are at fault, is tried once.",
+        description="Maximum number of attempts with the same data and settings if runs fail. A "
+        "run that is refused because of its data or settings is not repeated.",
     )
     backoff: Duration = Field(
         default="10m",
-        description="How long to wait after the first failure, and twice as long after each "
-        f"further one: {_FORM}.",
+        description=f"Wait after the first failure, doubled after each further one: {_FORMAT}.",
     )
 
     @property
     def interval(self) -> timedelta:
-        """From one look to the next, without cron."""
-        from pipeline.scheduling.times import seconds_in
+        """Time between checks without cron."""
+        from regard.pipeline.scheduling.triggers import parse_duration
 
-        return timedelta(seconds=seconds_in(self.every or EVERY))
+        return parse_duration(self.every or DEFAULT_INTERVAL)
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The names of the conditions that are given."""
-        return tuple(name for name in ("new_span", "new_rows", "drift") if self._is_on(name))
-
-    def _is_on(self, name: str) -> bool:
-        return getattr(self, name) not in (None, False)
+        """The names of the conditions that are set."""
+        return tuple(name for name in _CONDITIONS if getattr(self, name) not in (None, False))
 
 
-def impossible_schedule(schedule: Schedule, data: Data) -> Iterator[Problem]:
-    """Yields what cannot work in a schedule.
+def validate_schedule(schedule: ScheduleConfig, data: DataConfig) -> Iterator[Problem]:
+    """Yield what cannot work in a schedule.
 
     Args:
         schedule: the section.
-        data: what it looks at.
+        data: the data that it checks.
     """
     if schedule.cron is not None and schedule.every is not None:
-        message = "cannot be given together with schedule.cron; remove one or the other"
+        message = "cannot be combined with schedule.cron; remove one of them"
         yield Problem(("schedule", "every"), message)
-    yield from _durations(schedule)
-    yield from _times(schedule)
+    yield from _check_cron(schedule)
     if schedule.new_span and not data.has_spans:
         message = "no path of data has a placeholder such as {SPAN}, so there are no spans"
         yield Problem(("schedule", "new_span"), message)
-    if schedule.drift is None:
-        return
-    limits = schedule.drift.by_check(data.checks)
-    for name, limit in limits.items():
-        check = getattr(data.checks, name)
-        if check is not None and check.action == "fail" and limit >= check.limit:
-            message = f"every run for a drift above {limit:g} would be refused: data.checks.{name} "
-            message += f"fails above {check.limit:g}; set its action to warn, or a smaller limit "
-            message += "here"
-            yield Problem(("schedule", "drift", name.removeprefix("drift_")), message)
-    if not limits:
-        message = "data.checks measures no drift; give a limit, such as {words: 0.03}"
-        yield Problem(("schedule", "drift"), message)
+    if schedule.drift is not None:
+        yield from _check_drift(schedule.drift, data.checks)
 
 
-def _durations(schedule: Schedule) -> Iterator[Problem]:
-    from pipeline.scheduling.times import seconds_in
-
-    for name in ("every", "backoff"):
-        given = getattr(schedule, name)
-        if given is not None and seconds_in(given) > LONGEST.total_seconds():
-            message = f"{given} is too long; {LONGEST.days}d is the most"
-            yield Problem(("schedule", name), message)
-
-
-def _times(schedule: Schedule) -> Iterator[Problem]:
-    """What is wrong with zone and expression."""
-    if schedule.timezone is not None and schedule.cron is None:
-        yield Problem(("schedule", "timezone"), "is that of schedule.cron, which is not given")
-        return
-    if schedule.cron is None:
-        return
-    # Here, because hardly a configuration has a schedule.
+def _check_cron(schedule: ScheduleConfig) -> Iterator[Problem]:
+    # Imported here, because few configurations have a schedule.
     from zoneinfo import available_timezones
 
-    from pipeline.scheduling.times import CronTimes, zone_of
+    from regard.pipeline.scheduling.triggers import cron_trigger, time_zone
 
+    name = schedule.timezone
+    if schedule.cron is None:
+        if name is not None:
+            yield Problem(("schedule", "timezone"), "has no effect without schedule.cron")
+        return
     try:
-        zone = zone_of(schedule.timezone)
+        zone = time_zone(name)
     except ValueError as error:
-        given = str(schedule.timezone)
-        near = difflib.get_close_matches(given, available_timezones(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ", such as Europe/Berlin or UTC"
-        yield Problem(("schedule", "timezone"), f"{error}{hint}")
-        return
-    except UserError as error:
-        message = f"{error.message} ({error.where}); give one, such as Europe/Berlin or UTC"
-        yield Problem(("schedule", "timezone"), message)
+        hint = (
+            did_you_mean(name or "", available_timezones()) or "Use a name such as Europe/Berlin."
+        )
+        yield Problem(("schedule", "timezone"), f"{error}. {hint.rstrip()}")
         return
     try:
-        never = CronTimes(schedule.cron, zone).after(datetime.now(timezone.utc)) is None
-    except UserError as error:
-        message = f"{error.message}; write minute, hour, day of the month, month and day of the "
-        yield Problem(("schedule", "cron"), f"{message}week, such as '0 3 * * 1-5', or @daily")
-        return
-    if never:
-        message = f"{schedule.cron!r} never comes: there is no such day"
-        yield Problem(("schedule", "cron"), message)
+        cron_trigger(schedule.cron, zone)
+    except ValueError as error:
+        message = f"{error}; write minute, hour, day of the month, month and weekday, such as "
+        yield Problem(("schedule", "cron"), f"{message}'0 3 * * 1-5', or @daily")
+
+
+def _check_drift(drift: DriftTriggerConfig, checks: DataChecksConfig) -> Iterator[Problem]:
+    limits = drift.by_check(checks)
+    for name, limit in limits.items():
+        check = getattr(checks, name)
+        if check is not None and check.action == "fail" and limit >= check.limit:
+            message = f"every run started by a drift above {limit:g} would be refused, because "
+            message += f"data.checks.{name} fails above {check.limit:g}; set its action to warn, "
+            message += "or a smaller limit here"
+            yield Problem(("schedule", "drift", name.removeprefix("drift_")), message)
+    if not limits:
+        message = "data.checks measures no drift; set a limit, such as {words: 0.03}"
+        yield Problem(("schedule", "drift"), message)

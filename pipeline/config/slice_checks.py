@@ -1,123 +1,132 @@
-"""Slices that cannot be, and floors that cannot be reached, found before anything runs."""
+"""Validates the slices and thresholds of the section ``evaluation``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from components.slice_names import (
+from regard.components.evaluator.slices import (
     LENGTH,
     OOV,
+    OVERLAP_NAMES,
     PATTERN,
-    SEEN,
-    SEEN_NAMES,
+    TARGET_OVERLAP,
     length_names,
     share_names,
 )
-from models.metrics import METRICS
-from models.settings.base import Path, Problem
-from models.tasks.features import Feature
-from pipeline.config.errors import show, suggest
-from pipeline.config.evaluation import Evaluation
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.models.metrics import METRICS
+from regard.models.settings.base import Path, Problem
+from regard.models.tasks.description import Feature
+from regard.pipeline.config.errors import show, suggest
 
-_PLACE: Path = ("evaluation", "slices")
+_KEY: Path = ("evaluation", "slices")
 
 
-def impossible_slices(
-    evaluation: Evaluation, features: Sequence[Feature], sized: bool, looked: bool
+def validate_slices(
+    evaluation: EvaluationConfig,
+    features: Sequence[Feature],
+    has_length: bool,
+    has_overlap: bool,
 ) -> Iterator[Problem]:
-    """Yields what of ``evaluation.slices`` cannot be, and what is asked of slices there are not.
+    """Yield the problems of ``evaluation.slices`` and of all references to slices.
 
     Args:
         evaluation: the section.
-        features: those of the task.
-        sized: whether the task's rows have a length.
-        looked: whether ``data.checks.target_overlap`` is on.
+        features: the task's features.
+        has_length: whether the task's rows have a length.
+        has_overlap: whether ``data.checks.target_overlap`` is enabled.
     """
-    known = _known(evaluation, features, sized, looked)
-    yield from _features(evaluation, features)
-    yield from _shares(evaluation)
-    for name, floors in evaluation.slices.floors.items():
-        path: Path = (*_PLACE, "floors", name)
-        yield from _unknown(path, name, evaluation.slices.by, known)
-        for metric, floor in floors.items():
-            yield from impossible_floor((*path, metric), metric, floor, evaluation.metrics)
+    names = _slice_names(evaluation, features, has_length, has_overlap)
+    yield from _validate_features(evaluation, features)
+    yield from _validate_shares(evaluation)
+    for name, thresholds in evaluation.slices.thresholds.items():
+        path: Path = (*_KEY, "thresholds", name)
+        yield from _validate_name(path, name, evaluation.slices.by, names)
+        for metric, threshold in thresholds.items():
+            yield from validate_threshold((*path, metric), metric, threshold, evaluation.metrics)
     if evaluation.production is not None:
         for index, name in enumerate(evaluation.production.slices):
             path = ("evaluation", "production", "slices", index)
-            yield from _unknown(path, name, evaluation.slices.by, known)
+            yield from _validate_name(path, name, evaluation.slices.by, names)
 
 
-def impossible_floor(
-    path: Path, metric: str, floor: float, metrics: Sequence[str]
+def validate_threshold(
+    path: Path, metric: str, threshold: float, metrics: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yields what is wrong with a floor of a metric that fits the task."""
+    """Yield the problems of the threshold of a metric that fits the task."""
     if metric not in metrics:
         yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
     low, high = METRICS[metric].low, METRICS[metric].high
-    if (low is not None and floor < low) or (high is not None and floor > high):
-        to = f"is at least {low:g}" if high is None else f"goes from {low:g} to {high:g}"
-        yield Problem(path, f"{metric} {to}; {floor:g} was given")
+    if (low is not None and threshold < low) or (high is not None and threshold > high):
+        limits = f"is at least {low:g}" if high is None else f"ranges from {low:g} to {high:g}"
+        yield Problem(path, f"{metric} {limits}, so {threshold:g} is not possible")
 
 
-def _features(evaluation: Evaluation, features: Sequence[Feature]) -> Iterator[Problem]:
-    """Slices are by features of text, of which a row has one."""
-    texts = [feature.name for feature in features if feature.kind == "text" and not feature.several]
-    named: list[tuple[Path, str]] = [
-        ((*_PLACE, "by", index), name) for index, name in enumerate(evaluation.slices.by)
+def _validate_features(
+    evaluation: EvaluationConfig, features: Sequence[Feature]
+) -> Iterator[Problem]:
+    """Slices need text features with one value per row."""
+    texts = [
+        feature.name for feature in features if feature.kind == "text" and not feature.multiple
     ]
-    named += [
-        ((*_PLACE, "patterns", name, "feature"), pattern.feature)
+    references: list[tuple[Path, str]] = [
+        ((*_KEY, "by", index), name) for index, name in enumerate(evaluation.slices.by)
+    ]
+    references += [
+        ((*_KEY, "patterns", name, "feature"), pattern.feature)
         for name, pattern in evaluation.slices.patterns.items()
     ]
     for index, name in enumerate(evaluation.slices.by):
-        path = (*_PLACE, "by", index)
+        path = (*_KEY, "by", index)
         if name in evaluation.slices.by[:index]:
             yield Problem(path, f"{show(name)} is given twice")
-        if name in (LENGTH, OOV, PATTERN, SEEN):
-            yield Problem(path, f"other slices are called {name}; give the column another name")
-    for path, name in named:
+        if name in (LENGTH, OOV, PATTERN, TARGET_OVERLAP):
+            yield Problem(path, f"{name} is a built-in kind of slices; rename the column")
+    for path, name in references:
         if name not in texts:
-            message = f"{show(name)} is no feature of text{suggest(name, texts)}"
+            message = f"{show(name)} is not a text feature{suggest(name, texts)}"
             yield Problem(path, f"{message}; data.extra can add columns")
 
 
-def _shares(evaluation: Evaluation) -> Iterator[Problem]:
-    """Bounds of what is unknown among the words of an input."""
-    bounds, path = evaluation.slices.oov, (*_PLACE, "oov")
+def _validate_shares(evaluation: EvaluationConfig) -> Iterator[Problem]:
+    bounds, path = evaluation.slices.oov, (*_KEY, "oov")
     if bounds == ():
-        yield Problem(path, "there is no bound; use null for no such slices")
+        yield Problem(path, "the list is empty; use null to disable these slices")
     elif bounds is not None and list(bounds) != sorted(set(bounds)):
-        yield Problem(path, f"the bounds must rise; {list(bounds)} was given")
+        yield Problem(path, f"the bounds must increase, but are {list(bounds)}")
 
 
-def _known(
-    evaluation: Evaluation, features: Sequence[Feature], sized: bool, looked: bool
+def _slice_names(
+    evaluation: EvaluationConfig,
+    features: Sequence[Feature],
+    has_length: bool,
+    has_overlap: bool,
 ) -> dict[str, list[str]]:
-    """The names of slices by kind, of those kinds whose names are known before there are rows."""
+    """Return the names of slices by kind, for kinds whose names do not depend on the rows."""
     slices = evaluation.slices
-    texts = {feature.role for feature in features if feature.kind == "text"}
-    known = {PATTERN: list(slices.patterns)}
-    if sized:
-        known[LENGTH] = length_names(evaluation.length_buckets)
-    if slices.oov and "input" in texts:
-        known[OOV] = share_names(slices.oov)
-    if slices.seen and looked and "reference" in texts:
-        known[SEEN] = list(SEEN_NAMES)
-    return known
+    text_roles = {feature.role for feature in features if feature.kind == "text"}
+    names = {PATTERN: list(slices.patterns)}
+    if has_length:
+        names[LENGTH] = length_names(evaluation.length_buckets)
+    if slices.oov and "input" in text_roles:
+        names[OOV] = share_names(slices.oov)
+    if slices.target_overlap and has_overlap and "reference" in text_roles:
+        names[TARGET_OVERLAP] = list(OVERLAP_NAMES)
+    return names
 
 
-def _unknown(
-    path: Path, name: str, by: Sequence[str], known: Mapping[str, Sequence[str]]
+def _validate_name(
+    path: Path, name: str, features: Sequence[str], names: Mapping[str, Sequence[str]]
 ) -> Iterator[Problem]:
-    """A name that no slice can have; the values of features are known to the test split alone."""
-    kind, found, value = name.partition("=")
-    kinds = [*by, *(kind for kind, values in known.items() if values)]
+    """Yield a problem if no slice can have this name; the values of features are not known yet."""
+    kind, separator, value = name.partition("=")
+    kinds = [*features, *(kind for kind, values in names.items() if values)]
     if kind not in kinds:
         message = f"there is no slice {show(name)}{suggest(kind, kinds) if kinds else ''}"
-        how = "evaluation.slices.by adds features"
-        if kind == SEEN:
-            how = "data.checks.target_overlap and evaluation.slices.seen make those of references"
-        yield Problem(path, f"{message}; {how}")
-    elif found and kind in known and value not in known[kind]:
-        titles = [f"{kind}={value}" for value in known[kind]]
+        remedy = "evaluation.slices.by adds features"
+        if kind == TARGET_OVERLAP:
+            remedy = "it needs data.checks.target_overlap and evaluation.slices.target_overlap"
+        yield Problem(path, f"{message}; {remedy}")
+    elif separator and kind in names and value not in names[kind]:
+        titles = [f"{kind}={value}" for value in names[kind]]
         yield Problem(path, f"there is no slice {show(name)}{suggest(name, titles)}")

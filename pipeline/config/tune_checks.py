@@ -1,277 +1,251 @@
-"""Searches that cannot work, found before any trial: each value is tried on the whole file."""
+"""Validation of the section ``tune``: values are tried on the whole configuration."""
 
 from __future__ import annotations
 
-import random
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from components.tuner.space import Dimension, with_values
-from components.words import counted
-from models.settings.base import Path, Problem
-from pipeline.config.annotations import models_in
-from pipeline.config.errors import problems, show, suggest
-from pipeline.config.sections import Config
-from pipeline.config.training_checks import unmeasured
-from pipeline.config.tune import FACTOR, Range, Tune
+from regard.components.common.formatting import format_count
+from regard.components.settings.tune import DEFAULT_FACTOR, Range, TuneConfig
+from regard.components.tuner.space import Dimension, replace_values
+from regard.models.settings.base import Path, Problem
+from regard.pipeline.config.annotations import models_in
+from regard.pipeline.config.config import Config
+from regard.pipeline.config.errors import problems, show, suggest
+from regard.pipeline.config.training_checks import validate_metric
 
-Others = Callable[[Config], Iterator[Problem]]
+Validator = Callable[[Config], Iterator[Problem]]
 
-_TUNED = ("model", "training")
-_COMPARE = "write the few that matter into a file for `regard compare`"
-_LIMIT = "ends a training; tune.epochs and tune.minutes say how long a trial lasts"
-_MEASURE = "decides what trials are compared by, so their scores would not be comparable"
-_REFUSED = {
-    "tokenizer": "each value needs another tokenizer and all data preprocessed anew, and gives "
-    f"losses of other pieces; {_COMPARE}",
-    "search": f"is for answers and no part of the training; {_COMPARE}",
+_SECTIONS = ("model", "training")
+_COMPARE = "use `regard compare` to compare values"
+_LIMIT = "limits the training; use tune.max_epochs and tune.max_minutes to limit a trial"
+_MEASURE = "changes what is measured, so scores of trials would not be comparable"
+_NO_EFFECT = "does not affect the model"
+_FORBIDDEN = {
+    "tokenizer": _COMPARE,
+    "search": _COMPARE,
+    "model.pretrained": _COMPARE,
+    "training.max_length": _COMPARE,
+    "training.warm_start": _COMPARE,
     "training.max_epochs": _LIMIT,
     "training.max_steps": _LIMIT,
     "training.max_minutes": _LIMIT,
-    "training.max_length": "rows that are longer are measured in no trial, so scores would not be "
-    f"comparable; {_COMPARE}",
-    "training.early_stop.metric": _MEASURE,
+    "training.early_stopping.metric": _MEASURE,
     "training.validation_rows": _MEASURE,
     "training.validation_tokenize": _MEASURE,
-    "training.checkpoint_seconds": "changes nothing about the model",
-    "training.deterministic": "changes nothing about the model",
-    "training.devices": "changes nothing about the model; a trial trains on one",
-    "training.warm_start": f"a search starts from one model; {_COMPARE}",
-    "model.pretrained": f"files are looked up before the search; {_COMPARE}",
+    "training.checkpoint_seconds": _NO_EFFECT,
+    "training.deterministic": _NO_EFFECT,
+    "training.devices": _NO_EFFECT,
 }
-_COMBINATIONS = 48  # drawn at random beside each value alone
 
 
-def impossible_tuning(config: Config, others: Others) -> Iterator[Problem]:
-    """Yields what of ``tune`` cannot work.
+def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Problem]:
+    """Yield what cannot work in ``tune``.
 
     Args:
-        config: has nothing else that cannot work.
-        others: what checks all but this section.
+        config: a configuration without other problems.
+        validate_rest: validates all other sections.
     """
     tune = config.tune
     assert tune is not None
-    yield from _algorithm(tune, config)
+    yield from _validate_algorithm(tune, config)
     if tune.objective is not None:
-        yield from unmeasured(tune.objective, config, ("tune", "objective"))
-    found = [problem for key in tune.over for problem in _range(key, tune, config)]
-    yield from found
-    if not found:
-        yield from _values(config, others)
+        yield from validate_metric(tune.objective, config, ("tune", "objective"))
+    ranges = [p for key in tune.search_space for p in _validate_range(key, tune, config)]
+    yield from ranges
+    if not ranges:
+        yield from _validate_values(config, validate_rest)
 
 
 def dimensions(config: Config) -> tuple[Dimension, ...]:
-    """What the section ``tune`` searches; it has been checked."""
+    """Return the dimensions of the search space of a valid configuration."""
     assert config.tune is not None
-    made = []
-    for key, given in config.tune.over.items():
-        dimension = _dimension(key, given, config)
-        if dimension.choices:
-            read = [_at(_plain(_with(config, {key: value})), key) for value in dimension.choices]
-            dimension = Dimension(key, choices=dimension.choices, meanings=read)
-        made.append(dimension)
-    return tuple(made)
+    ranges = config.tune.search_space.items()
+    return tuple(_dimension(key, range_, config) for key, range_ in ranges)
 
 
-def _algorithm(tune: Tune, config: Config) -> Iterator[Problem]:
-    most = config.training.max_epochs
+def _validate_algorithm(tune: TuneConfig, config: Config) -> Iterator[Problem]:
+    limit = config.training.max_epochs
     if tune.algorithm == "hyperband":
-        if tune.trials is not None:
-            message = "hyperband's follow from epochs, factor and iterations; leave it out, or use "
-            yield Problem(("tune", "trials"), f"{message}algorithm: bayesian or random")
-        if tune.epochs is None and most is None:
-            message = "hyperband divides epochs, and training.max_epochs is null; give them here"
-            yield Problem(("tune", "epochs"), message)
-        epochs, factor = tune.epochs or most, tune.factor or FACTOR
+        if tune.max_trials is not None:
+            message = (
+                "hyperband derives it from max_epochs, factor and iterations; remove it, or use "
+                "algorithm: bayesian or random"
+            )
+            yield Problem(("tune", "max_trials"), message)
+        if tune.max_epochs is None and limit is None:
+            message = "hyperband needs it because training.max_epochs is null; set it"
+            yield Problem(("tune", "max_epochs"), message)
+        epochs, factor = tune.max_epochs or limit, tune.factor or DEFAULT_FACTOR
         if epochs is not None and epochs < factor:
-            message = f"trials of {counted(epochs, 'epoch')} cannot be divided by factor: {factor}"
-            name = "epochs" if tune.factor is None else "factor"
+            message = f"{format_count(epochs, 'epoch')} cannot be divided by factor: {factor}"
+            name = "max_epochs" if tune.factor is None else "factor"
             remedy = "use more epochs, a smaller factor, or algorithm: random"
             yield Problem(("tune", name), f"{message}; {remedy}")
     else:
         for name in ("factor", "iterations"):
             if getattr(tune, name) is not None:
-                message = f"is for hyperband, not for {tune.algorithm}; leave it out"
+                message = f"applies to hyperband, not to {tune.algorithm}; remove it"
                 yield Problem(("tune", name), message)
-    if tune.epochs is not None and most is not None and tune.epochs > most:
-        message = f"{tune.epochs} is more than a run has, training.max_epochs: {most}; use less"
-        yield Problem(("tune", "epochs"), message)
+    if tune.max_epochs is not None and limit is not None and tune.max_epochs > limit:
+        message = f"{tune.max_epochs} exceeds training.max_epochs: {limit}; use less"
+        yield Problem(("tune", "max_epochs"), message)
 
 
-def _range(key: str, tune: Tune, config: Config) -> Iterator[Problem]:
-    """What is wrong with a key or with its range, whatever the values are."""
-    path: Path = ("tune", "over", key)
-    reason = _refused(key)
-    if reason:
-        yield Problem(path, f"cannot be tuned: {reason}")
+def _validate_range(key: str, tune: TuneConfig, config: Config) -> Iterator[Problem]:
+    """Yield what is wrong with a key, or with the form of its range."""
+    path: Path = ("tune", "search_space", key)
+    message = _forbidden(key) or _unknown(key, config)
+    if message:
+        yield Problem(path, message)
         return
-    unknown = _unknown(key, config)
-    if unknown:
-        yield Problem(path, unknown)
+    outer = next((o for o in tune.search_space if o != key and _is_within(key, o)), None)
+    if outer is not None:
+        yield Problem(path, f"is part of {outer}, which is searched as a whole; remove one")
         return
-    inside = next((other for other in tune.over if other != key and _within(key, other)), None)
-    if inside is not None:
-        yield Problem(path, f"is a part of {inside}, which is tuned as a whole; leave one out")
-        return
-    yield from _form(key, tune.over[key], config)
+    yield from _validate_form(key, tune.search_space[key], config)
 
 
-def _refused(key: str) -> str:
-    """Why a key cannot be tuned, or the empty string."""
-    for name, reason in _REFUSED.items():
-        if _within(key, name) or _within(name, key):
-            return reason
-    if key.split(".")[0] not in _TUNED or "." not in key:
-        return f"only keys of {' and '.join(_TUNED)} can, such as training.learning_rate"
+def _forbidden(key: str) -> str:
+    """Return why a key cannot be tuned, or the empty string."""
+    for name, reason in _FORBIDDEN.items():
+        if _is_within(key, name) or _is_within(name, key):
+            return f"cannot be tuned: {reason}"
+    if key.split(".")[0] not in _SECTIONS or "." not in key:
+        return (
+            f"cannot be tuned: use keys of {' and '.join(_SECTIONS)}, such as "
+            "training.learning_rate"
+        )
     return ""
 
 
-def _within(key: str, section: str) -> bool:
-    """Whether a key is a section, or one of its keys."""
+def _is_within(key: str, section: str) -> bool:
+    """Whether a key is a section or one of its keys."""
     return f"{key}.".startswith(f"{section}.")
 
 
 def _unknown(key: str, config: Config) -> str:
-    """Why there is no such key in the configuration as it is, or the empty string."""
-    value: Any = _plain(config)
+    """Return why the configuration has no such key, or the empty string."""
+    value: Any = _to_json(config)
     names = key.split(".")
     for depth, name in enumerate(names):
-        here = ".".join(names[:depth])
+        parent = ".".join(names[:depth])
         if value is None:
-            return f"there is no section {here}, which is null; give it first, such as {here}: {{}}"
+            return f"the section {parent} is null; set it first, for example {parent}: {{}}"
         if not isinstance(value, dict):
-            return f"{here} is {show(value)}, and has no keys"
+            return f"{parent} is {show(value)}, which has no keys"
         if name not in value:
-            return f"unknown key: {here} has no {name}{suggest(name, value)}"
+            return f"unknown key: {parent} has no {name}{suggest(name, value)}"
         value = value[name]
     return ""
 
 
-def _form(key: str, given: Range, config: Config) -> Iterator[Problem]:
-    path: Path = ("tune", "over", key)
-    forms = [name for name in ("linear", "log", "choice") if getattr(given, name) is not None]
+def _validate_form(key: str, range_: Range, config: Config) -> Iterator[Problem]:
+    path: Path = ("tune", "search_space", key)
+    forms = [name for name in ("linear", "log", "choice") if getattr(range_, name) is not None]
     if len(forms) != 1:
-        told = " and ".join(forms) or "none"
-        yield Problem(path, f"one of linear, log and choice is expected, {told} was given")
+        yield Problem(
+            path, f"set one of linear, log and choice, not {' and '.join(forms) or 'none'}"
+        )
         return
     (form,) = forms
-    values = list(getattr(given, form))
+    values = list(getattr(range_, form))
     if form == "choice":
-        if given.step is not None:
-            yield Problem((*path, "step"), "is for linear and log; leave it out")
+        if range_.step is not None:
+            yield Problem((*path, "step"), "applies to linear and log; remove it")
         if len(values) < 2 or any(value in values[:i] for i, value in enumerate(values)):
-            yield Problem((*path, form), "two or more different values are expected")
+            yield Problem((*path, form), "needs two or more different values")
         return
-    kind = _number(key, config)
-    if kind is None:
-        yield Problem((*path, form), "the key takes no numbers; use choice")
+    number = _number_type(key, config)
+    if number is None:
+        yield Problem((*path, form), "this key is not a number; use choice")
     elif len(values) != 2 or values[0] >= values[1]:
-        message = f"[LOW, HIGH] is expected, the lower one first; {show(values)} was given"
-        yield Problem((*path, form), message)
+        yield Problem((*path, form), f"must be [LOW, HIGH] with LOW < HIGH, not {show(values)}")
     elif form == "log" and values[0] <= 0:
-        yield Problem((*path, form), f"must begin above 0; {show(values[0])} was given")
+        yield Problem((*path, form), f"LOW must be greater than 0, not {show(values[0])}")
     else:
-        numbers = [*values, *([] if given.step is None else [given.step])]
-        if kind is int and any(number != int(number) for number in numbers):
-            message = f"the key takes whole numbers only; {show(numbers)} was given"
-            yield Problem((*path, form), message)
-        if given.step is not None:
-            yield from _step(path, form, values, given.step)
+        numbers = [*values, *([] if range_.step is None else [range_.step])]
+        if number is int and any(value != int(value) for value in numbers):
+            yield Problem((*path, form), f"this key takes integers only, not {show(numbers)}")
+        if range_.step is not None:
+            yield from _validate_step(path, form, values, range_.step)
 
 
-def _step(path: Path, form: str, values: list[float], step: float) -> Iterator[Problem]:
+def _validate_step(path: Path, form: str, values: list[float], step: float) -> Iterator[Problem]:
     low, high = values
     if form == "log" and step <= 1:
-        yield Problem((*path, "step"), f"is a factor here, and must be more than 1; {step:g} given")
+        yield Problem((*path, "step"), f"is a ratio for log and must exceed 1, not {step:g}")
     elif (low * step if form == "log" else low + step) > high:
-        yield Problem((*path, "step"), f"{step:g} leaves one value only, {low:g}; use less")
+        yield Problem((*path, "step"), f"{step:g} leaves only one value, {low:g}; use less")
 
 
-def _values(config: Config, others: Others) -> Iterator[Problem]:
-    """Each value alone, then some at random together: as `regard validate` would check them."""
-    made = [_dimension(key, given, config) for key, given in config.tune.over.items()]  # type: ignore[union-attr]
-    found = False
-    for dimension in made:
-        path: Path = ("tune", "over", dimension.key)
-        for value in dimension.probes():
-            message = _refusal(config, {dimension.key: value}, others)
+def _validate_values(config: Config, validate_rest: Validator) -> Iterator[Problem]:
+    """Validate the configuration with each value."""
+    for dimension in dimensions(config):
+        for value in dimension.test_values():
+            message = _rejection(config, {dimension.key: value}, validate_rest)
             if message:
-                found = True
-                yield Problem(path, f"{show(value)} is not possible: {message}")
+                path: Path = ("tune", "search_space", dimension.key)
+                yield Problem(path, f"the value {show(value)} is invalid: {message}")
                 break
-    drawn = random.Random(0)
-    for _ in range(0 if found or len(made) < 2 else _COMBINATIONS):
-        values = {one.key: drawn.choice(one.probes()) for one in made}
-        message = _refusal(config, values, others)
-        if message:
-            told = ", ".join(f"{key}: {show(value)}" for key, value in values.items())
-            yield Problem(("tune", "over"), f"not possible together: {told}: {message}")
-            return
 
 
-def _refusal(config: Config, values: Mapping[str, Any], others: Others) -> str:
-    """Why the configuration cannot have these values, or the empty string."""
+def _rejection(config: Config, values: Mapping[str, JsonValue], validate_rest: Validator) -> str:
+    """Return why the configuration cannot have these values, or the empty string."""
     try:
-        changed = _with(config, values)
+        changed = _with_values(config, values)
     except ValidationError as error:
-        found = problems(error, type(config), with_values(_plain(config), values))
+        invalid = problems(error, type(config), replace_values(_to_json(config), values))
     else:
-        found = list(others(changed))
-        if not found and _preprocessed(changed) != _preprocessed(config):
-            return f"the data would have to be preprocessed anew; {_COMPARE}"
-    if not found:
+        invalid = list(validate_rest(changed))
+        if not invalid and _preprocessing(changed) != _preprocessing(config):
+            return f"the data would have to be preprocessed again; {_COMPARE}"
+    if not invalid:
         return ""
-    key = ".".join(map(str, found[0].path))
-    return found[0].message if key in values and len(values) == 1 else f"{key}: {found[0].message}"
+    first, key = invalid[0], ".".join(map(str, invalid[0].path))
+    return first.message if key in values and len(values) == 1 else f"{key}: {first.message}"
 
 
-def _with(config: Config, values: Mapping[str, Any]) -> Config:
-    return type(config).model_validate(with_values(_plain(config), values))
+def _with_values(config: Config, values: Mapping[str, JsonValue]) -> Config:
+    return type(config).model_validate(replace_values(_to_json(config), values))
 
 
-def _plain(config: Config) -> dict[str, Any]:
+def _to_json(config: Config) -> dict[str, JsonValue]:
     return config.model_dump(mode="json", exclude={"tune"})
 
 
-def _preprocessed(config: Config) -> Any:
-    """What the nodes before the Tuner depend on."""
-    described = config.description
-    return described.preprocessing(_plain(config)["model"]), config.features
+def _preprocessing(config: Config) -> object:
+    """Return everything that the nodes before the Tuner depend on."""
+    return config.description.preprocessing_settings(config.model), config.features
 
 
-def _dimension(key: str, given: Range, config: Config) -> Dimension:
-    if given.choice is not None:
-        return Dimension(key, choices=list(given.choice))
-    low, high = given.log or given.linear or ()
-    whole = _number(key, config) is int
-    return Dimension(key, low, high, given.step, log=given.log is not None, whole=whole)
+def _dimension(key: str, range_: Range, config: Config) -> Dimension:
+    if range_.choice is not None:
+        return Dimension(key, choices=list(range_.choice))
+    low, high = range_.log or range_.linear or ()
+    integer = _number_type(key, config) is int
+    return Dimension(key, low, high, range_.step, log=range_.log is not None, integer=integer)
 
 
-def _at(value: Any, key: str) -> Any:
-    for name in key.split("."):
-        value = value[name]
-    return value
-
-
-def _number(key: str, config: Config) -> type | None:
-    """The numbers that a key takes: float or int; None: none."""
+def _number_type(key: str, config: Config) -> type | None:
+    """Return the type of number that a key takes, float or int; None if it takes none."""
     owner: Any = config
     *sections, name = key.split(".")
     for section in sections:
         owner = getattr(owner, section)
     if not isinstance(owner, BaseModel) or models_in(type(owner).model_fields[name].annotation):
         return None
-    kinds = set(_atoms(type(owner).model_fields[name].annotation))
-    return float if float in kinds else int if int in kinds else None
+    types = set(_scalar_types(type(owner).model_fields[name].annotation))
+    return float if float in types else int if int in types else None
 
 
-def _atoms(annotation: Any) -> Iterator[Any]:
-    """The plain types inside of an annotation."""
-    parts = typing.get_args(annotation)
-    if not parts:
+def _scalar_types(annotation: Any) -> Iterator[Any]:
+    """Yield the types inside an annotation."""
+    arguments = typing.get_args(annotation)
+    if not arguments:
         yield annotation
-    for part in parts:
-        yield from _atoms(part)
+    for argument in arguments:
+        yield from _scalar_types(argument)

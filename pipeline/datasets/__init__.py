@@ -1,64 +1,61 @@
-"""Data sets by name: some are generated here, some are fetched from where they are published.
+"""Data sets by name: generated, or downloaded from where they are published.
 
-Both kinds are looked up by name and imported only when asked for, so that listing them costs
-nothing.
+Modules are imported when a data set is needed, so that listing them is fast.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable
-from typing import Any
 
-from components.errors import UserError
-from pipeline.datasets.summary import Progress, Summary
+from regard.components.common.errors import UserError
+from regard.models.suggestions import did_you_mean
+from regard.pipeline.datasets.dataset_files import Dataset, Progress
 
 GENERATORS = {
-    "copying": "pipeline.datasets.copying:generate",
-    "hull": "pipeline.datasets.points:hull",
-    "quickstart": "pipeline.datasets.quickstart:generate",
-    "scenes": "pipeline.datasets.scenes:generate",
-    "sorting": "pipeline.datasets.points:sorting",
-    "tours": "pipeline.datasets.points:tours",
+    "copying": "regard.pipeline.datasets.copying:generate",
+    "hull": "regard.pipeline.datasets.point_sets:hull",
+    "quickstart": "regard.pipeline.datasets.quickstart:generate",
+    "scenes": "regard.pipeline.datasets.scenes:generate",
+    "sorting": "regard.pipeline.datasets.point_sets:sorting",
+    "tours": "regard.pipeline.datasets.point_sets:tours",
 }
-FETCHERS = {"multi30k": "pipeline.datasets.fetch:fetch_multi30k"}
+FETCHERS = {"multi30k": "regard.pipeline.datasets.fetch:fetch_multi30k"}
 
-__all__ = ["FETCHERS", "GENERATORS", "Progress", "Summary", "fetcher", "generator", "verb"]
+__all__ = ["FETCHERS", "GENERATORS", "Dataset", "Progress", "fetcher", "generator", "verb"]
 
 
 def verb(name: str) -> str | None:
-    """What ``regard data`` does to bring a data set: ``generate``, ``fetch``; None: not known."""
+    """Return the command of ``regard data`` for a data set; None if the name is unknown."""
     return "generate" if name in GENERATORS else "fetch" if name in FETCHERS else None
 
 
-def generator(name: str) -> Callable[..., Summary]:
-    """The function ``(directory, rows=, seed=, ...) -> Summary`` that makes the data set ``name``.
+def generator(name: str) -> Callable[..., Dataset]:
+    """Return the function ``(directory, rows=, seed=, ...) -> Dataset`` that generates a data set.
 
     Raises:
-        UserError: there is no generator of that name.
+        UserError: no generator has this name.
     """
-    return _load(GENERATORS, name, "generate", FETCHERS, "fetch")
+    return _load(name, "generate", GENERATORS)
 
 
-def fetcher(name: str) -> Callable[..., Summary]:
-    """The function ``(directory, ...) -> Summary`` that downloads the data set ``name``.
+def fetcher(name: str) -> Callable[..., Dataset]:
+    """Return the function ``(directory, ...) -> Dataset`` that downloads a data set.
 
     Raises:
-        UserError: there is no fetcher of that name.
+        UserError: no download has this name.
     """
-    return _load(FETCHERS, name, "fetch", GENERATORS, "generate")
+    return _load(name, "fetch", FETCHERS)
 
 
-def _load(table: dict[str, str], name: str, verb: str, other: dict[str, str], hint: str) -> Any:
+def _load(name: str, command: str, table: dict[str, str]) -> Callable[..., Dataset]:
     if name not in table:
-        close = difflib.get_close_matches(name, table, n=1)
-        if name in other:
-            remedy = f"Use `regard data {hint} {name}`."
-        elif close:
-            remedy = f"Did you mean {close[0]!r}?"
+        other = verb(name)
+        if other:
+            remedy = f"Use `regard data {other} {name}`."
         else:
-            remedy = f"Choose one of: {', '.join(sorted(table))}."
-        raise UserError(f"no data set {name!r} to {verb}", remedy=remedy)
+            remedy = f"{did_you_mean(name, table)}Choose one of: {', '.join(sorted(table))}."
+        raise UserError(f"There is no data set {name!r} to {command}.", remedy=remedy)
     module, function = table[name].split(":")
-    return getattr(importlib.import_module(module), function)
+    loaded: Callable[..., Dataset] = getattr(importlib.import_module(module), function)
+    return loaded

@@ -1,7 +1,8 @@
-"""Downloads of published data sets: pinned, verified, resumable.
+"""Downloads of published data sets: with pinned checksums, cached.
 
-A manifest beside this file lists every file of a data set with the SHA-256 of its text (of what
-is inside the ``.gz``: compressing again changes the outside, never the text).
+A manifest, such as ``multi30k.json``, lists the files of a data set with two checksums: that of the
+published ``.gz`` file, which pooch verifies, and that of the text in it, which also recognises a
+copy that was compressed differently.
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
-from components.errors import UserError
-from components.files import atomic_path
-from pipeline.datasets.download import download
-from pipeline.datasets.summary import Progress, Summary, disk_errors
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_path
+from regard.pipeline.datasets.dataset_files import Dataset, Progress, disk_errors
+
+if TYPE_CHECKING:
+    import pooch
 
 
-@dataclass(frozen=True)
-class File:
+class ManifestFile(TypedDict):
     """One file of a manifest."""
 
     name: str
@@ -33,78 +33,76 @@ class File:
     language: str
     lines: int
     sha256: str
+    text_sha256: str
 
 
-def fetch_multi30k(directory: str | Path, **options: Any) -> Summary:
-    """Downloads Multi30k, task 1, raw text; see :func:`fetch` for the options."""
-    return fetch("multi30k", directory, **options)
+class Manifest(TypedDict):
+    """A data set: its version, where it is published, and its files."""
+
+    name: str
+    version: str
+    url: str
+    files: list[ManifestFile]
+
+
+def fetch_multi30k(directory: str | Path, progress: Progress | None = None) -> Dataset:
+    """Download Multi30k, task 1, raw text; see `fetch`."""
+    text = resources.files(__package__).joinpath("multi30k.json").read_text("utf-8")
+    return fetch(json.loads(text), directory, progress)
 
 
 def fetch(
-    name: str,
+    manifest: Manifest,
     directory: str | Path,
-    *,
-    languages: Iterable[str] | None = None,
-    base_url: str | None = None,
-    cache: str | Path | None = None,
     progress: Progress | None = None,
     timeout: float = 30.0,
-    retries: int = 4,
-    backoff: float = 1.0,
-) -> Summary:
-    """Puts the files of the data set ``name`` into ``directory`` and verifies each.
+    retries: int = 3,
+) -> Dataset:
+    """Download the files of a data set into ``directory`` and verify them.
 
-    Files that are there and right are left alone, without a request; a download that was cut
-    off goes on where it stopped.
+    Files that exist and are correct are not downloaded. Downloads are cached in
+    ``$REGARD_HOME/cache``; an interrupted one leaves no file.
 
     Args:
-        directory: made if absent.
-        languages: such as ``("en", "de")``; all by default.
-        base_url: where the files are, instead of the published place (a mirror).
-        cache: where downloads are kept; ``$REGARD_HOME/cache`` by default.
-        progress: told what is being fetched and the share done.
-        timeout: seconds without an answer or a byte.
-        retries: attempts after the first one that gains no byte.
-        backoff: seconds before the second attempt; doubled for each further one.
+        manifest: the data set.
+        directory: created if missing.
+        progress: receives the name of each file and the fraction that is done.
+        timeout: seconds without a response.
+        retries: further attempts after a failed download.
 
     Raises:
-        UserError: an unknown language, no network, a missing file, a checksum that differs, a
-            full disk or a directory that cannot be written.
+        UserError: no network, a missing file, a wrong checksum, a full disk, or a directory that
+            cannot be written.
     """
-    directory = Path(directory)
-    manifest = _manifest(name)
-    files = _chosen(manifest, languages)
-    base = (base_url or manifest["url"]).rstrip("/")
-    home = Path(cache) if cache else Path(os.environ.get("REGARD_HOME") or "workspace") / "cache"
-    store = home / name / manifest["version"]
-    made = 0
+    directory, files = Path(directory), manifest["files"]
+    home = Path(os.environ.get("REGARD_HOME") or "workspace")
+    cache = home / "cache" / manifest["name"] / manifest["version"]
+    count = 0
     for number, file in enumerate(files):
-        share = number / len(files)
-        final, kept = directory / file.name, store / file.name
+        target = directory / file["name"]
         with disk_errors(directory):
-            if text_digest(final) == file.sha256:
+            if text_digest(target) == file["text_sha256"]:
                 continue
         if progress:
-            progress(file.name, share)
-        with disk_errors(store, instead="Set REGARD_HOME to another one."):
-            if text_digest(kept) != file.sha256:
-                _download(file, f"{base}/{file.name}", kept, directory, timeout, retries, backoff)
-        with disk_errors(directory), atomic_path(final) as temporary:
-            shutil.copyfile(kept, temporary)
-        made += 1
+            progress(file["name"], number / len(files))
+        with disk_errors(cache, "Set REGARD_HOME to another folder."):
+            cached = _download(manifest, file, cache, directory, timeout, retries)
+        with disk_errors(directory), atomic_path(target) as temporary:
+            shutil.copyfile(cached, temporary)
+        count += 1
     if progress:
-        progress(f"{made} of {len(files)} files fetched", 1.0)
-    return Summary(
-        name=name,
+        progress(f"{count} of {len(files)} files downloaded", 1.0)
+    return Dataset(
+        name=manifest["name"],
         directory=directory,
-        files=tuple(directory / file.name for file in files),
-        rows={file.split: file.lines for file in files},
-        made=made,
+        files=tuple(directory / file["name"] for file in files),
+        rows={file["split"]: file["lines"] for file in files},
+        files_written=count,
     )
 
 
 def text_digest(path: Path) -> str | None:
-    """The SHA-256 of the text in a ``.gz`` file; None if it is absent or no whole gzip file."""
+    """Return the SHA-256 of the text in a ``.gz`` file; None if it is missing or damaged."""
     digest = hashlib.sha256()
     try:
         with gzip.open(path, "rb") as file:
@@ -116,47 +114,32 @@ def text_digest(path: Path) -> str | None:
 
 
 def _download(
-    file: File,
-    url: str,
-    kept: Path,
+    manifest: Manifest,
+    file: ManifestFile,
+    cache: Path,
     directory: Path,
     timeout: float,
     retries: int,
-    backoff: float,
-) -> None:
-    by_hand = f"Or copy {file.name} into {directory} by hand, and run it again."
-    part = kept.with_name(kept.name + ".part")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    got = None
-    # What an earlier run left behind may be of another file: one clean attempt after it.
-    for _ in range(2 if part.exists() else 1):
-        download(url, part, timeout=timeout, retries=retries, backoff=backoff, remedy=by_hand)
-        got = text_digest(part)
-        if got == file.sha256:
-            os.replace(part, kept)
-            return
-        part.unlink()
-    raise UserError(
-        f"{file.name} is not what was published: expected the text with SHA-256 {file.sha256}, "
-        f"got {got or 'no whole gzip file'}",
-        where=url,
-        remedy=f"The bad file was removed: run it again, from another network. {by_hand}",
+) -> Path:
+    """Return the file in the cache, downloaded unless it is there and correct."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    name, url = file["name"], manifest["url"].rstrip("/")
+    # Without the header a server may compress the file a second time.
+    downloader = pooch.HTTPDownloader(timeout=timeout, headers={"Accept-Encoding": "identity"})
+    store: pooch.Pooch = pooch.create(
+        cache, f"{url}/", registry={name: file["sha256"]}, retry_if_failed=retries
     )
-
-
-def _manifest(name: str) -> dict[str, Any]:
-    text = resources.files("pipeline.datasets").joinpath(f"{name}.json").read_text("utf-8")
-    return json.loads(text)
-
-
-def _chosen(manifest: dict[str, Any], languages: Iterable[str] | None) -> list[File]:
-    files = [File(**entry) for entry in manifest["files"]]
-    known = sorted({file.language for file in files})
-    wanted = known if languages is None else list(languages)
-    for language in wanted:
-        if language not in known:
-            raise UserError(
-                f"{manifest['name']} has no language {language!r}",
-                remedy=f"Choose among: {', '.join(known)}.",
-            )
-    return [file for file in files if file.language in wanted]
+    try:
+        return Path(store.fetch(name, downloader=downloader))
+    except requests.RequestException as error:
+        message = f"The download failed: {error}."
+    except ValueError:
+        message = f"{name} does not have the published checksum, SHA-256 {file['sha256']}."
+    raise UserError(
+        message,
+        where=f"{url}/{name}",
+        remedy=f"Check the network and try again, or copy {name} into {directory} yourself.",
+    )

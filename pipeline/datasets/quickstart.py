@@ -1,15 +1,12 @@
-"""The quickstart's data: dates, times, numbers and amounts written out, and their plain form.
+"""The data of the quickstart: dates, times, numbers and amounts in words, with their normal form.
 
-Text normalisation is a real task with right answers and known alignments, learned in minutes.
-Everything comes from a seed, so a data set can be made again byte for byte.
+Text normalisation is a real task with exact targets and known alignments that a model learns in
+minutes. A seed determines every byte.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import gzip
-import io
-import json
 import random
 import unicodedata
 from collections import Counter
@@ -18,12 +15,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from components.errors import UserError
-from pipeline.datasets.locales import STYLES, Style
-from pipeline.datasets.summary import Progress, Summary, write
-from pipeline.datasets.written import (
-    Written,
-    join,
+from regard.components.common.errors import UserError
+from regard.pipeline.datasets.dataset_files import (
+    Dataset,
+    Progress,
+    gzip_text,
+    json_text,
+    split_rows,
+    write_dataset,
+)
+from regard.pipeline.datasets.locale_formats import LOCALES, LocaleFormats
+from regard.pipeline.datasets.locale_text import (
+    AlignedText,
+    join_date_time,
     write_amount,
     write_date,
     write_number,
@@ -32,7 +36,7 @@ from pipeline.datasets.written import (
 )
 
 NAME = "quickstart"
-SHARES = {
+FRACTIONS = {
     "date": 0.30,
     "datetime": 0.18,
     "amount": 0.17,
@@ -40,114 +44,114 @@ SHARES = {
     "time": 0.12,
     "spelled": 0.10,
 }
-FIRST, LAST = dt.date(1950, 1, 1), dt.date(2049, 12, 31)
-# Tries for each row: the texts of a kind run out long before chance alone misses this often.
-TRIES = 200
+FIRST_DATE, LAST_DATE = dt.date(1950, 1, 1), dt.date(2049, 12, 31)
+# Attempts for each row; this many fail only if all texts of a kind are used up.
+MAX_ATTEMPTS = 200
 
 
 @dataclass(frozen=True)
 class Row:
-    """One pair, with where it comes from."""
+    """One pair, with its kind and locale."""
 
     kind: str
     locale: str
-    written: Written
+    text: AlignedText
 
 
 def generate(
     directory: str | Path, rows: int = 20_000, seed: int = 17, progress: Progress | None = None
-) -> Summary:
-    """Writes ``train``, ``eval`` and ``test`` as gzipped TSV: the written text, its plain
-    form, the kind, the locale, and what comes from where, in characters.
+) -> Dataset:
+    """Write ``train``, ``eval`` and ``test`` as gzipped TSV.
 
-    No source is in two splits or has two targets. Beside them lie ``quickstart.json`` (counts,
-    seed, versions) and ``test.alignments.jsonl.gz`` (what comes from where, in characters).
+    Columns: source, target, kind, locale, and the character alignment. No source is in two splits
+    or has two targets. ``quickstart.json`` contains counts, seed and library versions.
 
     Args:
-        directory: made if absent; files of an earlier call are replaced.
-        rows: pairs of all splits together; a twentieth goes to each of eval and test.
-        seed: the same seed and library versions give the same bytes.
-        progress: told the share done.
+        directory: created if missing; existing files are replaced.
+        rows: the pairs of all splits; eval and test get a twentieth each.
+        seed: equal seeds and library versions give equal bytes.
+        progress: receives the fraction that is done.
 
     Raises:
-        UserError: more rows than there are texts, or the directory cannot be written.
+        UserError: there are fewer texts than rows, or the directory cannot be written.
     """
-    if rows < 20:
-        raise UserError(f"{rows} rows are too few", remedy="Ask for 20 or more.")
-    made = _rows(rows, random.Random(seed), progress)
-    part = rows // 20
-    splits = {"train": made[2 * part :], "eval": made[:part], "test": made[part : 2 * part]}
-    content: dict[str, bytes | str] = {
-        f"{split}.tsv.gz": _tsv(chosen) for split, chosen in splits.items()
+    counts = split_rows(rows, {"eval": 0.05, "test": 0.05})
+    generated = sample_rows(rows, random.Random(seed), progress)
+    first, second = counts["eval"], counts["eval"] + counts["test"]
+    splits = {
+        "train": generated[second:],
+        "eval": generated[:first],
+        "test": generated[first:second],
     }
-    content["test.alignments.jsonl.gz"] = _alignments(splits["test"])
-    content[f"{NAME}.json"] = _provenance(made, splits, seed)
-    return write(
-        NAME, Path(directory), content, {split: len(chosen) for split, chosen in splits.items()}
-    )
+    content: dict[str, bytes | str] = {
+        f"{name}.tsv.gz": _tsv(part) for name, part in splits.items()
+    }
+    content[f"{NAME}.json"] = _description(generated, splits, seed)
+    return write_dataset(NAME, Path(directory), content, counts)
 
 
-def key(source: str) -> str:
-    """What a source looks like to a tokenizer that normalises: spaces, width and case aside."""
+def normalize(source: str) -> str:
+    """Return a source as a normalising tokenizer reads it: without case, width and extra spaces."""
     text = unicodedata.normalize("NFKC", source)
     text = "".join(c for c in text if unicodedata.category(c) != "Cf")
     return " ".join(text.split()).casefold()
 
 
-def _rows(count: int, rng: random.Random, progress: Progress | None) -> list[Row]:
-    kinds, weights = list(SHARES), list(SHARES.values())
-    spelling = [style for style in STYLES if style.words]
-    seen: dict[str, str] = {}
+def sample_rows(count: int, rng: random.Random, progress: Progress | None = None) -> list[Row]:
+    """Return random rows with different sources."""
+    kinds, weights = list(FRACTIONS), list(FRACTIONS.values())
+    with_words = [formats for formats in LOCALES if formats.words]
+    targets: dict[str, str] = {}
     rows: list[Row] = []
     for _ in range(count):
         kind = rng.choices(kinds, weights)[0]
-        for _ in range(TRIES):
-            style = rng.choice(spelling if kind == "spelled" else STYLES)
-            written = _write(kind, style, rng)
-            if written is None:
+        for _ in range(MAX_ATTEMPTS):
+            formats = rng.choice(with_words if kind == "spelled" else LOCALES)
+            text = _write(kind, formats, rng)
+            if text is None:
                 continue
-            before = seen.setdefault(key(written.source), written.target)
-            if before != written.target:
-                raise RuntimeError(f"{written.source!r} is both {before} and {written.target}")
-            if len(seen) > len(rows):
+            target = targets.setdefault(normalize(text.source), text.target)
+            if target != text.target:
+                raise RuntimeError(f"{text.source!r} is both {target} and {text.target}")
+            if len(targets) > len(rows):
                 break
         else:
             raise UserError(
-                f"there are no {count:,} different rows: the texts of kind {kind!r} ran out",
-                remedy=f"Ask for fewer rows ({len(rows):,} were found).",
+                f"There are not enough different texts of kind {kind!r} for {count:,} rows.",
+                remedy=f"Use at most {len(rows):,} rows.",
             )
-        rows.append(Row(kind, style.tag, written))
+        rows.append(Row(kind, formats.tag, text))
         if progress and len(rows) % 1000 == 0:
             progress(f"{len(rows):,} of {count:,} rows", len(rows) / count)
     return rows
 
 
-def _write(kind: str, style: Style, rng: random.Random) -> Written | None:
-    native = style.digits is not None and rng.random() < 0.5
+def _write(kind: str, formats: LocaleFormats, rng: random.Random) -> AlignedText | None:
+    native = formats.digits is not None and rng.random() < 0.5
     if kind == "date":
-        return write_date(style, rng.choice(style.dates), _date(rng), native)
+        return write_date(formats, rng.choice(formats.dates), _date(rng), native)
     if kind == "time":
-        return write_time(style, rng.choice(style.times), _time(rng), native)
+        return write_time(formats, rng.choice(formats.times), _time(rng), native)
     if kind == "datetime":
-        time = write_time(style, rng.choice(style.times), _time(rng), native)
+        time = write_time(formats, rng.choice(formats.times), _time(rng), native)
         if time is None:
             return None
-        date = write_date(style, rng.choice(style.dates), _date(rng), native)
-        return join(style, rng.choice(style.joins), date, time)
+        date = write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        return join_date_time(formats, rng.choice(formats.joins), date, time)
     if kind == "number":
         value = _decimal(rng, places=rng.choice((0, 0, 1, 2, 2)))
         negative = value != 0 and rng.random() < 0.08
-        return write_number(style, -value if negative else value, rng.random() < 0.75, native)
+        return write_number(formats, -value if negative else value, rng.random() < 0.75, native)
     if kind == "amount":
-        currency = rng.choice(style.currencies)
+        currency = rng.choice(formats.currencies)
         whole = currency == "JPY" or rng.random() < 0.25
         form = rng.choice(("symbol", "code", "name", "name"))
-        return write_amount(style, _decimal(rng, 0 if whole else 2), currency, form, native)
-    return write_words(style, rng.randint(0, 999 if rng.random() < 0.97 else 9999))
+        return write_amount(formats, _decimal(rng, 0 if whole else 2), currency, form, native)
+    return write_words(formats, rng.randint(0, 999 if rng.random() < 0.97 else 9999))
 
 
 def _date(rng: random.Random) -> dt.date:
-    return FIRST + dt.timedelta(days=rng.randrange((LAST - FIRST).days + 1))
+    return FIRST_DATE + dt.timedelta(days=rng.randrange((LAST_DATE - FIRST_DATE).days + 1))
 
 
 def _time(rng: random.Random) -> dt.time:
@@ -155,7 +159,7 @@ def _time(rng: random.Random) -> dt.time:
 
 
 def _decimal(rng: random.Random, places: int) -> Decimal:
-    """A number of one to seven whole digits (few of them long), with ``places`` decimals."""
+    """Return a number of one to seven integer digits with ``places`` decimals."""
     length = rng.choices(range(1, 8), (5, 14, 22, 26, 18, 10, 5))[0]
     whole = rng.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
     return Decimal(whole * 10**places + rng.randrange(10**places)).scaleb(-places)
@@ -164,68 +168,41 @@ def _decimal(rng: random.Random, places: int) -> Decimal:
 def _tsv(rows: Iterable[Row]) -> bytes:
     lines = []
     for row in rows:
-        written = row.written
-        columns = written.source, written.target, row.kind, row.locale, _links(written)
+        columns = row.text.source, row.text.target, row.kind, row.locale, _links(row.text)
         lines.append("\t".join(columns) + "\n")
-    return _gzip("".join(lines))
+    return gzip_text("".join(lines))
 
 
-def _links(written: Written) -> str:
-    """What comes from where, character by character, in Pharaoh's form.
+def _links(text: AlignedText) -> str:
+    """Return the character alignment in Pharaoh's format.
 
-    Where a part stands in the target as in the source, each character comes from its own; of the
-    others all that is known is that one comes from the other.
+    Characters of equal parts are aligned one by one (``0-0``); of other parts each character is
+    possibly aligned with each (``0p0``).
     """
     links = []
-    for part in written.parts:
+    for part in text.parts:
         sources, targets = range(*part.source), range(*part.target)
-        same = written.source[slice(*part.source)] == written.target[slice(*part.target)]
-        if same:
+        if text.source[slice(*part.source)] == text.target[slice(*part.target)]:
             links += [f"{s}-{t}" for s, t in zip(sources, targets, strict=True)]
         else:
             links += [f"{s}p{t}" for t in targets for s in sources]
     return " ".join(links)
 
 
-def _alignments(rows: Iterable[Row]) -> bytes:
-    lines = []
-    for number, row in enumerate(rows):
-        parts = [
-            {"part": p.name, "source": p.source, "target": p.target} for p in row.written.parts
-        ]
-        record = {
-            "row": number,
-            "locale": row.locale,
-            "kind": row.kind,
-            "source": row.written.source,
-            "target": row.written.target,
-            "parts": parts,
-        }
-        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-    return _gzip("".join(lines))
-
-
-def _provenance(rows: list[Row], splits: dict[str, list[Row]], seed: int) -> str:
+def _description(rows: list[Row], splits: dict[str, list[Row]], seed: int) -> str:
     from importlib.metadata import version
 
     counts = Counter((row.locale, row.kind) for row in rows)
-    record = {
-        "name": NAME,
-        "seed": seed,
-        "rows": {split: len(chosen) for split, chosen in splits.items()},
-        "kinds": {kind: sum(row.kind == kind for row in rows) for kind in SHARES},
-        "locales": {
-            style.tag: {kind: n for kind in SHARES if (n := counts[style.tag, kind])}
-            for style in STYLES
-        },
-        "versions": {name: version(name) for name in ("babel", "num2words")},
-    }
-    return json.dumps(record, indent=2) + "\n"
-
-
-def _gzip(text: str) -> bytes:
-    buffer = io.BytesIO()
-    # No name and no time in the header: the same text gives the same bytes.
-    with gzip.GzipFile("", "wb", 9, buffer, mtime=0) as file:
-        file.write(text.encode("utf-8"))
-    return buffer.getvalue()
+    return json_text(
+        {
+            "name": NAME,
+            "seed": seed,
+            "rows": {split: len(part) for split, part in splits.items()},
+            "kinds": {kind: sum(row.kind == kind for row in rows) for kind in FRACTIONS},
+            "locales": {
+                formats.tag: {kind: n for kind in FRACTIONS if (n := counts[formats.tag, kind])}
+                for formats in LOCALES
+            },
+            "versions": {name: version(name) for name in ("babel", "num2words")},
+        }
+    )

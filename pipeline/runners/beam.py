@@ -1,4 +1,4 @@
-"""Runs a compiled pipeline as a Beam pipeline itself, with TFX's BeamDagRunner."""
+"""Run a compiled pipeline as a Beam pipeline with TFX's BeamDagRunner."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 RUNNER = "FnApiRunner"
 
 
-def run(ir: pipeline_pb2.Pipeline) -> None:
-    """Runs every node; raises a RuntimeError when one fails."""
-    # Only the runner without arguments reads the compiled pipeline; the one with Beam arguments
-    # is an older class that cannot run components made from functions.
+def run_with_beam(ir: pipeline_pb2.Pipeline) -> None:
+    """Run every node; raise a RuntimeError when one fails."""
+    # Without arguments, because with Beam arguments this is an older class that cannot run
+    # components made from functions.
     from tfx.orchestration.beam.beam_dag_runner import BeamDagRunner
 
-    with _in_memory_by_default():
+    with _default_to_in_process_runner():
         BeamDagRunner().run_with_ir(ir)
 
 
 @contextlib.contextmanager
-def _in_memory_by_default() -> Iterator[None]:
-    """Beam's in-process runner for the pipelines that name none, such as the orchestrating one.
+def _default_to_in_process_runner() -> Iterator[None]:
+    """Use Beam's in-process runner for pipelines without a runner, such as the orchestrating one.
 
-    Beam's own default first tries to download another runner, Prism, from the network.
+    Beam's own default tries to download another runner, Prism, from the network.
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
-    before = StandardOptions.DEFAULT_RUNNER
+    original = StandardOptions.DEFAULT_RUNNER
     StandardOptions.DEFAULT_RUNNER = RUNNER
     try:
         yield
     finally:
-        StandardOptions.DEFAULT_RUNNER = before
+        StandardOptions.DEFAULT_RUNNER = original

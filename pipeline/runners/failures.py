@@ -1,23 +1,22 @@
-"""Why a node failed, in one sentence for the user; the traceback stays in the log."""
+"""Explain why a node failed in one sentence; the traceback stays in the log."""
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from components.errors import UserError
-from pipeline.workspace import Workspace
+from regard.components.common.errors import UserError
+from regard.pipeline.progress import Failure
+from regard.pipeline.workspace import Workspace
 
 _NO_SPACE = "No space left on device"
-# How SQLite, below ML Metadata, and the C library say it.
-_TEXTS = {
+# Messages of SQLite, which ML Metadata uses, and of the C library.
+_MESSAGES = {
     "database or disk is full": errno.ENOSPC,
     _NO_SPACE: errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
@@ -25,48 +24,33 @@ _TEXTS = {
     "Read-only file system": errno.EROFS,
 }
 _SYSTEM_REMEDIES = {
-    errno.ENOSPC: "Free some space on that disk, then start the run again: it goes on.",
-    errno.EDQUOT: "Free some of your quota, then start the run again: it goes on.",
-    errno.EROFS: "Choose a folder that can be written: with REGARD_HOME, or with the option or key "
-    "that names this one.",
-    errno.EACCES: "Mend the permissions, or choose another folder.",
-    errno.EPERM: "Mend the permissions, or choose another folder.",
+    errno.ENOSPC: "Free some space on that disk, then run the same command again to resume.",
+    errno.EDQUOT: "Free some of your quota, then run the same command again to resume.",
+    errno.EROFS: "Choose a writable folder with REGARD_HOME, or with the option or key for this "
+    "folder.",
+    errno.EACCES: "Correct the permissions, or choose another folder.",
+    errno.EPERM: "Correct the permissions, or choose another folder.",
 }
-# Beam adds where it was to the message, and hands on some errors only as their traceback's text.
-_BEAM_ADDITION = re.compile(r" \[while running '[^\n]*?'\]")
-_MARK = "components.errors.UserError: "
+# Beam appends the step to the message, and passes some errors on only as a traceback's text.
+_BEAM_SUFFIX = re.compile(r" \[while running '[^\n]*?'\]")
+_MARK = "regard.components.common.errors.UserError: "
 
 
-@dataclasses.dataclass(frozen=True)
-class Failure:
-    """A failure as it is shown: ``user`` tells whether the user can mend it."""
+def is_transient(failure: Failure) -> bool:
+    """Whether a retry may succeed: every failure except a mistake in data or configuration.
 
-    node: str | None
-    error: str
-    where: str | None = None
-    remedy: str | None = None
-    user: bool = False
-
-    def fields(self) -> dict[str, Any]:
-        """The failure as the fields of an event or of ``run.json``, without empty ones."""
-        return {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
-
-
-def may_pass(failure: Mapping[str, Any]) -> bool:
-    """Whether a failure's fields tell of what may be otherwise next time: all but a user's fault.
-
-    A full disk and missing rights are the user's to mend, but lie in no data and no settings.
+    Full disks and missing permissions are for the user to fix, but a retry may succeed.
     """
     return not failure.get("user") or failure.get("remedy") in _SYSTEM_REMEDIES.values()
 
 
 def explain(error: BaseException, node: str | None = None) -> Failure:
-    """Finds the reason that helps the user in an exception and in what it was raised from."""
+    """Find the most useful reason in an exception and its causes."""
     chain = list(_chain(error))
     for link in chain:
         if isinstance(link, UserError):
-            message = _BEAM_ADDITION.sub("", str(link.args[0]))
-            return Failure(node, message, link.where, link.remedy, user=True)
+            message = _BEAM_SUFFIX.sub("", str(link.args[0]))
+            return _failure(node, message, link.where, link.remedy, user=True)
     for link in chain:
         if isinstance(link, OSError) and link.errno in _SYSTEM_REMEDIES:
             return _system(node, link.errno, str(link.filename) if link.filename else None)
@@ -74,46 +58,63 @@ def explain(error: BaseException, node: str | None = None) -> Failure:
         text = str(link)
         if _MARK in text:
             return _from_text(text, node)
-        for words, number in _TEXTS.items():
-            if words in text:
+        for message, number in _MESSAGES.items():
+            if message in text:
                 return _system(node, number, None)
-    return Failure(node, f"{type(error).__name__}: {_sentence(error)}")
+    return _failure(node, f"{type(error).__name__}: {_sentence(error)}")
 
 
 def _system(node: str | None, number: int, where: str | None) -> Failure:
-    """A fault of a disk; where the library does not say which, the fullest one of ours."""
+    """A disk error; if the library does not name the disk, the fullest of ours."""
     if where is None and number in (errno.ENOSPC, errno.EDQUOT):
-        places = [Workspace.from_environment().home, Path(tempfile.gettempdir())]
-        there = [place for place in places if place.is_dir()]
-        where = str(min(there, key=lambda place: shutil.disk_usage(place).free))
+        folders = [Workspace.from_environment().home, Path(tempfile.gettempdir())]
+        existing = [folder for folder in folders if folder.is_dir()]
+        where = str(min(existing, key=lambda folder: shutil.disk_usage(folder).free))
     elif where is None:
         where = str(Workspace.from_environment().home)
-    return Failure(node, os.strerror(number), where, _SYSTEM_REMEDIES[number], user=True)
+    return _failure(node, os.strerror(number), where, _SYSTEM_REMEDIES[number], user=True)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, then what caused it, to the first."""
-    seen: set[int] = set()
+    """Yield an exception, then its causes."""
+    visited: set[int] = set()
     link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
+    while link is not None and id(link) not in visited:
+        visited.add(id(link))
         yield link
         link = link.__cause__ or link.__context__
 
 
 def _from_text(text: str, node: str | None) -> Failure:
-    """A UserError of a Beam worker, of which only ``where: message`` and the remedy are left."""
-    told = _BEAM_ADDITION.sub("", text.rsplit(_MARK, 1)[1]).split("\n\n", 1)[0]
-    message, _, remedy = told.strip().partition("\n")
-    return Failure(node, message.strip(), None, remedy.strip() or None, user=True)
+    """Parse the UserError of a Beam worker: ``where: message``, then the remedy."""
+    error_text = _BEAM_SUFFIX.sub("", text.rsplit(_MARK, 1)[1]).split("\n\n", 1)[0]
+    message, _, remedy = error_text.strip().partition("\n")
+    return _failure(node, message.strip(), None, remedy.strip() or None, user=True)
 
 
 def _sentence(error: BaseException, width: int = 300) -> str:
-    """The last line of the message that says something, without Beam's addition."""
-    text = _BEAM_ADDITION.sub("", str(error))
+    """The most informative line of the message, without Beam's suffix."""
+    text = _BEAM_SUFFIX.sub("", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return "no message"
-    # A traceback in the message ends with its reason; other messages begin with it.
+    # A traceback ends with its reason; other messages begin with it.
     line = lines[-1] if "Traceback (most recent call last)" in text else lines[0]
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _failure(
+    node: str | None,
+    error: str,
+    where: str | None = None,
+    remedy: str | None = None,
+    user: bool = False,
+) -> Failure:
+    failure: Failure = {"error": error, "user": user}
+    if node is not None:
+        failure["node"] = node
+    if where is not None:
+        failure["where"] = where
+    if remedy is not None:
+        failure["remedy"] = remedy
+    return failure

@@ -1,4 +1,4 @@
-"""Runs a compiled pipeline with TFX's LocalDagRunner: one node after the other, in this process."""
+"""Run a compiled pipeline with TFX's LocalDagRunner: one node after another, in this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2
 
 
-def run(ir: pipeline_pb2.Pipeline) -> None:
-    """Runs every node; raises what the first failing one raises."""
+def run_locally(ir: pipeline_pb2.Pipeline) -> None:
+    """Run every node; raise the error of the first node that fails."""
     from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 
     LocalDagRunner().run_with_ir(ir)

@@ -1,163 +1,193 @@
-"""What is reason enough for a run: a new span, new rows, drift; each held against what was before.
+"""Conditions for a run: a new span, new rows, drift.
 
-Before is the last training that came to its decision, whether its model was pushed or not. What was
-refused or failed has trained nothing, so what was new then is new still.
+Each compares the current data with that of the last training that reached its decision, whether or
+not its model was pushed. A run that was refused or failed has trained on nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
-from components import profiles
-from components.drift import drift
-from components.registry import PROFILE, Registry
-from components.words import counted
-from pipeline.scheduling import profile
+from regard.components.common.files import atomic_write, read_json_object
+from regard.components.common.formatting import format_count
+from regard.components.data.profiles import Profile, measure_drift, read_profile
+from regard.components.example_validator.training_profile import profile_training_split
+from regard.components.registry import PROFILE, Registry
+from regard.pipeline.scheduling.state import FileGroup, TrainedData
 
 if TYPE_CHECKING:
-    from pipeline.config import Config
-    from pipeline.scheduling.look import Look
+    from regard.pipeline.config import Config
+    from regard.pipeline.config.schedule import DriftTriggerConfig
+    from regard.pipeline.scheduling.snapshot import DataSnapshot
 
-LOOKED, TRAINED = "profile.json", "trained-profile.json"
-_SHOWN = 3
-_NOTHING_BEFORE = "nothing was trained on yet"
-_CALLED = {"drift_words": "words", "drift_oov": "new words", "drift_lengths": "lengths"}
-_REMEDY = "Remove the file: drift is then not measured from it."
+CURRENT_PROFILE, TRAINED_PROFILE = "profile.json", "trained-profile.json"
+_MAX_NAMES = 3
+_FIRST = "nothing was trained yet"
+_MEASURES = {"drift_words": "words", "drift_oov": "new words", "drift_lengths": "lengths"}
+_REMEDY = "Remove the file. Drift is then not measured against it."
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a look found of one condition: whether it holds, and why, in a sentence."""
+class ConditionResult:
+    """The result of a condition: whether it is met, and why, in a sentence."""
 
     condition: str
-    holds: bool
+    is_met: bool
     text: str
 
     def __str__(self) -> str:
         return f"{self.condition}: {self.text}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
-
-def new_span(look: Look, trained: Mapping[str, Any] | None) -> Finding:
-    """Whether a span is there that the last training did not have as it is now."""
+def check_new_span(snapshot: DataSnapshot, trained: TrainedData | None) -> ConditionResult:
+    """Check for a span that the last training did not have, or had with other content."""
     if trained is None:
-        return Finding("new_span", True, _NOTHING_BEFORE)
-    before = trained["spans"]
-    new = [name for name in look.spans if name not in before]
-    changed = [name for name, now in look.spans.items() if before.get(name, now) != now]
-    told = [f"{_named(new)} new"] if new else []
-    told += [f"{_named(changed)} not what was trained on"] if changed else []
-    text = "; ".join(told) or f"no span is new since {next(reversed(look.spans))}"
-    return Finding("new_span", bool(told), text)
+        return ConditionResult("new_span", True, _FIRST)
+    before = trained.spans
+    new = [name for name in snapshot.spans if name not in before]
+    changed = [name for name, files in snapshot.spans.items() if before.get(name, files) != files]
+    texts = [f"{_format_spans(new)} new"] if new else []
+    texts += [f"{_format_spans(changed)} changed since the last training"] if changed else []
+    text = "; ".join(texts) or f"no span after {next(reversed(snapshot.spans))}"
+    return ConditionResult("new_span", bool(texts), text)
 
 
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    some = ", ".join(names[-_SHOWN:])
+def check_new_rows(
+    snapshot: DataSnapshot, trained: TrainedData | None, min_rows: int
+) -> ConditionResult:
+    """Check for a number of rows that the last training did not have.
+
+    Of a file that was appended to, the appended rows count; of any other changed file, all rows.
+    """
+    if trained is None:
+        return ConditionResult("new_rows", True, _FIRST)
+    by_path = {_paths(group): group for group in trained.groups}
+    known = {_digests(group) for group in trained.groups}
+    count = sum(
+        _count_new_rows(group, by_path.get(_paths(group)))
+        for group in snapshot.groups
+        if _digests(group) not in known
+    )
+    text = f"{format_count(count, 'new row')} of {min_rows:,} required"
+    return ConditionResult("new_rows", count >= min_rows, text)
+
+
+def check_drift(
+    snapshot: DataSnapshot,
+    config: Config,
+    limits: DriftTriggerConfig,
+    folder: Path,
+    save: bool = True,
+) -> ConditionResult:
+    """Check whether the training split has drifted beyond a limit.
+
+    Args:
+        snapshot: the current data.
+        config: the pipeline's configuration.
+        limits: the maximum of each measure; those that are not set are the data checks'.
+        folder: the schedule's, where profiles are cached if it exists.
+        save: whether to cache the profile.
+    """
+    reference = _find_reference(config, folder)
+    profile = cached_profile(snapshot, folder, save)
+    maximum = limits.by_check(config.data.checks)
+    if reference is None:
+        return ConditionResult("drift", True, "no reference to measure it against yet")
+    name, path = reference
+    values = measure_drift(read_profile(path, _REMEDY), profile)
+    largest = {
+        measure: max(
+            ((result["value"], feature) for feature, result in values[measure].items()),
+            key=lambda pair: pair[0],
+        )
+        for measure in maximum
+        if values[measure]
+    }
+    if not largest:
+        return ConditionResult("drift", False, f"nothing can be compared with {name}")
+    exceeded = [measure for measure, (value, _) in largest.items() if value > maximum[measure]]
+    text = ", ".join(
+        f"{_MEASURES[measure]} of {feature} {value:.3f}"
+        f" ({'>' if measure in exceeded else '≤'} {maximum[measure]:g})"
+        for measure, (value, feature) in largest.items()
+        if measure in exceeded or not exceeded
+    )
+    return ConditionResult("drift", bool(exceeded), f"since {name}: {text}")
+
+
+def cached_profile(snapshot: DataSnapshot, folder: Path, save: bool = True) -> Profile:
+    """Return the profile of the training split, from the schedule's folder if it is current.
+
+    Args:
+        snapshot: the current data.
+        folder: the schedule's folder.
+        save: whether to save a new profile, if the folder exists.
+    """
+    path = folder / CURRENT_PROFILE
+    cached = read_json_object(path)
+    if cached.get("key") == snapshot.key:
+        return cast("Profile", cached)
+    profile = profile_training_split(snapshot.corpus)
+    if save and folder.is_dir():
+        content = {"key": snapshot.key, **profile}
+        atomic_write(path, json.dumps(content, ensure_ascii=False))
+    return profile
+
+
+def keep_trained_profile(folder: Path, key: str) -> None:
+    """Keep the profile of data that was trained on, if it was computed."""
+    profile = read_json_object(folder / CURRENT_PROFILE)
+    if profile.get("key") == key:
+        atomic_write(folder / TRAINED_PROFILE, json.dumps(profile, ensure_ascii=False))
+
+
+def _format_spans(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    some = ", ".join(names[-_MAX_NAMES:])
     return f"span {some} is" if len(names) == 1 else f"spans {some}{more} are"
 
 
-def new_rows(look: Look, trained: Mapping[str, Any] | None, least: int) -> Finding:
-    """Whether the training files have so many rows that the last training did not have.
-
-    Of a file that only grew, what was added counts; of one that changed otherwise, every row.
-    """
-    if trained is None:
-        return Finding("new_rows", True, _NOTHING_BEFORE)
-    by_path = {_paths(group): group for group in trained["groups"]}
-    known = {_content(group) for group in trained["groups"]}
-    count = sum(
-        _added(group, by_path.get(_paths(group)))
-        for group in look.groups
-        if _content(group) not in known
-    )
-    rows = counted(count, "new row")
-    enough = count >= least
-    text = f"{rows}, and {least:,} {'are enough' if enough else 'are needed'}"
-    return Finding("new_rows", enough, text)
+def _paths(group: FileGroup) -> tuple[str, ...]:
+    return tuple(path for path, _, _ in group.files)
 
 
-def _paths(group: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(path for path, _, _ in group["files"])
+def _digests(group: FileGroup) -> tuple[str, ...]:
+    return tuple(digest for _, _, digest in group.files)
 
 
-def _content(group: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(content for _, _, content in group["files"])
+def _count_new_rows(now: FileGroup, before: FileGroup | None) -> int:
+    rows = now.rows or 0
+    if before is None or before.rows is None:
+        return rows
+    files = zip(now.files, before.files, strict=True)
+    if all(_starts_with(path, size, digest) for (path, *_), (_, size, digest) in files):
+        return max(0, rows - before.rows)
+    return rows
 
 
-def _added(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> int:
-    """The rows of a group that a training on it as it was before has not seen."""
-    if before is None or before.get("rows") is None:
-        return now["rows"]
-    files = zip(now["files"], before["files"], strict=True)
-    if all(_begins_with(path, size, was) for (path, *_), (_, size, was) in files):
-        return max(0, now["rows"] - before["rows"])
-    return now["rows"]
-
-
-def _begins_with(path: str, size: int, content: str) -> bool:
-    """Whether the first bytes of a file are what the whole file was."""
-    digest = hashlib.sha256()
+def _starts_with(path: str, size: int, digest: str) -> bool:
+    """Return whether the first ``size`` bytes of a file have a digest."""
+    hasher = hashlib.sha256()
     with open(path, "rb") as file:
         while size > 0 and (block := file.read(min(size, 1 << 20))):
-            digest.update(block)
+            hasher.update(block)
             size -= len(block)
-    return size == 0 and digest.hexdigest() == content
+    return size == 0 and hasher.hexdigest() == digest
 
 
-def drifted(
-    look: Look, config: Config, limits: Mapping[str, float], folder: Path, keep: bool = True
-) -> Finding:
-    """Whether the training split has drifted beyond a limit.
-
-    Args:
-        look: what lies there now.
-        config: the pipeline's.
-        limits: by the name of the check.
-        folder: the schedule's, where profiles are kept; nothing is kept where there is none yet.
-        keep: whether the profile is kept.
-    """
-    reference = _reference(config, folder)
-    now = profile.remembered(look.data, look.key, folder / LOOKED, keep and folder.is_dir())
-    if reference is None:
-        return Finding("drift", True, "there is nothing to measure it from yet")
-    since, path = reference
-    measured = drift(profiles.read(path, _REMEDY), now)
-    worst = {
-        name: max(
-            ((one["value"], feature) for feature, one in measured[name].items()),
-            key=lambda found: found[0],
-        )
-        for name in limits
-        if measured[name]
-    }
-    if not worst:
-        return Finding("drift", False, f"nothing in it can be compared with {since}")
-    over = [name for name, (value, _) in worst.items() if value > limits[name]]
-    told = ", ".join(
-        f"{_CALLED[name]} of {feature} {value:.3f}"
-        f" ({'above' if name in over else 'up to'} {limits[name]:g})"
-        for name, (value, feature) in worst.items()
-        if name in over or not over
-    )
-    return Finding("drift", bool(over), f"since {since}, {told}")
-
-
-def _reference(config: Config, folder: Path) -> tuple[str, Path] | None:
-    """What to measure drift from: what it is called, and its profile."""
+def _find_reference(config: Config, folder: Path) -> tuple[str, Path] | None:
+    """Return the name and path of the profile to compare with: production's, else the last."""
     registry = Registry(Path(str(config.serving.registry)))
     version = registry.latest(config.name)
     if version is not None:
         path = registry.path(config.name, version) / PROFILE
         if path.is_file():
             return f"{config.name}@{version}", path
-    if (folder / TRAINED).is_file():
-        return "the last training", folder / TRAINED
+    if (folder / TRAINED_PROFILE).is_file():
+        return "the last training", folder / TRAINED_PROFILE
     return None

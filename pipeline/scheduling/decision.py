@@ -1,203 +1,187 @@
-"""Whether to run now, and why: from what lies there, what was tried, and the conditions."""
+"""Decide whether to run: from the current data, earlier attempts and the conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline import runs
-from pipeline.config import restored
-from pipeline.scheduling import attempt, conditions, profile
-from pipeline.scheduling.calendar import LATE
-from pipeline.scheduling.conditions import Finding
-from pipeline.scheduling.look import Look, look, settings_digest
-from pipeline.scheduling.state import DECIDED, UNFINISHED, State
-from pipeline.scheduling.times import seconds_in
-from pipeline.workspace import PipelinePaths
+from regard.pipeline import run_store
+from regard.pipeline.config import config_from_values
+from regard.pipeline.scheduling import conditions
+from regard.pipeline.scheduling.conditions import ConditionResult
+from regard.pipeline.scheduling.snapshot import DataSnapshot, settings_digest, take_snapshot
+from regard.pipeline.scheduling.state import DECIDED, UNFINISHED, Attempt, ScheduleState
+from regard.pipeline.scheduling.triggers import parse_duration
+from regard.pipeline.workspace import PipelinePaths
 
 if TYPE_CHECKING:
-    from pipeline.config import Config
-    from pipeline.config.schedule import Schedule
+    from regard.pipeline.config import Config
+    from regard.pipeline.config.schedule import ScheduleConfig
+    from regard.pipeline.scheduling.settings import ScheduleSettings
 
-_MOST_SECONDS = 86_400.0  # to wait for another attempt, however often it was killed
+_MAX_WAIT_SECONDS = 86_400.0
+_CLOCK_TOLERANCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a look leads to.
+    """The result of a check.
 
     Attributes:
-        run: whether to run now.
-        text: why, or why not, in a sentence.
-        look: what lies there.
-        findings: of the conditions, as far as they decide.
-        number: of the attempt at these data and settings, from 1.
-        kills: how often it was killed before.
-        retry_at: when to look again without waiting for the next time, in seconds since 1970.
-        by_hand: the run outside of the schedule that has trained on the same, if it is newer than
-            the last training that is known.
+        should_run: whether to run now.
+        reason: why, or why not, in a sentence.
+        snapshot: the current data.
+        results: of the conditions, if they were evaluated.
+        number: of the attempt with these data and settings, from 1.
+        kills: how often the run was killed before.
+        retry_at: when to check again before the next scheduled time, in seconds since 1970.
+        manual_run: a run outside the schedule that trained on the current data, if it is newer than
+            the last known training.
     """
 
-    run: bool
-    text: str
-    look: Look
-    findings: Sequence[Finding] = ()
+    should_run: bool
+    reason: str
+    snapshot: DataSnapshot
+    results: Sequence[ConditionResult] = ()
     number: int = 1
     kills: int = 0
     retry_at: float | None = None
-    by_hand: str | None = None
+    manual_run: str | None = None
 
 
-def decide(
-    config: Config,
-    schedule: Schedule,
+def evaluate_trigger(
+    settings: ScheduleSettings,
     paths: PipelinePaths,
-    state: State,
+    state: ScheduleState,
     now: float,
-    tell: Callable[[str], None] = lambda _: None,
-    keep: bool = True,
+    save: bool = True,
 ) -> Decision:
-    """Looks at the data, and decides.
+    """Check the data and decide whether to run.
 
-    What was tried to its end with these very data and settings is not tried again, whatever the
-    conditions say; what was interrupted goes on.
+    Data and settings that were tried to the end are not tried again, whatever the conditions. An
+    interrupted run resumes.
 
     Args:
-        config: the pipeline's.
-        schedule: with the conditions.
-        paths: of the pipeline's folder.
-        state: what was tried before; it is not changed.
+        settings: the pipeline's configuration and schedule.
+        paths: the pipeline's folder.
+        state: the schedule's state, which is not changed.
         now: seconds since 1970.
-        tell: called with what is being done.
-        keep: whether what was counted and measured is kept for later looks.
+        save: whether to cache row counts and profiles.
 
     Raises:
-        UserError: the data cannot be looked at.
+        UserError: the data cannot be read.
     """
-    tell("looking at the data …")
-    seen = look(config, paths, count=schedule.new_rows is not None, keep=keep)
-    tried = state.attempt if state.attempt and state.attempt["key"] == seen.key else None
-    decided = _decided(config, paths, seen)
-    if decided is not None and (tried is None or tried.get("run") != decided.id):
-        text = f"the same was tried in run {decided.id}, which {_said(decided)}"
-        by_hand = decided.id if _is_newer(decided, state) else None
-        if by_hand is not None and schedule.drift is not None and keep:  # it is measured from it
-            profile.remembered(seen.data, seen.key, paths.schedule / conditions.LOOKED)
-        return Decision(False, text, seen, by_hand=by_hand)
-    if tried is not None and "ended" not in tried:
-        return Decision(False, "these very data and settings are being tried", seen)
-    if tried is not None:
-        return _again(seen, tried, schedule, now)
-    tell("looking for what is new …")
-    findings = list(_findings(config, schedule, paths, state, seen, keep))
-    if not findings:
-        before = "it has not been tried with these data and settings yet"
-        return Decision(True, before, seen)
-    holding = [finding for finding in findings if finding.holds]
-    enough = bool(holding) if schedule.require == "any" else len(holding) == len(findings)
-    deciding = findings
-    if enough != (schedule.require == "all"):
-        deciding = [finding for finding in findings if finding.holds == enough]
-    return Decision(enough, "; ".join(map(str, deciding)), seen, findings)
+    config, schedule = settings.config, settings.schedule
+    snapshot = take_snapshot(config, paths, schedule.new_rows is not None, save)
+    last = state.attempt if state.attempt and state.attempt.key == snapshot.key else None
+    decided = _find_decided_run(config, paths, snapshot)
+    if decided is not None and (last is None or last.run != decided.id):
+        version = decided.record().get("pushed_version")
+        end = f"pushed as {decided.name}@{version}" if version else "not pushed"
+        reason = f"these data and settings were already used by run {decided.id}, which was {end}"
+        manual_run = decided.id if _is_newer(decided, state) else None
+        if manual_run is not None and schedule.drift is not None and save:
+            conditions.cached_profile(snapshot, paths.schedule)
+        return Decision(False, reason, snapshot, manual_run=manual_run)
+    if last is not None and last.ended is None:
+        return Decision(False, "a run with these data and settings is in progress", snapshot)
+    if last is not None:
+        return _decide_retry(snapshot, last, schedule, now)
+    results = list(_evaluate_conditions(settings, paths.schedule, state, snapshot, save))
+    if not results:
+        return Decision(True, "these data and settings have not been tried yet", snapshot)
+    is_met = [result.is_met for result in results]
+    should_run = any(is_met) if schedule.require == "any" else all(is_met)
+    decisive = [r for r in results if r.is_met == should_run] or results
+    return Decision(should_run, "; ".join(map(str, decisive)), snapshot, results)
 
 
-def wait_after(tried: Mapping[str, Any], schedule: Schedule) -> float | None:
-    """Seconds from the end of an attempt to the next one at the same; None where there is none."""
-    status, number, kills = tried["status"], tried["number"], tried["kills"]
-    backoff = seconds_in(schedule.backoff)
-    if status == runs.INTERRUPTED or (status == runs.KILLED and not kills):
+def retry_wait(last: Attempt, schedule: ScheduleConfig) -> float | None:
+    """Return the seconds from the end of an attempt to the next; None if there is none."""
+    if last.status == run_store.INTERRUPTED or (last.status == run_store.KILLED and not last.kills):
         return 0.0
-    if status == runs.KILLED:  # and the time before: perhaps by what it needs itself
-        return min(backoff * 2.0 ** (kills - 1), _MOST_SECONDS)
-    if status == runs.FAILED and number < schedule.attempts:
-        return min(backoff * 2.0 ** (number - 1), _MOST_SECONDS)
-    return None
-
-
-def undecided_wait(schedule: Schedule) -> float:
-    """Seconds to the next look where the configuration or the data could not be used."""
-    return min(seconds_in(schedule.backoff), _MOST_SECONDS)
-
-
-def _again(seen: Look, tried: Mapping[str, Any], schedule: Schedule, now: float) -> Decision:
-    """What was tried last is there again."""
-    number, status, kills = tried["number"], tried["status"], tried["kills"]
-    what = f"run {tried['run']}" if tried.get("run") else "the last run"
-    ended = f"{what}: {tried['text']}"
-    wait = wait_after(tried, schedule)
-    if wait is None:
-        if status in DECIDED:
-            return Decision(False, f"nothing has changed since {ended}", seen)
-        last = f"; that was attempt {number} of {schedule.attempts}"
-        often = last if status == runs.FAILED else ""
-        return Decision(
-            False, f"{ended}{often}; it is not tried again with the same data and settings", seen
-        )
-    if status in UNFINISHED:
-        text, kills = f"{what} was {status}, and goes on", kills + (status == runs.KILLED)
+    if last.status == run_store.KILLED:
+        failures = last.kills
+    elif last.status == run_store.FAILED and last.number < schedule.attempts:
+        failures = last.number
     else:
-        number += 1
-        text = f"attempt {number} of {schedule.attempts}, since {ended}"
-    at = tried["ended"] + wait
-    if now < at and tried["ended"] <= now + LATE:  # else the clock was set back
-        return Decision(False, f"{ended}; it is tried again later", seen, retry_at=at)
-    return Decision(True, text, seen, number=number, kills=kills)
+        return None
+    backoff = parse_duration(schedule.backoff).total_seconds()
+    return min(backoff * 2.0 ** (failures - 1), _MAX_WAIT_SECONDS)
 
 
-def _decided(config: Config, paths: PipelinePaths, seen: Look) -> runs.Run | None:
-    """The newest run, whoever started it, that came to its decision on the same as lies there."""
+def _decide_retry(
+    snapshot: DataSnapshot, last: Attempt, schedule: ScheduleConfig, now: float
+) -> Decision:
+    """Decide on data and settings that the last attempt has tried."""
+    outcome = f"{last.name}: {last.text}"
+    wait = retry_wait(last, schedule)
+    if wait is None:
+        if last.status in DECIDED:
+            return Decision(False, f"nothing has changed since {outcome}", snapshot)
+        count = f" (attempt {last.number} of {schedule.attempts})"
+        outcome += count if last.status == run_store.FAILED else ""
+        reason = f"{outcome}; not retried with the same data and settings"
+        return Decision(False, reason, snapshot)
+    assert last.ended is not None
+    retry_at = last.ended + wait
+    if now < retry_at and last.ended <= now + _CLOCK_TOLERANCE_SECONDS:  # else the clock went back
+        return Decision(False, f"{outcome}; retried later", snapshot, retry_at=retry_at)
+    if last.status in UNFINISHED:
+        kills = last.kills + (last.status == run_store.KILLED)
+        reason = f"resuming {last.name}, which was {last.status}"
+        return Decision(True, reason, snapshot, number=last.number, kills=kills)
+    number = last.number + 1
+    reason = f"attempt {number} of {schedule.attempts} after {outcome}"
+    return Decision(True, reason, snapshot, number=number, kills=last.kills)
+
+
+def _find_decided_run(
+    config: Config, paths: PipelinePaths, snapshot: DataSnapshot
+) -> run_store.Run | None:
+    """Return the newest run with these data and settings that reached its decision."""
     digest = settings_digest(config)
-    for run in reversed(runs.runs_of(paths)):
+    for run in reversed(run_store.runs_of(paths)):
         record = run.record()
-        if record.get("data_fingerprint") != seen.fingerprint or not attempt.is_whole(run):
-            continue
-        if (record.get("word_vectors") or {}) != seen.words:
-            continue
-        if record.get("status") in (runs.SUCCEEDED, runs.NOT_BLESSED) and _settings(run) == digest:
+        if (
+            record.get("status") in (run_store.SUCCEEDED, run_store.NOT_BLESSED)
+            and not (record.get("first") or record.get("last"))  # it covered all nodes
+            and record.get("data_fingerprint") == snapshot.fingerprint
+            and (record.get("word_vectors") or {}) == snapshot.word_files
+            and _run_settings_digest(run) == digest
+        ):
             return run
     return None
 
 
-def _is_newer(run: runs.Run, state: State) -> bool:
-    """Whether a run is none of the schedule's own, and began after the last training known."""
-    if run.id in {tried.get("run") for tried in state.history}:
+def _is_newer(run: run_store.Run, state: ScheduleState) -> bool:
+    """Return whether a run was started by hand after the last known training."""
+    if run.id in {attempt.run for attempt in state.history}:
         return False
-    return run.id > ((state.trained or {}).get("run") or "")
+    return run.id > ((state.trained and state.trained.run) or "")
 
 
-def _settings(run: runs.Run) -> str | None:
-    """The digest of the settings that a run had; None where they are of another version."""
+def _run_settings_digest(run: run_store.Run) -> str | None:
+    """Return the digest of a run's settings; None if another version of Regard wrote them."""
     try:
-        return settings_digest(restored(run.settings()))
+        return settings_digest(config_from_values(run.settings()))
     except (ValueError, LookupError):
         return None
 
 
-def _said(run: runs.Run) -> str:
-    record = run.record()
-    if record.get("status") == runs.SUCCEEDED:
-        return f"was pushed as {run.name}@{record.get('pushed_version')}"
-    return "was not pushed"
-
-
-def _findings(
-    config: Config,
-    schedule: Schedule,
-    paths: PipelinePaths,
-    state: State,
-    seen: Look,
-    keep: bool,
-) -> Iterator[Finding]:
+def _evaluate_conditions(
+    settings: ScheduleSettings,
+    folder: Path,
+    state: ScheduleState,
+    snapshot: DataSnapshot,
+    save: bool,
+) -> Iterator[ConditionResult]:
+    schedule = settings.schedule
     if schedule.new_span:
-        yield conditions.new_span(seen, state.trained)
+        yield conditions.check_new_span(snapshot, state.trained)
     if schedule.new_rows is not None:
-        yield conditions.new_rows(seen, state.trained, schedule.new_rows)
+        yield conditions.check_new_rows(snapshot, state.trained, schedule.new_rows)
     if schedule.drift is not None:
-        limits = schedule.drift.by_check(config.data.checks)
-        yield conditions.drifted(seen, config, limits, paths.schedule, keep)
-
-
-def remembered(seen: Look, run: str | None = None) -> dict[str, Any]:
-    """What later looks are held against, once it is trained on, by a run where one is known."""
-    return {"key": seen.key, "groups": seen.groups, "spans": seen.spans, "run": run}
+        yield conditions.check_drift(snapshot, settings.config, schedule.drift, folder, save)

@@ -1,109 +1,109 @@
-"""The YAML file of a schedule, which may change meanwhile, and what the command line adds."""
+"""The configuration of a schedule: the YAML file and the options of the command line."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
-from components.errors import UserError
-from models.settings.base import Problem
-from pipeline.config import Config, load
-from pipeline.config.errors import problems
-from pipeline.config.schedule import Schedule, impossible_schedule
-from pipeline.scheduling.times import CronTimes, EveryTimes, Times, zone_of
+from regard.components.common.errors import UserError
+from regard.models.settings.base import Problem
+from regard.pipeline.config import Config, load
+from regard.pipeline.config.errors import problems
+from regard.pipeline.config.schedule import ScheduleConfig, validate_schedule
+from regard.pipeline.scheduling.triggers import (
+    cron_trigger,
+    next_fire_time,
+    time_zone,
+)
 
+MISFIRE_GRACE_SECONDS = 60.0
 _OPTIONS = {"new_span": "--new-span", "new_rows": "--new-rows", "timezone": "--time-zone"}
-_NOTHING = (
-    "Add a section `schedule` to the file (`regard config reference` has it), or give --cron, "
+_NO_SCHEDULE_HELP = (
+    "Add a section `schedule` to the file (see `regard config reference`), or give --cron, "
     "--every, --new-span, --new-rows or --drift."
 )
 
 
-class Settings:
-    """What the file says, and said when it could be read last.
+class ScheduleSettings:
+    """A pipeline's configuration and its schedule.
 
     Args:
         path: the YAML file.
-        given: keys of ``schedule`` from the command line, which go before the file's.
+        overrides: keys of ``schedule`` from the command line, which take precedence.
+
+    Raises:
+        UserError: the file or an override is invalid, or there is no schedule.
     """
 
-    def __init__(self, path: Path, given: Mapping[str, Any]):
-        self.path = path
-        self._given = dict(given)
-        self._state: tuple[int, ...] | None = None
-        self.config: Config
-        self.schedule: Schedule
-        self.zone: ZoneInfo
-        self.times: Times
+    config: Config
+    schedule: ScheduleConfig
+    zone: ZoneInfo
 
-    def read(self) -> Settings:
-        """Reads the file anew; where it is wrong, what it said before stays.
+    def __init__(self, path: Path, overrides: Mapping[str, object]):
+        self.path = path
+        self._overrides = dict(overrides)
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the file again. If it is invalid, the previous settings remain.
 
         Raises:
-            UserError: the file or what was given beside it is wrong, or nothing says when to run.
+            UserError: as for the class.
         """
-        self._state = self._status()
         config = load(self.path)
-        schedule = _joined(config, self._given)
+        schedule = _merge(config, self._overrides)
         if schedule is None:
-            raise UserError(
-                "nothing says when to run", where=f"{self.path}: schedule", remedy=_NOTHING
-            )
-        self.config, self.schedule = config, schedule
-        self.zone, self.times = zone_of(schedule.timezone), _times_of(schedule)
-        return self
+            where = f"{self.path}: schedule"
+            raise UserError("The pipeline has no schedule.", where, _NO_SCHEDULE_HELP)
+        zone = time_zone(schedule.timezone)
+        self._trigger = cron_trigger(schedule.cron, zone) if schedule.cron else None
+        self.config, self.schedule, self.zone = config, schedule, zone
 
-    def changed(self) -> bool:
-        """Whether the file is not the one that was read last."""
-        return self._status() != self._state
+    def next_time(self, after: float) -> float:
+        """Return the first scheduled time after a time, both in seconds since 1970."""
+        if self._trigger is None:
+            return after + self.schedule.interval.total_seconds()
+        return next_fire_time(self._trigger, after, self.zone)
 
-    def _status(self) -> tuple[int, ...] | None:
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+    def next_check(self, checked: float | None, created: float | None, now: float) -> float:
+        """Return when the data is due to be checked; a time that has passed was missed.
+
+        Args:
+            checked: the last check; None: there was none.
+            created: when the schedule first started; None: now.
+            now: the current time. All times are in seconds since 1970.
+        """
+        if checked is None and self._trigger is None:
+            return now
+        after = checked or created or now
+        if self._trigger is not None and not self.schedule.catchup:
+            after = max(after, now - MISFIRE_GRACE_SECONDS)
+        return self.next_time(after)
 
 
-def _joined(config: Config, given: Mapping[str, Any]) -> Schedule | None:
-    """The section of the file with what was given; None where there is neither."""
-    if not given:
+def _merge(config: Config, overrides: Mapping[str, object]) -> ScheduleConfig | None:
+    """Return the section of the file with the overrides; None if there is neither."""
+    if not overrides:
         return config.schedule
-    own = config.schedule.model_dump(exclude_unset=True) if config.schedule else {}
-    for one, other in (("cron", "every"), ("every", "cron")):
-        if one in given:
-            own.pop(other, None)
-    if "every" in given:
-        own.pop("timezone", None)
-    value = {**own, **given}
-    if "drift" in given:  # whether; the limits are the file's
-        value["drift"] = (own.get("drift") or {}) if given["drift"] else None
+    values = config.schedule.model_dump(exclude_unset=True) if config.schedule else {}
+    if "cron" in overrides:
+        values.pop("every", None)
+    if "every" in overrides:
+        values = {k: v for k, v in values.items() if k not in ("cron", "timezone")}
+    # The option --drift has no limits, so it keeps those of the file.
+    values = {**values, **overrides, **({"drift": values["drift"]} if values.get("drift") else {})}
     try:
-        schedule = Schedule.model_validate(value)
+        schedule = ScheduleConfig.model_validate(values)
     except ValidationError as error:
-        raise _refused(problems(error, Schedule, value)[0], ()) from None
-    for problem in impossible_schedule(schedule, config.data):
-        raise _refused(problem, ("schedule",))
+        raise _option_error(problems(error, ScheduleConfig, values)[0]) from None
+    for problem in validate_schedule(schedule, config.data):
+        raise _option_error(Problem(problem.path[1:], problem.message))
     return schedule
 
 
-def _refused(problem: Problem, above: tuple[str, ...]) -> UserError:
-    path = problem.path[len(above) :]
-    option = _OPTIONS.get(str(path[0]), f"--{path[0]}") if path else None
-    return UserError(problem.message, where=option)
-
-
-def _times_of(schedule: Schedule) -> Times:
-    """When a schedule looks.
-
-    Raises:
-        UserError: its expression is none.
-    """
-    if schedule.cron is not None:
-        return CronTimes(schedule.cron, zone_of(schedule.timezone))
-    return EveryTimes(schedule.interval)
+def _option_error(problem: Problem) -> UserError:
+    name = str(problem.path[0]) if problem.path else "schedule"
+    return UserError(problem.message, where=_OPTIONS.get(name, f"--{name}"))

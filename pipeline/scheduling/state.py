@@ -1,140 +1,160 @@
-"""What a schedule remembers: one small file in the pipeline's folder, whole at every moment."""
+"""The state of a schedule: one JSON file in the pipeline's folder, replaced atomically."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from components.errors import UserError
-from components.files import atomic_write
-from pipeline import runs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.pipeline import run_store
 
 FILE = "state.json"
-KEPT = 500  # attempts in the history
-_NEVER = 253_402_300_800  # the year 10000, in seconds since 1970
-
-# How an attempt may end, beside the states of runs.
+MAX_HISTORY = 500  # attempts
+# Statuses of an attempt in addition to those of runs.
 PUSHED, REFUSED = "pushed", "refused"
-# A training that came to its decision; what is tried next is held against it.
-DECIDED = (PUSHED, runs.NOT_BLESSED)
-# It did not end by itself, and goes on where it was.
-UNFINISHED = (runs.INTERRUPTED, runs.KILLED)
+# The training reached its decision. Later data is compared with its data.
+DECIDED = (PUSHED, run_store.NOT_BLESSED)
+# The run was cut short. It resumes where it was.
+UNFINISHED = (run_store.INTERRUPTED, run_store.KILLED)
+
+Timestamp = Annotated[float, Field(ge=0, lt=253_402_300_800)]  # seconds since 1970, before 10000
 
 
-# Of what kind the values are, beside which there may be others.
-_Kind = type | tuple[type, ...]
-_NUMBER = (int, float)
-_TRIED: Mapping[str, _Kind] = {
-    "key": str,
-    "number": int,
-    "kills": int,
-    "started": _NUMBER,
-    "reason": str,
-}
-_ENDED: Mapping[str, _Kind] = {"ended": _NUMBER, "status": str, "text": str}
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
-@dataclass
-class State:
-    """What is known from one look to the next, and from one start to the next.
-
-    Times are in seconds since 1970.
+class FileGroup(_Record):
+    """Files of ``data.train`` that are read together.
 
     Attributes:
-        since: when the schedule was started first.
-        looked: up to when every time of the schedule was dealt with.
-        retry_at: when to look without waiting for the next time of the schedule.
-        attempt: what was tried last: the ``key`` of its data and settings, its ``number`` from 1,
-            ``kills`` (how often it was killed before), ``started``, ``reason``, the ``look`` that
-            later ones are held against once it is trained, and the ``pid`` of its process. After
-            its end ``ended`` and what ``attempt.Ending`` says instead of ``look``.
-        trained: the ``look`` of the last training that came to its decision, and its ``run``.
+        files: path, size in bytes and SHA-256 of each file.
+        rows: their number of rows, if counted.
+    """
+
+    files: list[tuple[str, int, str]]
+    rows: int | None = None
+
+
+class TrainedData(_Record):
+    """The data of a run.
+
+    Attributes:
+        key: digest of data and settings.
+        groups: the training files.
+        spans: SHA-256 of the files of each span.
+        run: the run's id.
+    """
+
+    key: str
+    groups: list[FileGroup]
+    spans: dict[str, list[str]]
+    run: str | None = None
+
+
+class Attempt(_Record):
+    """A run that the schedule started.
+
+    Attributes:
+        key: digest of data and settings.
+        number: how often they were tried, from 1.
+        kills: how often the run was killed before.
+        started: when the attempt started.
+        reason: why it started.
+        data: its data, until the attempt has ended.
+        pid: process id of the run.
+        ended: when the end of the attempt was recorded.
+        status: ``pushed``, ``refused`` (data or settings are at fault), or a status of runs.
+        text: the status in a sentence.
+        run: the run's id; None if it never started.
+        version: the pushed version.
+        seconds: duration of the run.
+        exit_status: of ``regard run``, if observed.
+    """
+
+    key: str
+    number: int = 1
+    kills: int = 0
+    started: Timestamp
+    reason: str
+    data: TrainedData | None = None
+    pid: int | None = None
+    ended: Timestamp | None = None
+    status: str = ""
+    text: str = ""
+    run: str | None = None
+    version: str | None = None
+    seconds: float | None = None
+    exit_status: int | None = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Attempt:
+        if not (self.data if self.ended is None else self.status):
+            raise ValueError("an attempt needs data before its end and a status afterwards")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The run as messages name it."""
+        return f"run {self.run}" if self.run else "the run"
+
+
+class ScheduleState(_Record):
+    """What a schedule knows between checks and restarts.
+
+    Attributes:
+        created: when the schedule first started.
+        checked: the last check of the data.
+        retry_at: when to check again before the next scheduled time.
+        attempt: the last attempt.
+        trained: the data of the last training that reached its decision.
         history: the attempts that have ended, the oldest first.
     """
 
-    since: float | None = None
-    looked: float | None = None
-    retry_at: float | None = None
-    attempt: dict[str, Any] | None = None
-    trained: dict[str, Any] | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
+    created: Timestamp | None = None
+    checked: Timestamp | None = None
+    retry_at: Timestamp | None = None
+    attempt: Attempt | None = None
+    trained: TrainedData | None = None
+    history: list[Attempt] = Field(default_factory=list)
 
     @property
-    def open(self) -> dict[str, Any] | None:
-        """The attempt that nobody has seen to end, if there is one."""
-        return self.attempt if self.attempt is not None and "ended" not in self.attempt else None
+    def open_attempt(self) -> Attempt | None:
+        """The attempt whose end was not recorded, if any."""
+        return self.attempt if self.attempt is not None and self.attempt.ended is None else None
 
 
-def read(folder: Path) -> State:
-    """The state in a schedule's folder; an empty one where there is none yet.
+def read_state(folder: Path) -> ScheduleState:
+    """Read the state in a schedule's folder; empty if there is none.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: the file cannot be read.
     """
     path = folder / FILE
     try:
-        known = State(**json.loads(path.read_text(encoding="utf-8")))
-        _check(known)
-        return known
+        return ScheduleState.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return State()
-    except (OSError, ValueError, TypeError) as error:
+        return ScheduleState()
+    except (OSError, ValueError) as error:
+        reason = str(error)
+        if isinstance(error, ValidationError):
+            details = error.errors(include_url=False)[0]
+            reason = f"{'.'.join(map(str, details['loc']))}: {details['msg']}"
         raise UserError(
-            f"what the schedule remembers cannot be read: {error}",
+            f"The state of the schedule cannot be read: {reason}",
             where=str(path),
-            remedy="Remove the file: the schedule then begins anew, and nothing else is lost.",
+            remedy="Remove the file. The schedule starts afresh; models and runs are kept.",
         ) from error
 
 
-def _check(known: State) -> None:
-    """Refuses a state with values of another kind than they are written with.
+def write_state(folder: Path, state: ScheduleState) -> None:
+    """Replace the state atomically.
 
     Raises:
-        ValueError: names the value.
+        OSError: the file cannot be written.
     """
-    for name in ("since", "looked", "retry_at"):
-        at = getattr(known, name)
-        if at is not None:
-            _shape(name, {name: at}, {name: _NUMBER})
-            if not 0 <= at < _NEVER:
-                raise ValueError(f"{name} is {at}")
-    if known.attempt is not None:
-        _shape("attempt", known.attempt, _TRIED)
-        if known.open is None:
-            _shape("attempt", known.attempt, _ENDED)
-        else:
-            _shape("attempt", known.attempt, {"look": dict})
-            _look("attempt.look", known.attempt["look"])
-    if known.trained is not None:
-        _look("trained", known.trained)
-    _shape("history", {"history": known.history}, {"history": list})
-    for index, tried in enumerate(known.history):
-        _shape(f"history[{index}]", tried, {**_TRIED, **_ENDED})
-
-
-def _look(name: str, value: Any) -> None:
-    _shape(name, value, {"key": str, "groups": list, "spans": dict})
-    for index, group in enumerate(value["groups"]):
-        _shape(f"{name}.groups[{index}]", group, {"files": list})
-
-
-def _shape(name: str, value: Any, kinds: Mapping[str, _Kind]) -> None:
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} is {value!r}")
-    for key, kind in kinds.items():
-        if isinstance(value.get(key), bool) or not isinstance(value.get(key), kind):
-            raise ValueError(f"{name} has no {key} that can be used")
-
-
-def write(folder: Path, state: State) -> None:
-    """Replaces the state as a whole.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    state.history = state.history[-KEPT:]
-    content = json.dumps(asdict(state), ensure_ascii=False, indent=1) + "\n"
-    atomic_write(folder / FILE, content)
+    state.history = state.history[-MAX_HISTORY:]
+    atomic_write(folder / FILE, state.model_dump_json(indent=1, exclude_defaults=True) + "\n")

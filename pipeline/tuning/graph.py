@@ -1,111 +1,73 @@
-"""The graph of a search: the pipeline's own up to its data, and the Tuner."""
+"""The graph of a search: the training pipeline up to the transformed data, and the Tuner."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from components.files import source_digest
-from components.tuner.component import Tuner
-from components.tuner.sizes import hyperband_trials
-from components.tuner.space import Space
-from models.metrics import METRICS
-from pipeline import keys, machine
-from pipeline.config.tune import FACTOR, TRIALS
-from pipeline.config.tune_checks import dimensions
-from pipeline.graph import TRAINED, pipeline_at
-from pipeline.place import here
+from regard.components.common.code_digest import code_digest
+from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
+from regard.components.tuner.component import Tuner
+from regard.components.tuner.search import TunerSettings
+from regard.components.tuner.space import SearchSpace
+from regard.pipeline import cache_keys
+from regard.pipeline.config.tune_checks import dimensions
+from regard.pipeline.context import local_context
+from regard.pipeline.graph import build_pipeline, trainer_sections
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
 
-    from components.preprocess import Preprocess
-    from pipeline.config import Config
-    from pipeline.workspace import Workspace
+    from regard.components.preprocess.component import Preprocess
+    from regard.pipeline.config import Config
+    from regard.pipeline.workspace import Workspace
 
-# What a search can be given more of, or other, without having to begin anew.
-_FREE = ("trials", "iterations", "parallel", "threads", "failures")
+# Keys that may change while a search keeps its trials.
+_RESUMABLE = ("max_trials", "iterations", "max_failed_trials")
 
 
 def create_tuning(config: Config, workspace: Workspace) -> Pipeline:
-    """The pipeline of a configuration with a Tuner beside its Trainer.
+    """Return the pipeline of a configuration with an additional Tuner.
 
-    Run up to the Tuner, it shares all nodes before it, and what TFX has cached of them, with the
-    pipeline that trains.
+    Run up to the Tuner, it shares all nodes before it, and their cached outputs, with the pipeline
+    that trains.
     """
-    place = here(config, workspace)
-    given = {
-        "task": config.task,
-        **{name: json.loads(config.section_json(name)) for name in TRAINED},
-        "code": source_digest("components/tuner"),
-        "vectors": place.word_vectors,
-        "start": place.start,
-        "tune": settings(config),
-        "space": Space(dimensions(config)).plain(),
+    context = local_context(config, workspace)
+    trainer = {
+        **trainer_sections(config),
+        "code": code_digest("regard.components.tuner"),
+        "vectors": context.word_vectors,
+        "start": context.start,
     }
-    fixed = {name: value for name, value in given["tune"].items() if name not in _FREE}
-    key = keys.digest(place.training, json.dumps({**given, "tune": fixed}, sort_keys=True))
+    tune, space = with_defaults(config), SearchSpace(dimensions(config))
+    identity = tune.model_dump_json(exclude={"search_space", *_RESUMABLE})
+    settings = json.dumps([trainer, dataclasses.asdict(space), identity], sort_keys=True)
+    key = cache_keys.digest(context.training_key, settings)
     folder = workspace.pipeline(config.name).tuning / key
 
     def tuner(preprocess: Preprocess) -> Tuner:
         return Tuner(
             examples=preprocess.outputs["transformed_examples"],
             transform_graph=preprocess.outputs["transform_graph"],
-            custom_config={**given, "folder": str(folder)},
+            settings=TunerSettings(trainer=trainer, tune=tune, space=space, folder=str(folder)),
         )
 
-    # Not added to a pipeline that is made: TFX would give all nodes Beam's arguments once more,
-    # and find none of them in its cache.
-    return pipeline_at(place, config, tuner)
+    # The node cannot be added to a finished pipeline: TFX would then add Beam's arguments to all
+    # nodes a second time, which changes their cache keys.
+    return build_pipeline(context, config, tuner)
 
 
-def settings(config: Config) -> dict[str, Any]:
-    """The section ``tune`` as the search takes it, without what is searched."""
+def with_defaults(config: Config) -> TuneConfig:
+    """Return the section ``tune`` with the defaults that other sections and keys determine."""
     tune = config.tune
     assert tune is not None
-    stop = config.training.early_stop
-    objective = tune.objective or (stop.metric if stop else "loss")
-    rising = objective in METRICS and METRICS[objective].higher_is_better
-    sizes = Sizes.of(config)
-    at_once = min(tune.parallel, sizes.count())
-    return {
-        **dataclasses.asdict(sizes),
-        "algorithm": tune.algorithm,
-        "objective": objective,
-        "direction": "max" if rising else "min",
-        "minutes": tune.minutes,
-        "parallel": tune.parallel,
-        "threads": max(1, machine.cores() // at_once) if at_once > 1 else None,
-        "failures": tune.failures,
-        "seed": tune.seed,
-    }
-
-
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-    """How large a search is; what does not go with its algorithm is None."""
-
-    trials: int | None
-    epochs: int | None
-    factor: int | None
-    iterations: int | None
-
-    @classmethod
-    def of(cls, config: Config) -> Sizes:
-        """With the defaults filled in."""
-        tune = config.tune
-        assert tune is not None
-        if tune.algorithm == "hyperband":
-            epochs = tune.epochs or config.training.max_epochs
-            return cls(None, epochs, tune.factor or FACTOR, tune.iterations or 1)
-        return cls(tune.trials or TRIALS, tune.epochs, None, None)
-
-    def count(self) -> int:
-        """The trials in all."""
-        if self.trials is not None:
-            return self.trials
-        assert self.epochs is not None
-        assert self.factor is not None
-        assert self.iterations is not None
-        return hyperband_trials(self.epochs, self.factor, self.iterations)
+    stop = config.training.early_stopping
+    defaults: dict[str, str | int | None] = {"objective": stop.metric if stop else "loss"}
+    if tune.algorithm == "hyperband":
+        defaults |= {"max_epochs": config.training.max_epochs}
+        defaults |= {"factor": DEFAULT_FACTOR, "iterations": 1}
+    else:
+        defaults |= {"max_trials": DEFAULT_TRIALS}
+    missing = {name: value for name, value in defaults.items() if getattr(tune, name) is None}
+    return tune.model_copy(update=missing)

@@ -9,7 +9,7 @@ if __name__ == "__main__":
     setup(
         name="tfx-bsl-sql-util",
         version="1.21.0",
-        description="tfx_bsl.arrow.sql_util for TFDV 1.16.1 beside tfx-bsl 1.21",
+        description="tfx_bsl.arrow.sql_util for TFDV 1.16.1 with tfx-bsl 1.21",
         license="Apache-2.0",
         # No find_packages: the packages tfx_bsl and tfx_bsl.arrow belong to tfx-bsl.
         package_dir={"": "src"},

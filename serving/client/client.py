@@ -1,4 +1,4 @@
-"""The client: sync and async over the same steps, each with a deadline and retries."""
+"""The synchronous and the asynchronous client: the same steps, with a deadline and retries."""
 
 from __future__ import annotations
 
@@ -10,36 +10,45 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
+from regard.serving.client.conversion import (
+    ClientError,
+    Reply,
+    Row,
+    Signature,
+    split_requests,
+    to_array,
+)
+from regard.serving.client.messages import GrpcMessages, Messages, Request, RestMessages, Target
+from regard.serving.client.transport import (
+    AsyncGrpcTransport,
+    AsyncHttpTransport,
+    GrpcTransport,
+    HttpTransport,
+    seconds_until,
+)
 
-from serving.client import channels
-from serving.client.messages import GrpcMessages, RestMessages, Target
-from serving.client.replies import ClientError, Reply, Row
-from serving.client.requests import Signature, batches
-
-DEFAULT = "serving_default"
+DEFAULT_SIGNATURE = "serving_default"
 T = TypeVar("T")
-# What is asked of the server next → what it answered.
-Steps = Generator[Any, Any, T]
+Steps = Generator[Request, bytes, T]  # yields requests, receives the bodies of responses
 
 
-class _Asking:
-    """What both clients share: the steps of each question, without the waiting.
+class _ClientSteps:
+    """The steps of each call, without input and output.
 
     Args:
         target: ``grpc://host:8500``, ``grpcs://``, ``http://host:8501`` or ``https://``.
-        model: its name.
+        model: the model's name.
         version: its number; None for the newest.
-        label: what the version is called, instead of its number.
-        timeout: seconds that a call may take, all its retries included.
-        retries: how often a request is sent again where the server is UNAVAILABLE.
-        batch_size: rows of one request at most.
-        token: a bearer token, sent as the header ``authorization``.
-        headers: others.
-        authority: a file with certificates to trust, in place of the system's.
+        label: the version's label, instead of its number.
+        timeout: limit for a call with all its retries, in seconds.
+        retries: how often a request is repeated while the server is UNAVAILABLE.
+        batch_size: maximum rows of one request.
+        token: a bearer token for the header ``authorization``.
+        headers: further headers.
+        ca_file: a file with trusted certificates, instead of the system's.
 
     Raises:
-        ValueError: the target is none of these, or there are both a version and a label.
+        ValueError: an argument is invalid.
     """
 
     def __init__(
@@ -54,92 +63,95 @@ class _Asking:
         batch_size: int = 64,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
-        authority: str | Path | None = None,
+        ca_file: str | Path | None = None,
     ):
-        parts = urllib.parse.urlsplit(target)
-        if parts.scheme not in ("grpc", "grpcs", "http", "https") or not parts.netloc:
+        url = urllib.parse.urlsplit(target)
+        if url.scheme not in ("grpc", "grpcs", "http", "https") or not url.netloc:
             raise ValueError(
-                f"{target!r} is no target; it is like grpc://localhost:8500, grpcs://, "
-                "http://localhost:8501 or https://"
+                f"Invalid target {target!r}. Use grpc://localhost:8500, grpcs://, "
+                "http://localhost:8501 or https://."
             )
         if version is not None and label:
-            raise ValueError("A version or a label, not both.")
+            raise ValueError("Give a version or a label, not both.")
         if batch_size < 1:
-            raise ValueError(f"A request has at least one row, not {batch_size}.")
-        given = {name.lower(): value for name, value in (headers or {}).items()}
+            raise ValueError(f"batch_size is {batch_size}. Use at least 1.")
+        all_headers = {name.lower(): value for name, value in (headers or {}).items()}
         if token is not None:
-            given["authorization"] = f"Bearer {token}"
-        trusted = None if authority is None else Path(authority)
-        secure = parts.scheme in ("grpcs", "https")
-        self._target = Target(parts.netloc, secure, model, version, label, given, trusted)
-        self._is_rest = parts.scheme.startswith("http")
-        make = RestMessages if self._is_rest else GrpcMessages
-        self._messages: Any = make(self._target)
+            all_headers["authorization"] = f"Bearer {token}"
+        is_secure = url.scheme in ("grpcs", "https")
+        certificates = None if ca_file is None else Path(ca_file)
+        self._target = Target(
+            url.netloc, is_secure, model, version, label, all_headers, certificates
+        )
+        self._is_rest = url.scheme.startswith("http")
+        messages = RestMessages if self._is_rest else GrpcMessages
+        self._messages: Messages = messages(self._target)
         self._timeout, self._retries, self._batch_size = timeout, retries, batch_size
         self._signatures: dict[str, Signature] | None = None
 
-    def _metadata(self, again: bool = False) -> Steps[dict[str, Signature]]:
-        if self._signatures is None or again:
-            self._signatures = self._messages.signatures((yield self._messages.metadata()))
+    def _metadata(self, refresh: bool = False) -> Steps[dict[str, Signature]]:
+        if self._signatures is None or refresh:
+            self._signatures = self._messages.parse_signatures((yield self._messages.metadata()))
         return self._signatures
 
     def _signature(self, name: str) -> Steps[Signature]:
         signatures = yield from self._metadata()
         if name not in signatures:
-            signatures = yield from self._metadata(again=True)  # a newer version may have it
+            signatures = yield from self._metadata(refresh=True)  # a newer version may have it
         if name not in signatures:
-            told = ", ".join(sorted(key for key in signatures if not key.startswith("__")))
-            raise ClientError("NOT_FOUND", f"there is no signature {name!r} (there are: {told})")
+            names = ", ".join(sorted(key for key in signatures if not key.startswith("__")))
+            message = f"There is no signature {name!r}. The signatures are: {names}."
+            raise ClientError("NOT_FOUND", message)
         return signatures[name]
 
-    def _rows(self, rows: Sequence[Any], name: str) -> Steps[list[Row]]:
+    def _predict(self, rows: Sequence[Any], name: str) -> Steps[list[Row]]:
         signature = yield from self._signature(name)
-        found: list[Row] = []
-        for inputs in batches(signature, rows, self._batch_size):
-            response = yield self._messages.predict(name, signature, inputs)
-            found += self._messages.reply(signature, response).rows()
-        return found
+        results: list[Row] = []
+        for inputs in split_requests(signature, rows, self._batch_size):
+            body = yield self._messages.predict(name, inputs)
+            results += self._messages.parse_reply(signature, body).rows()
+        return results
 
-    def _arrays(self, inputs: Mapping[str, Any], name: str) -> Steps[Reply]:
+    def _predict_arrays(self, inputs: Mapping[str, Any], name: str) -> Steps[Reply]:
         signature = yield from self._signature(name)
-        given = {key: _array(value) for key, value in inputs.items()}
-        return self._messages.reply(
-            signature, (yield self._messages.predict(name, signature, given))
-        )
+        arrays = {key: to_array(value) for key, value in inputs.items()}
+        body = yield self._messages.predict(name, arrays)
+        return self._messages.parse_reply(signature, body)
 
-    def _scored(self, rows: Sequence[Any], answers: Sequence[Any]) -> Steps[list[Row]]:
-        if len(rows) != len(answers):
-            told = f"{len(rows)} rows and {len(answers)} answers to them"
-            raise ClientError("INVALID_ARGUMENT", told)
+    def _score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> Steps[list[Row]]:
+        if len(rows) != len(outputs):
+            message = f"There are {len(rows)} rows and {len(outputs)} outputs."
+            raise ClientError("INVALID_ARGUMENT", message)
         names = [entry["name"] for entry in (yield from self._signature("score")).entries]
-        others = [entry["name"] for entry in (yield from self._signature(DEFAULT)).entries]
-        given = [name for name in names if name not in others]
-        if len(given) != 1:
-            raise ClientError("UNIMPLEMENTED", "this model does not score answers")
-        pairs = []
-        for row, answer in zip(rows, answers, strict=True):
-            asked = row if isinstance(row, Mapping) else {others[0]: row}
-            pairs.append({**asked, given[0]: answer})
-        return (yield from self._rows(pairs, "score"))
+        signature = yield from self._signature(DEFAULT_SIGNATURE)
+        model_inputs = [entry["name"] for entry in signature.entries]
+        output_names = [name for name in names if name not in model_inputs]
+        if len(output_names) != 1:
+            raise ClientError("UNIMPLEMENTED", "The model cannot score a given output.")
+        scored = []
+        for row, output in zip(rows, outputs, strict=True):
+            inputs = row if isinstance(row, Mapping) else {model_inputs[0]: row}
+            scored.append({**inputs, output_names[0]: output})
+        return (yield from self._predict(scored, "score"))
 
-    def _states(self) -> Steps[dict[int, str]]:
-        return self._messages.states((yield self._messages.status()))
+    def _status(self) -> Steps[dict[int, str]]:
+        return self._messages.parse_states((yield self._messages.status()))
 
-    def _pause(self, error: ClientError, tries: int, deadline: float) -> float:
-        """Seconds to wait before the next try.
+    def _retry_delay(self, error: ClientError, tries: int, deadline: float) -> float:
+        """Return the seconds before the next try.
 
         Raises:
-            ClientError: the given one, where another try would not help or come too late.
+            ClientError: the given error, if another try is useless or too late.
         """
-        pause = min(0.05 * 2**tries, 2.0) * random.uniform(0.5, 1.0)
-        too_late = time.monotonic() + pause >= deadline
-        if error.code != "UNAVAILABLE" or tries >= self._retries or too_late:
+        delay = min(0.05 * 2**tries, 2.0) * random.uniform(0.5, 1.0)
+        is_late = time.monotonic() + delay >= deadline
+        if error.code != "UNAVAILABLE" or tries >= self._retries or is_late:
             raise error
-        return pause
+        return delay
 
 
-class Client(_Asking):
-    """Asks a served model; see ``_Asking`` for the arguments.
+class Client(_ClientSteps):
+    """Runs a served model. ``_ClientSteps`` describes the arguments.
 
     Example:
         >>> client = Client("grpc://localhost:8500", model="quickstart")  # doctest: +SKIP
@@ -149,68 +161,70 @@ class Client(_Asking):
 
     def __init__(self, target: str, model: str, **options: Any):
         super().__init__(target, model, **options)
-        make = channels.Rest if self._is_rest else channels.Grpc
-        self._channel: Any = make(self._target)
+        transport = HttpTransport if self._is_rest else GrpcTransport
+        self._transport: HttpTransport | GrpcTransport = transport(self._target)
 
-    def predict(self, rows: Sequence[Any], signature: str = DEFAULT) -> list[Row]:
-        """The answers to rows, in order.
+    def predict(self, rows: Sequence[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
+        """Return the outputs for rows, in order.
 
         Args:
-            rows: each a text, the bytes of an image or a list of points, for models with one
-                input; else a mapping of the inputs.
-            signature: the name of what is asked.
+            rows: a text, the bytes of an image or a list of points for each row; or a mapping of
+                the inputs by name.
+            signature: the signature's name.
 
         Returns:
             The outputs of each row by name, without padding.
 
         Raises:
-            ClientError: the server refuses, fails or does not answer in time.
+            ClientError: the request fails or times out.
         """
-        return self._run(self._rows(rows, signature))
+        return self._run(self._predict(rows, signature))
 
-    def predict_arrays(self, inputs: Mapping[str, Any], signature: str = DEFAULT) -> Reply:
-        """One request as it goes over the wire, for models of any kind.
+    def predict_arrays(
+        self, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
+    ) -> Reply:
+        """Send one request of arrays by input name, for models of any kind.
 
         Raises:
-            ClientError: as in ``predict``.
+            ClientError: see ``predict``.
         """
-        return self._run(self._arrays(inputs, signature))
+        return self._run(self._predict_arrays(inputs, signature))
 
     def align(self, rows: Sequence[Any]) -> list[Row]:
-        """As ``predict``, with where the model looked.
+        """Return the outputs of ``predict`` with tokens and attention weights.
 
         Raises:
-            ClientError: as in ``predict``.
+            ClientError: see ``predict``.
         """
-        return self._run(self._rows(rows, "align"))
+        return self._run(self._predict(rows, "align"))
 
-    def score(self, rows: Sequence[Any], answers: Sequence[Any]) -> list[Row]:
-        """How probable the model finds given answers to rows: ``score``, and that of each piece.
+    def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
+        """Return the log-probability of given outputs for rows: ``score``, and for each token.
 
         Raises:
-            ClientError: as in ``predict``, or the model does not score.
+            ClientError: see ``predict``, or the model cannot score outputs.
         """
-        return self._run(self._scored(rows, answers))
+        return self._run(self._score(rows, outputs))
 
     def metadata(self) -> dict[str, Signature]:
-        """The model's signatures, as they are now.
+        """Return the model's current signatures.
 
         Raises:
-            ClientError: as in ``predict``.
+            ClientError: see ``predict``.
         """
-        return self._run(self._metadata(again=True))
+        return self._run(self._metadata(refresh=True))
 
     def status(self) -> dict[int, str]:
-        """The model's versions and their states: ``AVAILABLE``, ``LOADING``, ...
+        """Return the states of the model's versions: ``AVAILABLE``, ``LOADING``, ...
 
         Raises:
-            ClientError: as in ``predict``.
+            ClientError: see ``predict``.
         """
-        return self._run(self._states())
+        return self._run(self._status())
 
     def close(self) -> None:
-        """Ends the connection."""
-        self._channel.close()
+        """Close the connection."""
+        self._transport.close()
 
     def __enter__(self) -> Client:
         return self
@@ -220,59 +234,60 @@ class Client(_Asking):
 
     def _run(self, steps: Steps[T]) -> T:
         deadline = time.monotonic() + self._timeout
-        response = None
         try:
+            request = next(steps)
             while True:
-                message = steps.send(response)
-                response = self._send(message, deadline)
+                request = steps.send(self._send(request, deadline))
         except StopIteration as end:
             return end.value
 
-    def _send(self, message: Any, deadline: float) -> Any:
+    def _send(self, request: Request, deadline: float) -> bytes:
         tries = 0
         while True:
             try:
-                return self._channel.send(message, channels.left(deadline))
+                return self._transport.send(request, seconds_until(deadline))
             except ClientError as error:
-                time.sleep(self._pause(error, tries, deadline))
+                time.sleep(self._retry_delay(error, tries, deadline))
                 tries += 1
 
 
-class AsyncClient(_Asking):
-    """As ``Client``, for programs with an event loop: every method is a coroutine."""
+class AsyncClient(_ClientSteps):
+    """A ``Client`` whose methods are coroutines."""
 
     def __init__(self, target: str, model: str, **options: Any):
         super().__init__(target, model, **options)
-        make = channels.AsyncRest if self._is_rest else channels.AsyncGrpc
-        self._channel: Any = make(self._target)
+        transport = AsyncHttpTransport if self._is_rest else AsyncGrpcTransport
+        self._transport: AsyncHttpTransport | AsyncGrpcTransport = transport(self._target)
 
-    async def predict(self, rows: Sequence[Any], signature: str = DEFAULT) -> list[Row]:
-        """As ``Client.predict``."""
-        return await self._run(self._rows(rows, signature))
+    async def predict(self, rows: Sequence[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
+        """See ``Client.predict``."""
+        return await self._run(self._predict(rows, signature))
 
-    async def predict_arrays(self, inputs: Mapping[str, Any], signature: str = DEFAULT) -> Reply:
-        """As ``Client.predict_arrays``."""
-        return await self._run(self._arrays(inputs, signature))
+    async def predict_arrays(
+        self, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
+    ) -> Reply:
+        """See ``Client.predict_arrays``."""
+        return await self._run(self._predict_arrays(inputs, signature))
 
     async def align(self, rows: Sequence[Any]) -> list[Row]:
-        """As ``Client.align``."""
-        return await self._run(self._rows(rows, "align"))
+        """See ``Client.align``."""
+        return await self._run(self._predict(rows, "align"))
 
-    async def score(self, rows: Sequence[Any], answers: Sequence[Any]) -> list[Row]:
-        """As ``Client.score``."""
-        return await self._run(self._scored(rows, answers))
+    async def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
+        """See ``Client.score``."""
+        return await self._run(self._score(rows, outputs))
 
     async def metadata(self) -> dict[str, Signature]:
-        """As ``Client.metadata``."""
-        return await self._run(self._metadata(again=True))
+        """See ``Client.metadata``."""
+        return await self._run(self._metadata(refresh=True))
 
     async def status(self) -> dict[int, str]:
-        """As ``Client.status``."""
-        return await self._run(self._states())
+        """See ``Client.status``."""
+        return await self._run(self._status())
 
     async def close(self) -> None:
-        """Ends the connection."""
-        await self._channel.close()
+        """Close the connection."""
+        await self._transport.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -282,32 +297,18 @@ class AsyncClient(_Asking):
 
     async def _run(self, steps: Steps[T]) -> T:
         deadline = time.monotonic() + self._timeout
-        response = None
         try:
+            request = next(steps)
             while True:
-                message = steps.send(response)
-                response = await self._send(message, deadline)
+                request = steps.send(await self._send(request, deadline))
         except StopIteration as end:
             return end.value
 
-    async def _send(self, message: Any, deadline: float) -> Any:
+    async def _send(self, request: Request, deadline: float) -> bytes:
         tries = 0
         while True:
             try:
-                return await self._channel.send(message, channels.left(deadline))
+                return await self._transport.send(request, seconds_until(deadline))
             except ClientError as error:
-                await asyncio.sleep(self._pause(error, tries, deadline))
+                await asyncio.sleep(self._retry_delay(error, tries, deadline))
                 tries += 1
-
-
-def _array(value: Any) -> np.ndarray:
-    """A value as a tensor; texts as bytes."""
-    found = np.asarray(value)
-    if found.dtype.kind not in "USO":
-        return found
-    # As objects from the start: NumPy's own strings lose the zeros at their end.
-    made = np.array(value, dtype=object)
-    for place in np.ndindex(made.shape):
-        one: Any = made[place]
-        made[place] = one.encode() if isinstance(one, str) else one
-    return made

@@ -1,4 +1,4 @@
-"""What goes over the wire, in each of the two protocols."""
+"""The requests and responses of both protocols."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from serving.client.replies import ClientError, Reply
-from serving.client.requests import Input, Signature
+from regard.serving.client.conversion import ClientError, Input, Reply, Signature
+from regard.serving.client.protobuf import TYPE_NAMES, message_class, read_tensor, write_tensor
 
-# What an HTTP status says; two codes share some of them.
+# Gateways and the server use these statuses; some stand for two codes.
 _CODES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -30,7 +30,8 @@ _CODES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_TYPES = {"float": "float32", "double": "float64"}
+_DTYPES = {"float": "float32", "double": "float64"}
+_STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
 
 
 @dataclass(frozen=True)
@@ -39,214 +40,216 @@ class Target:
 
     Attributes:
         address: ``host:port``.
-        secure: whether over TLS.
-        model: its name.
+        is_secure: whether to use TLS.
+        model: the model's name.
         version: its number; None for the newest.
-        label: what the version is called, instead of its number.
-        headers: that go with each request.
-        authority: a file with certificates to trust, in place of the system's; None: those.
+        label: the version's label, instead of its number.
+        headers: sent with each request.
+        ca_file: trusted certificates; None: the system's.
     """
 
     address: str
-    secure: bool
+    is_secure: bool
     model: str
     version: int | None = None
     label: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    authority: Path | None = None
+    ca_file: Path | None = None
 
     @property
     def path(self) -> str:
-        """Of the model over REST."""
+        """The REST path of the model."""
         path = f"/v1/models/{urllib.parse.quote(self.model, safe='')}"
         if self.version is not None:
             return f"{path}/versions/{self.version}"
         return f"{path}/labels/{urllib.parse.quote(self.label, safe='')}" if self.label else path
 
 
-class RestMessages:
-    """Requests and answers over REST.
+@dataclass(frozen=True)
+class Request:
+    """A request: the REST path or the gRPC method, and the body; None for a GET request."""
 
-    A message is the method, the path and the body of a request.
-    """
+    path: str
+    body: bytes | None
+
+
+class Messages(Protocol):
+    """Creates requests and parses responses."""
+
+    def predict(self, name: str, inputs: Mapping[str, np.ndarray]) -> Request:
+        """Create a request to a signature."""
+
+    def parse_reply(self, signature: Signature, body: bytes) -> Reply:
+        """Parse its response."""
+
+    def metadata(self) -> Request:
+        """Create a request for the signatures."""
+
+    def parse_signatures(self, body: bytes) -> dict[str, Signature]:
+        """Parse its response."""
+
+    def status(self) -> Request:
+        """Create a request for the states of the versions."""
+
+    def parse_states(self, body: bytes) -> dict[int, str]:
+        """Parse its response."""
+
+
+class RestMessages:
+    """Messages of the REST API."""
 
     def __init__(self, target: Target):
         self._target = target
 
-    def predict(
-        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray]
-    ) -> tuple[str, str, bytes | None]:
-        """The request to a signature."""
-        values = {key: _plain(value) for key, value in inputs.items()}
-        body = {"signature_name": name, "inputs": values}
-        # ASCII: what is no UTF-8 was made base64.
-        return "POST", f"{self._target.path}:predict", json.dumps(body).encode()
+    def predict(self, name: str, inputs: Mapping[str, np.ndarray]) -> Request:
+        """Create a request to a signature."""
+        values = {key: _encode_bytes(value.tolist()) for key, value in inputs.items()}
+        body = json.dumps({"signature_name": name, "inputs": values}).encode()
+        return Request(f"{self._target.path}:predict", body)
 
-    def reply(self, signature: Signature, body: bytes) -> Reply:
-        """The answer to it."""
-        found = json.loads(body)["outputs"]
-        if len(signature.outputs) == 1 and not isinstance(found, dict):
-            found = {next(iter(signature.outputs)): found}
+    def parse_reply(self, signature: Signature, body: bytes) -> Reply:
+        """Parse its response."""
+        outputs = json.loads(body)["outputs"]
+        if len(signature.outputs) == 1 and not isinstance(outputs, dict):
+            outputs = {next(iter(signature.outputs)): outputs}
         return Reply(
-            {name: _tensor(value, signature.outputs[name]) for name, value in found.items()}
+            {name: _decode_array(value, signature.outputs[name]) for name, value in outputs.items()}
         )
 
-    def metadata(self) -> tuple[str, str, bytes | None]:
-        """The request for the signatures."""
-        return "GET", f"{self._target.path}/metadata", None
+    def metadata(self) -> Request:
+        """Create a request for the signatures."""
+        return Request(f"{self._target.path}/metadata", None)
 
-    def signatures(self, body: bytes) -> dict[str, Signature]:
-        """The signatures in the answer to it."""
-        found = json.loads(body)["metadata"]["signature_def"]["signature_def"]
+    def parse_signatures(self, body: bytes) -> dict[str, Signature]:
+        """Parse its response."""
+        signatures = json.loads(body)["metadata"]["signature_def"]["signature_def"]
         return {
             name: Signature(
                 {
-                    key: Input(_kind(one["dtype"]), len(one["tensor_shape"].get("dim", [])))
+                    key: Input(_type_name(one), len(one["tensor_shape"].get("dim", [])))
                     for key, one in sorted(entry.get("inputs", {}).items())
                 },
-                {key: _kind(one["dtype"]) for key, one in entry.get("outputs", {}).items()},
+                {key: _type_name(one) for key, one in entry.get("outputs", {}).items()},
             )
-            for name, entry in found.items()
+            for name, entry in signatures.items()
         }
 
-    def status(self) -> tuple[str, str, bytes | None]:
-        """The request for the versions and their states."""
-        return "GET", self._target.path, None
+    def status(self) -> Request:
+        """Create a request for the states of the versions."""
+        return Request(self._target.path, None)
 
-    def states(self, body: bytes) -> dict[int, str]:
-        """The versions and their states in the answer to it."""
-        found = json.loads(body)["model_version_status"]
-        return {int(entry["version"]): entry["state"] for entry in found}
+    def parse_states(self, body: bytes) -> dict[int, str]:
+        """Parse its response."""
+        states = json.loads(body)["model_version_status"]
+        return {int(entry["version"]): entry["state"] for entry in states}
 
-    @staticmethod
-    def error(status: int, body: bytes) -> ClientError:
-        """What an answer that is none says."""
-        try:
-            message = str(json.loads(body)["error"])
-        except (ValueError, KeyError, TypeError):
-            message = body[:500].decode("utf-8", errors="replace").strip() or f"HTTP {status}"
-        code = _CODES.get(status, "INTERNAL" if status >= 500 else "UNKNOWN")
-        return ClientError(code, message)
+
+def parse_http_error(status: int, body: bytes) -> ClientError:
+    """Convert a REST response that is an error."""
+    try:
+        message = str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        message = body[:500].decode("utf-8", errors="replace").strip() or f"HTTP {status}"
+    return ClientError(_CODES.get(status, "INTERNAL" if status >= 500 else "UNKNOWN"), message)
 
 
 class GrpcMessages:
-    """Requests and answers over gRPC.
-
-    A message is the service, the method and the request's protocol buffer.
-    """
+    """Messages of the gRPC API."""
 
     def __init__(self, target: Target):
         self._target = target
 
-    def predict(
-        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray]
-    ) -> tuple[str, str, Any]:
-        """The request to a signature."""
-        import tensorflow as tf
-        from tensorflow_serving.apis import predict_pb2
-
-        request = predict_pb2.PredictRequest()
-        self._spec(request.model_spec)
+    def predict(self, name: str, inputs: Mapping[str, np.ndarray]) -> Request:
+        """Create a request to a signature."""
+        request = self._create("PredictRequest")
         request.model_spec.signature_name = name
         for key, value in inputs.items():
-            kind = tf.string if value.dtype == object else None
-            request.inputs[key].CopyFrom(tf.make_tensor_proto(value, kind))
-        return "PredictionService", "Predict", request
+            write_tensor(request.inputs.add(key=key).value, value)
+        return _grpc_request("PredictionService/Predict", request)
 
-    def reply(self, signature: Signature, response: Any) -> Reply:
-        """The answer to it."""
-        import tensorflow as tf
-
-        outputs = {name: tf.make_ndarray(one) for name, one in response.outputs.items()}
+    def parse_reply(self, signature: Signature, body: bytes) -> Reply:
+        """Parse its response."""
+        response = message_class("PredictResponse").FromString(body)
+        outputs = {entry.key: read_tensor(entry.value) for entry in response.outputs}
         return Reply(outputs, response.model_spec.version.value)
 
-    def metadata(self) -> tuple[str, str, Any]:
-        """The request for the signatures."""
-        from tensorflow_serving.apis import get_model_metadata_pb2
+    def metadata(self) -> Request:
+        """Create a request for the signatures."""
+        request = self._create("MetadataRequest")
+        request.metadata_field.append("signature_def")
+        return _grpc_request("PredictionService/GetModelMetadata", request)
 
-        request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
-        self._spec(request.model_spec)
-        return "PredictionService", "GetModelMetadata", request
+    def parse_signatures(self, body: bytes) -> dict[str, Signature]:
+        """Parse its response."""
+        response = message_class("MetadataResponse").FromString(body)
+        packed = {entry.key: entry.value.value for entry in response.metadata}
+        signatures = message_class("SignatureDefMap").FromString(packed["signature_def"])
 
-    def signatures(self, response: Any) -> dict[str, Signature]:
-        """The signatures in the answer to it."""
-        from tensorflow.core.framework import types_pb2
-        from tensorflow_serving.apis import get_model_metadata_pb2
-
-        found = get_model_metadata_pb2.SignatureDefMap()
-        response.metadata["signature_def"].Unpack(found)
-
-        def kind(one: Any) -> str:
-            return _kind(types_pb2.DataType.Name(one.dtype))
+        def type_name(info: Any) -> str:
+            return TYPE_NAMES.get(info.dtype, f"type {info.dtype}")
 
         return {
-            name: Signature(
+            entry.key: Signature(
                 {
-                    key: Input(kind(entry.inputs[key]), len(entry.inputs[key].tensor_shape.dim))
-                    for key in sorted(entry.inputs)
+                    one.key: Input(type_name(one.value), len(one.value.tensor_shape.dim))
+                    for one in sorted(entry.value.inputs, key=lambda one: one.key)
                 },
-                {key: kind(one) for key, one in entry.outputs.items()},
+                {one.key: type_name(one.value) for one in entry.value.outputs},
             )
-            for name, entry in found.signature_def.items()
+            for entry in signatures.signature_def
         }
 
-    def status(self) -> tuple[str, str, Any]:
-        """The request for the versions and their states."""
-        from tensorflow_serving.apis import get_model_status_pb2
+    def status(self) -> Request:
+        """Create a request for the states of the versions."""
+        return _grpc_request("ModelService/GetModelStatus", self._create("StatusRequest"))
 
-        request = get_model_status_pb2.GetModelStatusRequest()
-        self._spec(request.model_spec)
-        return "ModelService", "GetModelStatus", request
+    def parse_states(self, body: bytes) -> dict[int, str]:
+        """Parse its response."""
+        response = message_class("StatusResponse").FromString(body)
+        return {one.version: _STATES[one.state] for one in response.model_version_status}
 
-    def states(self, response: Any) -> dict[int, str]:
-        """The versions and their states in the answer to it."""
-        from tensorflow_serving.apis import get_model_status_pb2
-
-        names = get_model_status_pb2.ModelVersionStatus.State
-        return {one.version: names.Name(one.state) for one in response.model_version_status}
-
-    def _spec(self, spec: Any) -> None:
-        spec.name = self._target.model
+    def _create(self, name: str) -> Any:
+        request = message_class(name)()
+        request.model_spec.name = self._target.model
         if self._target.version is not None:
-            spec.version.value = self._target.version
+            request.model_spec.version.value = self._target.version
         elif self._target.label:
-            spec.version_label = self._target.label
+            request.model_spec.version_label = self._target.label
+        return request
 
 
-def _kind(name: str) -> str:
-    """``DT_STRING`` → ``string``."""
-    return name.removeprefix("DT_").lower()
+def _grpc_request(method: str, message: Any) -> Request:
+    return Request(f"/tensorflow.serving.{method}", message.SerializeToString())
 
 
-def _plain(value: np.ndarray) -> Any:
-    """A tensor as JSON has it; bytes that are no text in base64."""
-    return _texts(value.tolist()) if value.dtype == object else value.tolist()
+def _type_name(entry: Mapping[str, str]) -> str:
+    """Return a type without its prefix: ``DT_STRING`` is ``string``."""
+    return entry["dtype"].removeprefix("DT_").lower()
 
 
-def _texts(value: Any) -> Any:
+def _encode_bytes(value: Any) -> Any:
+    """Convert bytes in nested lists to text, or to base64 if they are not UTF-8."""
     if isinstance(value, list):
-        return [_texts(one) for one in value]
+        return [_encode_bytes(one) for one in value]
+    if not isinstance(value, bytes):
+        return value
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return {"b64": base64.b64encode(value).decode("ascii")}
 
 
-def _tensor(value: Any, kind: str) -> np.ndarray:
+def _decode_array(value: Any, kind: str) -> np.ndarray:
     if kind != "string":
-        return np.array(value, dtype=_TYPES.get(kind, kind))
+        return np.array(value, dtype=_DTYPES.get(kind, kind))
     shape: list[int] = []
-    inner = value
-    while isinstance(inner, list):
-        shape.append(len(inner))
-        inner = inner[0] if inner else None
-    flat = value
-    for _ in shape[1:]:
-        flat = [one for several in flat for one in several]
-    found = np.empty(len(flat) if shape else 1, dtype=object)
-    found[:] = [_bytes(one) for one in (flat if shape else [flat])]
-    return found.reshape(shape)
-
-
-def _bytes(value: Any) -> bytes:
-    return base64.b64decode(value["b64"]) if isinstance(value, dict) else value.encode()
+    flat, first = [value], value
+    while isinstance(first, list):
+        shape.append(len(first))
+        first = first[0] if first else None
+        flat = [inner for one in flat for inner in one]
+    texts = np.empty(len(flat), dtype=object)
+    texts[:] = [
+        base64.b64decode(one["b64"]) if isinstance(one, dict) else one.encode() for one in flat
+    ]
+    return texts.reshape(shape)

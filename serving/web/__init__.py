@@ -1,27 +1,29 @@
-"""The page: one asks a served model and sees where it looked. Files of our own, no others."""
+"""The web page: runs a served model and shows its attention."""
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from serving.local.manager import Manager
-from serving.local.status import ServingError
-from serving.saved_model import SavedModelError, read_contract
+from regard.serving.contract import Contract, SavedModelError, read_contract
+from regard.serving.server.errors import ServingError
+from regard.serving.server.manager import ModelManager
+from regard.serving.server.versions import ModelSpec
 
-_FOLDER = Path(__file__).with_name("page")
-_TYPES = {
+PAGE_FOLDER = Path(__file__).with_name("page")
+_MODULE_SYNTAX = re.compile(r"^import\s.*?;\n|^export\s+", re.MULTILINE | re.DOTALL)
+_MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-# Nothing from elsewhere, nothing written into the page, and no page around it.
+# Only files of this server, no inline scripts, and no embedding into other pages.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -34,40 +36,53 @@ _HEADERS = {
 }
 
 
-def routes(manager: Manager) -> list[Route]:
-    """The page at ``/``, its files below ``/page/``, and what it knows of the models."""
-    files = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _TYPES}
+class ModelDescription(TypedDict):
+    """What the page needs to know of a model: its contract, or why there is none."""
 
-    async def page(request: Request) -> Response:
-        return _file(files["index.html"])
+    name: str
+    version: int | None
+    contract: Contract | None
+    problem: str | None
 
-    async def file(request: Request) -> Response:
-        found = files.get(request.path_params["name"])
-        return _file(found) if found else Response("Not Found", 404, headers=_HEADERS)
 
-    async def models(request: Request) -> Response:
-        text = json.dumps([_described(manager, name) for name in manager.names])
-        return Response(text, media_type="application/json", headers=_HEADERS)
+def create_routes(manager: ModelManager) -> list[Route]:
+    """Return the routes of the page, its files, and the list of models."""
+    files = {path.name: path for path in PAGE_FOLDER.iterdir() if path.suffix in _MEDIA_TYPES}
+
+    async def get_page(request: Request) -> Response:
+        return _file_response(files["index.html"])
+
+    async def get_file(request: Request) -> Response:
+        path = files.get(request.path_params["name"])
+        return _file_response(path) if path else Response("Not Found", 404, headers=_HEADERS)
+
+    async def get_models(request: Request) -> Response:
+        models = [_describe_model(manager, name) for name in manager.names]
+        return JSONResponse(models, headers=_HEADERS)
 
     return [
-        Route("/", page),
-        Route("/page/models.json", models),
-        Route("/page/{name}", file),
+        Route("/", get_page),
+        Route("/page/models.json", get_models),
+        Route("/page/{name}", get_file),
     ]
 
 
-def _file(path: Path) -> Response:
-    return Response(path.read_bytes(), media_type=_TYPES[path.suffix], headers=_HEADERS)
+def bundle_scripts(*paths: Path) -> str:
+    """Concatenate JavaScript modules into one, for a page that loads no other files."""
+    return "\n".join(_MODULE_SYNTAX.sub("", path.read_text(encoding="utf-8")) for path in paths)
 
 
-def _described(manager: Manager, name: str) -> dict[str, Any]:
-    """A model's name, version, and contract, or why there is none."""
+def _file_response(path: Path) -> Response:
+    return Response(path.read_bytes(), media_type=_MEDIA_TYPES[path.suffix], headers=_HEADERS)
+
+
+def _describe_model(manager: ModelManager, name: str) -> ModelDescription:
     try:
-        found = manager.find(name)
-        assert found.servable is not None
-        contract = read_contract(found.servable.path)
+        version = manager.find(ModelSpec(name))
     except ServingError as error:
         return {"name": name, "version": None, "contract": None, "problem": error.message}
+    try:
+        contract = read_contract(version.loaded.path)
     except SavedModelError as error:
-        return {"name": name, "version": found.number, "contract": None, "problem": str(error)}
-    return {"name": name, "version": found.number, "contract": contract, "problem": None}
+        return {"name": name, "version": version.number, "contract": None, "problem": str(error)}
+    return {"name": name, "version": version.number, "contract": contract, "problem": None}

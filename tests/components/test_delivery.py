@@ -10,11 +10,11 @@ from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types import standard_artifacts
 
-from components.artifacts import Findings, Predictions
-from components.evaluator import Evaluator
-from components.predictor import Predictor
-from components.pusher import Pusher
-from components.serving_check import ServingCheck
+from regard.components.common.artifacts import Findings, Predictions
+from regard.components.evaluator.component import Evaluator
+from regard.components.predictor.component import Predictor
+from regard.components.pusher.component import Pusher
+from regard.components.serving_check.component import ServingCheck
 
 
 def source(kind, name: str) -> Importer:
@@ -36,7 +36,7 @@ def test_the_nodes_fit_together(tmp_path):
         model=exported,
         predictions=predictions,
         examples=examples.outputs["result"],
-        tf_serving='["2.20"]',
+        tf_serving_versions='["2.20"]',
     )
     pusher = Pusher(
         model=exported,

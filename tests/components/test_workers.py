@@ -4,15 +4,15 @@ import subprocess
 import sys
 
 MODULES = (
-    "components.corpus_gen.passes",
-    "components.example_validator.scan",
-    "components.tokenizer_trainer.sampling",
-    "components.preprocess.transforming",
-    "components.predictor.asking",
+    "regard.components.corpus_gen.group_conversion",
+    "regard.components.example_validator.row_checks",
+    "regard.components.tokenizer_trainer.sampling",
+    "regard.components.preprocess.transform_graph",
+    "regard.components.predictor.decode",
 )
 
 
 def test_a_worker_imports_no_tfx():
     code = f"import sys, {', '.join(MODULES)}\nprint([m for m in sys.modules if m[:4] == 'tfx.'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert completed.stdout.strip() == "[]", completed.stderr

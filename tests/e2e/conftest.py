@@ -1,4 +1,4 @@
-"""A tiny pipeline, and the command line as a user runs it: in a process of its own."""
+"""A tiny pipeline, and the command line in separate processes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ training:
   max_epochs: {epochs}
   learning_rate: 0.01
   checkpoint_seconds: 1
-  early_stop: null
+  early_stopping: null
 search: {{type: beam, beam_size: 2, length_penalty: 0.0}}
 evaluation: {{metrics: [exact_match, chrf], tokenize: none}}
 """
 
 
 class Shell:
-    """Runs ``regard`` over one workspace.
+    """Runs ``regard`` in one workspace.
 
     Args:
-        folder: holds the data, the configuration and the workspace.
+        folder: The folder of the data, the configuration and the workspace.
     """
 
     def __init__(self, folder: Path):
@@ -57,9 +57,9 @@ class Shell:
         }
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
-        """Starts a command."""
+        """Start a command."""
         return subprocess.Popen(
-            [sys.executable, "-m", "pipeline.cli", *arguments],
+            [sys.executable, "-m", "regard.pipeline.cli", *arguments],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.PIPE,
@@ -70,31 +70,31 @@ class Shell:
         )
 
     def run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess:
-        """Runs a command to its end."""
+        """Run a command until it ends."""
         process = self.start(*arguments)
         out, err = process.communicate(text, timeout=900)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def events(self, run: int = -1) -> list[dict]:
-        """The events of a run of the pipeline ``tiny``, by default of the newest."""
+        """The events of a run of the pipeline ``tiny``, by default the newest."""
         runs = sorted((self.home / "pipelines/tiny/runs").iterdir())
         path = runs[run] / "events.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]
 
     def states(self, run: int = -1) -> dict[str, str]:
-        """How each node of that run ended."""
+        """The final state of each node of a run."""
         return {e["node"]: e["state"] for e in self.events(run) if e["kind"] == "node"}
 
     def configure(self, epochs: int) -> str:
-        """Writes the configuration, and gives its name."""
+        """Write the configuration and return its name."""
         text = CONFIG.format(data=self.folder / "data", epochs=epochs)
         (self.folder / "tiny.yaml").write_text(text)
         return "tiny.yaml"
 
 
 def write_data(folder: Path) -> None:
-    """Words of up to six letters and their upper-case forms: learned in seconds."""
+    """Write words of up to six letters and their upper-case forms."""
     letters = random.Random(1)
     words = sorted(
         {"".join(letters.choices("abcdefgh", k=letters.randint(2, 6))) for _ in range(1400)}

@@ -1,9 +1,8 @@
-"""Open-source Kubeflow Pipelines on one machine: every node's command, one after the other.
+"""A simulation of Kubeflow Pipelines that runs every node's command on this machine.
 
-As its driver and launcher (backend/src/v2) do it: the executor's input with URIs of a store and
-without the types of input artifacts; the inputs copied to local folders before, file by file, and
-the outputs to the store after; of an output folder only the parent is made; metadata goes through
-ML Metadata, which keeps no null and no whole number.
+It follows the driver and launcher (backend/src/v2): the executor's input has URIs of a store and no
+types of input artifacts; files are copied from the store before a node and to it afterwards; only
+the parent of an output folder exists; metadata has no null and no integer.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class Cluster:
     """Runs a compiled pipeline.
 
     Args:
-        folder: holds the store and, one after the other, the containers' local folders.
+        folder: contains the store and the local folders of the containers.
         spec: the compiled pipeline.
-        pipeline_root: where its artifacts go, such as ``minio://bucket/root``.
-        environment: that of the containers.
+        pipeline_root: where artifacts are stored, such as ``minio://bucket/root``.
+        environment: of the containers.
     """
 
     def __init__(self, folder: Path, spec: dict, pipeline_root: str, environment: dict[str, str]):
@@ -40,7 +39,7 @@ class Cluster:
         self.outputs: dict[str, dict[str, dict]] = {}
 
     def run(self, parameters: dict[str, float]) -> None:
-        """Runs all tasks, each after those that it depends on."""
+        """Run all tasks, each after those it depends on."""
         tasks = dict(self.spec["root"]["dag"]["tasks"])
         while tasks:
             ready = [
@@ -53,11 +52,11 @@ class Cluster:
                 self._run_task(name, tasks.pop(name), parameters)
 
     def run_again(self, name: str) -> None:
-        """Runs one task once more, on what the others have made; its outputs are replaced."""
+        """Run one task again on the outputs of the others, and replace its outputs."""
         self._run_task(name, self.spec["root"]["dag"]["tasks"][name], {})
 
-    def stored(self, uri: str) -> Path:
-        """Where the store keeps a URI."""
+    def store_path(self, uri: str) -> Path:
+        """Return the path of a URI in the store."""
         scheme, _, rest = uri.partition("://")
         return self.store / scheme / rest
 
@@ -66,20 +65,20 @@ class Cluster:
         label = component["executorLabel"]
         container = self.spec["deploymentSpec"]["executors"][label]["container"]
         pod = self.pods / name
-        given = self._executor_input(name, task, component, parameters, pod)
-        for listed in given["inputs"].get("artifacts", {}).values():
+        executor_input = self._executor_input(name, task, component, parameters, pod)
+        for listed in executor_input["inputs"].get("artifacts", {}).values():
             uri = listed["artifacts"][0]["uri"]
-            copy_files(self.stored(uri), self._local(uri, pod))
-        outputs = given["outputs"].get("artifacts", {})
+            copy_files(self.store_path(uri), self._local(uri, pod))
+        outputs = executor_input["outputs"].get("artifacts", {})
         for listed in outputs.values():
             self._local(listed["artifacts"][0]["uri"], pod).parent.mkdir(
                 parents=True, exist_ok=True
             )
         text = json_format.MessageToJson(
-            json_format.ParseDict(given, pipeline_spec_pb2.ExecutorInput())
+            json_format.ParseDict(executor_input, pipeline_spec_pb2.ExecutorInput())
         )
         command = [*container["command"], *container["args"]]
-        done = subprocess.run(
+        result = subprocess.run(
             [part.replace("{{$}}", text) for part in command],
             env={**self.environment, "REGARD_STORAGE": str(pod)},
             cwd=pod,
@@ -87,16 +86,16 @@ class Cluster:
             text=True,
             timeout=600,
         )
-        assert done.returncode == 0, f"{name}: {done.stdout[-2000:]}\n{done.stderr[-6000:]}"
-        written = Path(given["outputs"]["outputFile"]).read_text(encoding="utf-8")
-        told = json_format.MessageToDict(
-            json_format.Parse(written, pipeline_spec_pb2.ExecutorOutput())
+        assert result.returncode == 0, f"{name}: {result.stdout[-2000:]}\n{result.stderr[-6000:]}"
+        output = Path(executor_input["outputs"]["outputFile"]).read_text(encoding="utf-8")
+        metadata = json_format.MessageToDict(
+            json_format.Parse(output, pipeline_spec_pb2.ExecutorOutput())
         )
         self.outputs[name] = {}
         for key, listed in outputs.items():
             artifact = listed["artifacts"][0]
-            merge(told.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0], artifact)
-            copy_files(self._local(artifact["uri"], pod), self.stored(artifact["uri"]))
+            merge(metadata.get("artifacts", {}).get(key, {}).get("artifacts", [{}])[0], artifact)
+            copy_files(self._local(artifact["uri"], pod), self.store_path(artifact["uri"]))
             self.outputs[name][key] = artifact
         shutil.rmtree(pod)
 
@@ -113,9 +112,12 @@ class Cluster:
         inputs = {}
         for key, source in task.get("inputs", {}).get("artifacts", {}).items():
             producer = source["taskOutputArtifact"]
-            made = self.outputs[producer["producerTask"]][producer["outputArtifactKey"]]
-            known = {**made.get("metadata", {}), "display_name": producer["outputArtifactKey"]}
-            artifact = {"name": "7", "uri": made["uri"], "metadata": known}
+            source_artifact = self.outputs[producer["producerTask"]][producer["outputArtifactKey"]]
+            known = {
+                **source_artifact.get("metadata", {}),
+                "display_name": producer["outputArtifactKey"],
+            }
+            artifact = {"name": "7", "uri": source_artifact["uri"], "metadata": known}
             inputs[key] = {"artifacts": [{**artifact, "type": {"instanceSchema": ""}}]}
         outputs = {}
         for key, kind in component.get("outputDefinitions", {}).get("artifacts", {}).items():
@@ -135,24 +137,24 @@ class Cluster:
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copies files as a store holds them: it knows no folders, so that empty ones vanish."""
+    """Copy files as a store does: it has no folders, so empty ones are lost."""
     for path in [source] if source.is_file() else source.rglob("*"):
         if path.is_file():
-            place = target / path.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
 
 
-def merge(told: dict, artifact: dict) -> None:
-    """What the node told of an output, into what is known of it."""
-    artifact["uri"] = told.get("uri") or artifact["uri"]
-    for key, value in told.get("metadata", {}).items():
-        assert value is not None, f"the launcher knows no null: {key}"
+def merge(output: dict, artifact: dict) -> None:
+    """Add the output metadata of a node to an artifact."""
+    artifact["uri"] = output.get("uri") or artifact["uri"]
+    for key, value in output.get("metadata", {}).items():
+        assert value is not None, f"the launcher refuses null: {key}"
         artifact.setdefault("metadata", {})[key] = value
 
 
 def environment(root: Path) -> dict[str, str]:
-    """The environment of a container: this interpreter, and nothing of a run's."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("REGARD_")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
-    return {**kept, "PATH": path, "PYTHONPATH": str(root)}
+    """Return the environment of a container: this interpreter without the variables of a run."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("REGARD_")}
+    path = os.pathsep.join([str(Path(sys.executable).parent), variables.get("PATH", "")])
+    return {**variables, "PATH": path, "PYTHONPATH": str(root)}

@@ -1,13 +1,13 @@
 """The same graph, orchestrated as a Beam pipeline."""
 
-from pipeline.nodes import NODES
+from regard.pipeline.config.nodes import NODES
 
 
-def test_the_beam_runner_pushes_and_skips_like_the_local_one(shell):
+def test_beam_runner_publishes_and_caches(shell):
     config = shell.configure(epochs=1)
     for expected in ("done", "cached"):
-        done = shell.run("run", config, "--runner", "beam")
-        assert done.returncode == 0, done.stdout + done.stderr
+        result = shell.run("run", config, "--runner", "beam")
+        assert result.returncode == 0, result.stdout + result.stderr
         assert shell.states() == dict.fromkeys(NODES, expected)
     assert (shell.home / "registry/tiny/1/saved_model.pb").exists()
     local = shell.run("run", config)  # the two share their cache

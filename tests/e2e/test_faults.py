@@ -8,7 +8,7 @@ import pytest
 
 
 def steps(shell):
-    """When the newest run has told of which training step."""
+    """Times and training steps of the newest run's events."""
     runs = shell.home / "pipelines/tiny/runs"
     events = shell.events() if runs.exists() and list(runs.iterdir()) else []
     return [(e["time"], e["step"]) for e in events if "step" in e]
@@ -16,14 +16,14 @@ def steps(shell):
 
 def wait_for_step(shell, process, step):
     deadline = time.monotonic() + 200
-    while not (told := steps(shell)) or told[-1][1] < step:
+    while not (progress := steps(shell)) or progress[-1][1] < step:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "the training does not come to that step"
+        assert time.monotonic() < deadline, "the training did not reach the step"
         time.sleep(0.2)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_training_that_is_stopped_goes_on(shell, how):
+def test_stopped_training_resumes(shell, how):
     last = shell.home / "pipelines/tiny/checkpoints"
     config = shell.configure(epochs=400 if how == signal.SIGKILL else 401)
     process = shell.start("run", config, start_new_session=True)
@@ -41,18 +41,17 @@ def test_a_training_that_is_stopped_goes_on(shell, how):
         assert process.returncode == 130
         assert f"regard run {config}" in out + err
     (folder,) = last.iterdir()
-    told = steps(shell)
-    # Checkpoints are written every second: what was told four seconds before the end is in one.
-    safe = max((step for when, step in told if when < told[-1][0] - 4), default=1)
+    progress = steps(shell)
+    # Checkpoints are written every second, so they include steps four seconds before the end.
+    safe = max((step for when, step in progress if when < progress[-1][0] - 4), default=1)
 
-    # The same training goes on: the rest of its 400 epochs would be long, so the test only sees
-    # that it resumes, and where.
+    # The remaining epochs would take long, so only the step at which it resumes is checked.
     again = shell.start("run", config, start_new_session=True)
     deadline = time.monotonic() + 120
     resumed = ""
     while not resumed:
         assert again.poll() is None, again.communicate()
-        assert time.monotonic() < deadline, "it does not resume"
+        assert time.monotonic() < deadline, "the training did not resume"
         texts = [event.get("text", "") for event in shell.events()]
         resumed = next((text for text in texts if "resumed at step" in text), "")
         time.sleep(0.2)
@@ -64,12 +63,12 @@ def test_a_training_that_is_stopped_goes_on(shell, how):
     folder.rmdir()
 
 
-def test_bad_input_is_told_in_one_sentence(shell):
+def test_bad_input_is_reported_in_one_sentence(shell):
     config = shell.configure(epochs=1)
     (shell.folder / "data" / "train.tsv").write_bytes(b"abc\tABC\nab\xff\tAB\n")
-    done = shell.run("run", config)
-    assert done.returncode == 2
-    told = done.stdout + done.stderr
-    assert "train.tsv:2" in told
-    assert "encoding_errors" in told
-    assert "Traceback" not in told
+    result = shell.run("run", config)
+    assert result.returncode == 2
+    output = result.stdout + result.stderr
+    assert "train.tsv:2" in output
+    assert "encoding_errors" in output
+    assert "Traceback" not in output

@@ -1,8 +1,7 @@
-"""Beam's jobs in several processes and on a portable runner: the same results as in one process.
+"""Beam jobs in several processes and on a portable runner give the same results as in one process.
 
-The portable runner is Beam's own job service, and its workers are started by a pool in a process
-beside it, as those of Flink and Spark are on Kubernetes: a job says where the pool listens
-(``--environment_type=EXTERNAL``), and the pool starts a worker wherever the job wants one.
+The portable runner is Beam's job service. A worker pool in another process starts its workers, as
+on Kubernetes with Flink or Spark (``--environment_type=EXTERNAL``).
 """
 
 import contextlib
@@ -29,25 +28,25 @@ BEAM_NODES = (
     "Preprocess",
     "Predictor",
 )
-# Every job starts its workers anew, and each of them imports TensorFlow.
-_SECONDS = 1500
+# Every job starts new workers, which import TensorFlow.
+_TIMEOUT_SECONDS = 1500
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return found.getsockname()[1]
+    with socket.socket() as open_socket:
+        open_socket.bind(("localhost", 0))
+        return open_socket.getsockname()[1]
 
 
 @contextlib.contextmanager
 def service(module: str, port: int, log: Path, *arguments: str) -> Iterator[None]:
-    """A module of Beam's as a process of its own, from when it listens."""
-    # The pool starts its workers with the first `python` of the path, which must have Regard.
+    """Run a Beam module in a separate process, and wait until it listens."""
+    # The pool starts its workers with the first `python` on the path, which must import Regard.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", module, *arguments]
-    with log.open("w") as told:
-        process = subprocess.Popen(command, env=environment, stdout=told, stderr=told)
+    with log.open("w") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
         for _ in range(600):
             assert process.poll() is None, log.read_text()
@@ -62,7 +61,7 @@ def service(module: str, port: int, log: Path, *arguments: str) -> Iterator[None
 
 @pytest.fixture(scope="module")
 def portable(tmp_path_factory) -> Iterator[str]:
-    """The section that sends the jobs to a job service, and their work to a pool of workers."""
+    """The section that uses a job service and a worker pool."""
     folder = tmp_path_factory.mktemp("portable")
     jobs, pool = free_port(), free_port()
     runners, workers = "apache_beam.runners.portability", "apache_beam.runners.worker"
@@ -81,8 +80,8 @@ beam:
     environment_type: EXTERNAL
     environment_config: localhost:{pool}
 """
-        started = (folder / "pool.log").read_text().count("Starting worker")
-        assert started >= len(BEAM_NODES), "the jobs did not run in the pool"
+        worker_count = (folder / "pool.log").read_text().count("Starting worker")
+        assert worker_count >= len(BEAM_NODES), "the jobs did not run in the pool"
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +92,18 @@ def data(tmp_path_factory) -> Path:
 
 
 def run(shell: Shell, data: Path, section: str, last: str) -> set[str]:
-    """Runs up to a node with a section added to the file, and says how the nodes ended."""
+    """Run up to a node with an additional section, and return the states of the nodes."""
     (shell.folder / "tiny.yaml").write_text(CONFIG.format(data=data, epochs=1) + section)
     process = shell.start("run", "tiny.yaml", "--to", last)
-    told = process.communicate(timeout=_SECONDS)
-    assert process.returncode == 0, "".join(told)
+    output = process.communicate(timeout=_TIMEOUT_SECONDS)
+    assert process.returncode == 0, "".join(output)
     return set(shell.states().values())
 
 
-def ran(folder: Path, data: Path, section: str = "", last: str = "Preprocess") -> Shell:
-    """A new workspace after a run."""
+def run_in_new_workspace(
+    folder: Path, data: Path, section: str = "", last: str = "Preprocess"
+) -> Shell:
+    """Run in a new workspace."""
     folder.mkdir()
     shell = Shell(folder)
     assert run(shell, data, section, last) == {"done"}
@@ -111,16 +112,16 @@ def ran(folder: Path, data: Path, section: str = "", last: str = "Preprocess") -
 
 @pytest.fixture(scope="module")
 def reference(data, tmp_path_factory) -> Shell:
-    return ran(tmp_path_factory.mktemp("reference") / "run", data)
+    return run_in_new_workspace(tmp_path_factory.mktemp("reference") / "run", data)
 
 
 def artifact(shell: Shell, node: str, name: str) -> Path:
-    (found,) = (shell.home / "pipelines/tiny/artifacts" / node / name).iterdir()
-    return found
+    (folder,) = (shell.home / "pipelines/tiny/artifacts" / node / name).iterdir()
+    return folder
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The content of the files below a folder."""
+    """The digests of the files in a folder tree."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -129,7 +130,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def check_same_data(one: Shell, other: Shell) -> None:
-    """Every file is the same, byte for byte."""
+    """Check that all files are identical."""
     for node, name in (
         ("CorpusGen", "examples"),
         ("CorpusGen", "findings"),
@@ -138,20 +139,20 @@ def check_same_data(one: Shell, other: Shell) -> None:
         ("TokenizerTrainer", "tokenizer"),
         ("Preprocess", "transformed_examples"),
     ):
-        found = [digests(artifact(shell, node, name)) for shell in (one, other)]
-        assert found[0]
-        assert found[0] == found[1], node
+        pair = [digests(artifact(shell, node, name)) for shell in (one, other)]
+        assert pair[0]
+        assert pair[0] == pair[1], node
 
 
-def test_several_processes_give_the_same_data(reference, data, tmp_path):
-    shell = ran(tmp_path / "run", data, "beam: {runner: processes, workers: 2}\n")
+def test_several_processes(reference, data, tmp_path):
+    shell = run_in_new_workspace(tmp_path / "run", data, "beam: {runner: processes, workers: 2}\n")
     check_same_data(reference, shell)
-    # Where the jobs ran is no part of what was made: another runner finds it in the cache.
+    # The runner is not part of the cache key.
     assert run(shell, data, "", "Preprocess") == {"cached"}
 
 
-def test_a_portable_runner_gives_the_same_data_and_decodes(reference, portable, data, tmp_path):
-    shell = ran(tmp_path / "run", data, portable, last="Evaluator")
+def test_portable_runner(reference, portable, data, tmp_path):
+    shell = run_in_new_workspace(tmp_path / "run", data, portable, last="Evaluator")
     check_same_data(reference, shell)
     hypotheses = artifact(shell, "Evaluator", "evaluation") / "hypotheses.txt"
     assert len(hypotheses.read_text().splitlines()) == 60

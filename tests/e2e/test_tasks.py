@@ -1,4 +1,4 @@
-"""Each task from its files to a pushed model, and back to a prediction in a fresh process."""
+"""Each task, from files to a published model and a prediction in another process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from models.tasks import TASKS
-from pipeline.datasets import generator
+from regard.models.tasks import TASKS
+from regard.pipeline.datasets import generator
 from tests.e2e.conftest import Shell
 
-COMMON = "training: {{max_epochs: {epochs}, early_stop: null, checkpoint_seconds: 5, {more}}}\n"
+COMMON = "training: {{max_epochs: {epochs}, early_stopping: null, checkpoint_seconds: 5, {more}}}\n"
 WORDS = ["red", "green", "blue", "cat", "dog", "fish", "runs", "sits", "sleeps", "here", "there"]
 
 
@@ -33,7 +33,7 @@ tokenizer: {type: word, vocab_size: 60, vocab_limit: soft}
 model:
   scale: {low: 0, high: 4}
   embedding: 16
-  encoder: {type: vectors}
+  encoder: {type: embedding}
   cross: {units: 16}
 evaluation: {metrics: [pearson, mse], production: null}
 """ + COMMON.format(epochs=6, more="batch_tokens: 256, max_length: 12, learning_rate: 0.01")
@@ -82,13 +82,13 @@ evaluation: {metrics: [rouge_1, rouge_l], production: null}
 
 
 def pointer(folder: Path, draw: random.Random) -> str:
-    generator("sorting")(folder, rows=3000, sizes="3-5", test_sizes="3,5")
+    generator("sorting")(folder, rows=3000, sizes=(3, 5), test_sizes=(3, 5))
     lines = (Path(__file__).parent / "quick-pointer.yaml").read_text().splitlines(keepends=True)
     body = [line for line in lines if not line.startswith(("#", "name:", "task:"))]
     return "".join(body).replace("${REGARD_HOME}/data/sorting", "ROOT")
 
 
-MAKERS: dict[str, Callable[[Path, random.Random], str]] = {
+CONFIGURATIONS: dict[str, Callable[[Path, random.Random], str]] = {
     "similarity": similarity,
     "captioning": captioning,
     "summarisation": summarisation,
@@ -96,8 +96,8 @@ MAKERS: dict[str, Callable[[Path, random.Random], str]] = {
 }
 
 
-def asked(row: dict, task: str, folder: Path) -> list[str]:
-    """The arguments by which a row of the test split is asked again."""
+def predict_arguments(row: dict, task: str, folder: Path) -> list[str]:
+    """The arguments of ``regard predict`` for a row of the test split."""
     if task == "similarity":
         return [row["first"], row["second"]]
     if task == "captioning":
@@ -106,41 +106,41 @@ def asked(row: dict, task: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "translation"])
-def test_from_files_to_an_answer(task, tmp_path):
+def test_from_files_to_a_prediction(task, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
-    body = MAKERS[task](data, random.Random(1)).replace("ROOT", str(data))
+    body = CONFIGURATIONS[task](data, random.Random(1)).replace("ROOT", str(data))
     (tmp_path / "tiny.yaml").write_text(f"name: tiny\ntask: {task}\n{body}")
     shell = Shell(tmp_path)
-    done = shell.run("run", "tiny.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = shell.run("run", "tiny.yaml")
+    assert result.returncode == 0, result.stdout + result.stderr
     assert (shell.home / "registry/tiny/1/assets.extra/contract.json").exists()
     (table,) = (shell.home / "pipelines/tiny/artifacts/Predictor").rglob("candidate.parquet")
     row = parquet.read_table(table).to_pylist()[0]
-    picture = tmp_path / "looks.png"
-    asked_again = shell.run(
-        "predict", "tiny", "--json", "--picture", str(picture), *asked(row, task, data)
+    picture = tmp_path / "attention.html"
+    prediction = shell.run(
+        "predict", "tiny", "--json", "--picture", str(picture), *predict_arguments(row, task, data)
     )
-    assert asked_again.returncode == 0, asked_again.stderr
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    (answer,) = [json.loads(line) for line in asked_again.stdout.splitlines()]
-    (found,) = [value for name, value in answer.items() if name == ANSWERS[task]]
-    if isinstance(found, float):
-        assert found == pytest.approx(row["hypothesis"], abs=1e-4)
+    assert prediction.returncode == 0, prediction.stderr
+    assert picture.read_text(encoding="utf-8").startswith("<!doctype html>")
+    (outputs,) = [json.loads(line) for line in prediction.stdout.splitlines()]
+    output = outputs[OUTPUTS[task]]
+    if isinstance(output, float):
+        assert output == pytest.approx(row["hypothesis"], abs=1e-4)
     else:
-        assert found == row["hypothesis"]
-    if task in LEFT_OUT:
-        assert LEFT_OUT[task] in done.stdout
+        assert output == row["hypothesis"]
+    if task in WARNINGS:
+        assert WARNINGS[task] in result.stdout
 
 
-ANSWERS = {
+OUTPUTS = {
     "similarity": "similarity",
     "captioning": "caption",
     "summarisation": "summary",
     "pointer": "positions",
 }
-# What is told of the rows that cannot be used.
-LEFT_OUT = {
+# Warnings about rows that are not used.
+WARNINGS = {
     "similarity": "score 9 is not from 0 to 4",
-    "captioning": "000003.png is cut off",
+    "captioning": "000003.png is truncated",
 }

@@ -1,4 +1,4 @@
-"""`regard tune` as a user runs it: search, stop, go on, run what was found."""
+"""`regard tune` as a user runs it: search, kill, resume, run the tuned configuration."""
 
 import json
 import time
@@ -8,16 +8,15 @@ import pytest
 TUNE = """\
 tune:
   algorithm: hyperband
-  epochs: 2
+  max_epochs: 2
   factor: 2
-  parallel: 2
   objective: chrf
-  over:
-    training.learning_rate: {log: [0.003, 0.03]}   # around the usual
+  search_space:
+    training.learning_rate: {log: [0.003, 0.03]}   # around the default
     model.encoder.units: {choice: [16, 24]}
 """
 TRIALS = 5  # two of one epoch, the better one on to two, and two more of two
-PATIENCE = 300.0
+TIMEOUT = 300.0
 
 pytestmark = pytest.mark.slow
 
@@ -26,52 +25,52 @@ pytestmark = pytest.mark.slow
 def config(shell):
     path = shell.folder / shell.configure(epochs=2)
     text = path.read_text().replace(
-        "  early_stop: null", "  early_stop: null\n  deterministic: true"
+        "  early_stopping: null", "  early_stopping: null\n  deterministic: true"
     )
     path.write_text(f"# All capitals.\n{text}{TUNE}")
     return "tiny.yaml"
 
 
 @pytest.fixture(scope="module")
-def found(shell, config):
-    """What a search found that was killed after its first trial and started again."""
+def result(shell, config):
+    """The result of a search that was killed after its first trial and resumed."""
     first = shell.start("tune", config)
-    journal = "home/pipelines/tiny/tuning/*/journal.json"
-    deadline = time.monotonic() + PATIENCE
+    trials = "home/pipelines/tiny/tuning/*/trial_*/trial.json"
+    deadline = time.monotonic() + TIMEOUT
     while first.poll() is None and time.monotonic() < deadline:
-        texts = [path.read_text() for path in shell.folder.glob(journal)]
-        if any('"end"' in text for text in texts):
+        texts = [path.read_text() for path in shell.folder.glob(trials)]
+        if any('"COMPLETED"' in text for text in texts):
             break
         time.sleep(0.05)
     first.kill()
     first.communicate()
     second = shell.start("tune", config, "--json", "--wait")
-    out, err = second.communicate(timeout=3 * PATIENCE)
+    out, err = second.communicate(timeout=3 * TIMEOUT)
     assert second.returncode == 0, out + err
     return json.loads(out)
 
 
-def test_all_trials_are_there_the_best_first(shell, found):
-    assert len(found["trials"]) == TRIALS
-    scores = [trial["score"] for trial in found["trials"]]
+def test_table_has_all_trials_with_the_best_first(shell, result):
+    assert len(result["trials"]) == TRIALS
+    scores = [trial["score"] for trial in result["trials"]]
     assert scores == sorted(scores, reverse=True)
-    assert found["objective"] == "chrf"
-    assert found["trials"][0]["measures"]["chrf"] == scores[0]
+    assert result["objective"] == "chrf"
+    assert result["trials"][0]["metrics"]["chrf"] == scores[0]
     notes = [e["text"] for e in shell.events() if e["kind"] == "note" and e.get("node") == "Tuner"]
-    assert notes[0].startswith("goes on; of its trials ")
+    assert notes[0].startswith("resuming the search: ")
     assert shell.states()["Preprocess"] == "cached"
 
 
-def test_the_file_says_where_its_values_are_from(shell, found):
+def test_tuned_file_keeps_comments_and_names_its_origin(shell, result):
     text = (shell.folder / "tiny.tuned.yaml").read_text()
-    assert text.startswith("# `regard tune tiny.yaml` found these values on 2")
+    assert text.startswith("# Tuned by `regard tune tiny.yaml` on 2")
     assert "# All capitals." in text
-    assert "# around the usual" in text
-    rate = found["values"]["training.learning_rate"]
+    assert "# around the default" in text
+    rate = result["values"]["training.learning_rate"]
     assert f"\n  learning_rate: {rate}\n" in text
 
 
-def test_ml_metadata_has_what_tfx_makes(shell, found):
+def test_ml_metadata_has_the_outputs_of_tfx(shell, result):
     (node,) = (
         e
         for e in shell.events()
@@ -82,26 +81,26 @@ def test_ml_metadata_has_what_tfx_makes(shell, found):
     with open(path) as file:
         assert (
             json.load(file)["values"]["training.learning_rate"]
-            == (found["values"]["training.learning_rate"])
+            == (result["values"]["training.learning_rate"])
         )
 
 
-def test_a_second_time_it_is_cached_and_writes_over_nothing(shell, found):
+def test_second_search_is_cached_and_overwrites_nothing(shell, result):
     refused = shell.run("tune", "tiny.yaml")
     assert refused.returncode == 2
-    assert "there is a file already" in refused.stderr
+    assert "The file exists." in refused.stderr
     again = shell.run("tune", "tiny.yaml", "--force", "--json")
-    assert json.loads(again.stdout) == found
+    assert json.loads(again.stdout) == result
     assert shell.states()["Tuner"] == "cached"
 
 
-def test_the_file_runs_and_finds_the_same_values(shell, found):
-    done = shell.run("run", "tiny.tuned.yaml", "--to", "Trainer")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_tuned_file_trains_with_the_same_metrics(shell, result):
+    process = shell.run("run", "tiny.tuned.yaml", "--to", "Trainer")
+    assert process.returncode == 0, process.stdout + process.stderr
     assert shell.states()["Preprocess"] == "cached"
     folder = shell.home / "pipelines/tiny/artifacts/Trainer/model_run"
     (path,) = folder.glob("*/training.json")
     history = json.loads(path.read_text())["history"]
-    best = found["trials"][0]
+    best = result["trials"][0]
     entry = next(entry for entry in history if entry["step"] == best["step"])
-    assert entry["loss"] == pytest.approx(best["measures"]["loss"], rel=1e-5)
+    assert entry["loss"] == pytest.approx(best["metrics"]["loss"], rel=1e-5)

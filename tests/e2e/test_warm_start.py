@@ -1,25 +1,27 @@
-"""A pipeline whose every model starts from the one that is in production."""
+"""A pipeline whose models start from the model in production."""
 
 import json
 
 import pytest
 
-from pipeline.nodes import NODES
+from regard.pipeline.config.nodes import NODES
 from tests.e2e.conftest import Shell
 
 
 @pytest.fixture(scope="module")
 def runs(shell):
-    """A run, then one with new data, then one with nothing new."""
+    """A run, a run with new data, and a run without changes."""
 
     def run():
-        done = shell.run("run", "tiny.yaml")
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        result = shell.run("run", "tiny.yaml")
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     path = shell.folder / shell.configure(epochs=3)
-    text = path.read_text().replace("early_stop: null", "early_stop: null\n  warm_start: {}")
-    # Pushed if it is as good; here the question is where it comes from.
+    text = path.read_text().replace(
+        "early_stopping: null", "early_stopping: null\n  warm_start: {}"
+    )
+    # Without the comparison with production, every model is published.
     path.write_text(text.replace("tokenize: none", "tokenize: none, production: null"))
     first = run()
     with open(shell.folder / "data/train.tsv", "a") as file:
@@ -28,13 +30,13 @@ def runs(shell):
 
 
 def training(shell: Shell) -> list[dict]:
-    """What the Trainer recorded, the oldest first."""
+    """The records of the Trainer, oldest first."""
     folder = shell.home / "pipelines/tiny/artifacts/Trainer/model_run"
-    found = sorted(folder.glob("*/training.json"), key=lambda path: int(path.parent.name))
-    return [json.loads(path.read_text()) for path in found]
+    paths = sorted(folder.glob("*/training.json"), key=lambda path: int(path.parent.name))
+    return [json.loads(path.read_text()) for path in paths]
 
 
-def test_the_second_model_starts_from_the_first(shell, runs):
+def test_second_model_starts_from_the_first(shell, runs):
     first, second = training(shell)
     assert first["warm_start"] == {}
     start = second["warm_start"]
@@ -42,19 +44,19 @@ def test_the_second_model_starts_from_the_first(shell, runs):
     assert (start["model"], start["digest"]) == ("tiny@1", record["digest"])
     vocabulary = start["vocabularies"]["source"]
     assert vocabulary["new"] == 2  # x and y
-    assert vocabulary["copied"] == vocabulary["pieces"] - 2
-    losses = [one["history"][0]["loss"] for one in (first, second)]
+    assert vocabulary["copied"] == vocabulary["tokens"] - 2
+    losses = [record["history"][0]["loss"] for record in (first, second)]
     assert losses[1] < 0.5 * losses[0]
     notes = [event["text"] for event in shell.events(1) if event["kind"] == "note"]
     assert any("starts from the weights of tiny@1" in text for text in notes)
 
 
-def test_its_record_and_its_lineage_say_so(shell, runs):
+def test_record_and_lineage_name_the_start(shell, runs):
     record = json.loads((shell.home / "registry/tiny/2/regard.json").read_text())
     assert record["warm_start"]["start"]["model"] == "tiny@1"
-    done = shell.run("lineage", "tiny@2")
-    assert "from the weights of tiny@1" in done.stdout, done.stdout + done.stderr
+    result = shell.run("lineage", "tiny@2")
+    assert "from the weights of tiny@1" in result.stdout, result.stdout + result.stderr
 
 
-def test_a_run_without_news_finds_everything_in_the_cache(shell, runs):
+def test_run_without_changes_is_cached(shell, runs):
     assert shell.states() == dict.fromkeys(NODES, "cached")

@@ -1,4 +1,4 @@
-"""A toy language that changes over the months, and a pipeline that learns it month by month."""
+"""A toy language that changes over the months, and the configuration of a pipeline for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 ADJECTIVES = ["red", "green", "blue", "old", "young", "big", "small", "quick"]
 NOUNS = ["cat", "dog", "bird", "fish", "horse", "child", "woman", "man"]
 VERBS = ["sees", "hears", "finds", "likes"]
-# Words that come up in the middle of the year, and soon are in every second sentence.
+# Words that appear in June, in every second sentence.
 NEW_NOUNS = ["robot", "drone", "phone", "rocket"]
 NEW_VERBS = ["charges", "scans"]
 
@@ -37,7 +37,7 @@ training:
   learning_rate: 0.01
   evaluate_every: 50
   checkpoint_seconds: 1
-  early_stop: null
+  early_stopping: null
   deterministic: true
   warm_start: {}
 search: {type: greedy}
@@ -53,56 +53,56 @@ serving: {check_rows: 4}
 
 
 def config(spans: str = "") -> str:
-    """The YAML; ``spans`` are more keys of its section, such as ``without: [9]``."""
+    """Return the YAML. ``spans`` are more keys of ``data.spans``, such as ``exclude: [9]``."""
     return CONFIG.replace("SPANS", f", {spans}" if spans else "")
 
 
 def sentences(count: int, seed: int, new: float = 0.0) -> list[str]:
-    """Sentences such as ``the old cat sees the red bird``.
+    """Return sentences such as ``the old cat sees the red bird``.
 
     Args:
-        count: how many.
-        seed: of what is drawn.
-        new: the probability of a new word where there may be one.
+        count: number of sentences.
+        seed: random seed.
+        new: probability of a new word instead of an old one.
     """
     draw = random.Random(seed)
 
-    def one(old: list[str], others: list[str]) -> str:
+    def choose(old: list[str], others: list[str]) -> str:
         return draw.choice(others if draw.random() < new else old)
 
     def phrase() -> str:
-        return f"the {draw.choice(ADJECTIVES)} {one(NOUNS, NEW_NOUNS)}"
+        return f"the {draw.choice(ADJECTIVES)} {choose(NOUNS, NEW_NOUNS)}"
 
-    return [f"{phrase()} {one(VERBS, NEW_VERBS)} {phrase()}" for _ in range(count)]
+    return [f"{phrase()} {choose(VERBS, NEW_VERBS)} {phrase()}" for _ in range(count)]
 
 
-def translated(sentence: str, dictionary: dict[str, str] | None = None) -> str:
-    """What a sentence means: every word backwards, and adjectives behind their nouns.
+def translate(sentence: str, dictionary: dict[str, str] | None = None) -> str:
+    """Translate a sentence: every word backwards, and adjectives after their nouns.
 
     Args:
         sentence: of the toy language.
-        dictionary: what stands for a word instead.
+        dictionary: replacements of words.
     """
     words = [(dictionary or {}).get(word, word)[::-1] for word in sentence.split()]
     the, adjective, noun, verb, other_the, other_adjective, other_noun = words
     return f"{the} {noun} {adjective} {verb} {other_the} {other_noun} {other_adjective}"
 
 
-def confused() -> dict[str, str]:
-    """A dictionary that takes every noun and every adjective for its neighbour."""
+def wrong_dictionary() -> dict[str, str]:
+    """Return a dictionary that replaces every noun and adjective by the next one."""
     return {
-        word: words[(place + 1) % len(words)]
+        word: words[(index + 1) % len(words)]
         for words in (NOUNS, ADJECTIVES)
-        for place, word in enumerate(words)
+        for index, word in enumerate(words)
     }
 
 
-def pairs(given: list[str], dictionary: dict[str, str] | None = None) -> Iterator[str]:
-    """The lines of a table: each sentence and its translation."""
-    return (f"{sentence}\t{translated(sentence, dictionary)}\n" for sentence in given)
+def pairs(texts: list[str], dictionary: dict[str, str] | None = None) -> Iterator[str]:
+    """Return the lines of a table: each sentence and its translation."""
+    return (f"{sentence}\t{translate(sentence, dictionary)}\n" for sentence in texts)
 
 
 def write(folder: Path, name: str, lines: Iterator[str]) -> None:
-    """Writes a table."""
+    """Write a table."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("".join(lines))

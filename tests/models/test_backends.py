@@ -26,8 +26,8 @@ PARTS = {
 
 def outputs(part):
     """What a part computes on this process's backend, as plain data."""
-    found = importlib.import_module(f"tests.models.backends.{part}").outputs()
-    return [np.asarray(keras.ops.convert_to_numpy(x), "float64").tolist() for x in found]
+    result = importlib.import_module(f"tests.models.backends.{part}").outputs()
+    return [np.asarray(keras.ops.convert_to_numpy(x), "float64").tolist() for x in result]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def theirs():
         "assert keras.backend.backend() == 'jax'; "
         "print(json.dumps({part: outputs(part) for part in sys.argv[1:]}))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program, *PARTS],
         cwd=Path(__file__).parents[2],
         env=environment,
@@ -48,8 +48,8 @@ def theirs():
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("part", PARTS)

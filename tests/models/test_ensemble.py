@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import BahdanauDecoder, LuongDecoder
-from models.encoders import RecurrentEncoder
-from models.ensemble import Ensemble
-from models.search import BeamSearch, GreedySearch
-from models.seq2seq import Seq2Seq
+from regard.models.decoders import BahdanauDecoder, LuongDecoder
+from regard.models.encoders import RecurrentEncoder
+from regard.models.ensemble import Ensemble
+from regard.models.search import BeamSearch, GreedySearch
+from regard.models.seq2seq import Seq2Seq
 from tests.models.search.toy import arrays
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
@@ -58,9 +58,9 @@ def probabilities(model):
 @pytest.mark.parametrize("search", SEARCHES)
 def test_an_ensemble_of_one_is_the_model(models, search):
     one = ensemble_of(models[:1])
-    found, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (one, models[0]))
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+    result, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (one, models[0]))
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-4)
     np.testing.assert_allclose(
         one.score(SOURCE, TARGET), models[0].score(SOURCE, TARGET), atol=1e-4
     )
@@ -69,27 +69,27 @@ def test_an_ensemble_of_one_is_the_model(models, search):
 @pytest.mark.parametrize("search", SEARCHES)
 def test_an_ensemble_of_the_same_is_the_model(models, search):
     twice = ensemble_of([models[1], models[1]])
-    found, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (twice, models[1]))
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+    result, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (twice, models[1]))
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-4)
 
 
 def test_probabilities_and_alignments_are_means(models):
     each = [probabilities(model) for model in models]
-    found, alignments = probabilities(ensemble_of(models))
-    np.testing.assert_allclose(found, np.mean([p for p, _ in each], axis=0), atol=1e-5)
+    result, alignments = probabilities(ensemble_of(models))
+    np.testing.assert_allclose(result, np.mean([p for p, _ in each], axis=0), atol=1e-5)
     np.testing.assert_allclose(alignments, np.mean([a for _, a in each], axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_reported_is_forced(models, search):
     ensemble = ensemble_of(models)
-    found = arrays(ensemble.search(SOURCE, search, LIMITS))
-    for n in range(found.ids.shape[1]):
-        forced = ensemble.score(SOURCE, found.ids[:, n])
-        np.testing.assert_allclose(found.log_probabilities[:, n], forced, atol=1e-4)
+    result = arrays(ensemble.search(SOURCE, search, LIMITS))
+    for n in range(result.ids.shape[1]):
+        score_with_alignment = ensemble.score(SOURCE, result.ids[:, n])
+        np.testing.assert_allclose(result.log_probabilities[:, n], score_with_alignment, atol=1e-4)
     assert any(
-        not np.array_equal(found.ids, arrays(model.search(SOURCE, search, LIMITS)).ids)
+        not np.array_equal(result.ids, arrays(model.search(SOURCE, search, LIMITS)).ids)
         for model in models
     )
 
@@ -111,8 +111,8 @@ def test_models_in_half_precision_are_averaged_in_float32(models):
     whole = ensemble_of([models[0], models[2]])
     difference = halves.score(SOURCE, TARGET) - whole.score(SOURCE, TARGET)
     assert np.abs(difference).max() < 0.5
-    found = arrays(halves.search(SOURCE, BeamSearch(2), LIMITS))
-    assert np.isfinite(found.scores).all()
+    result = arrays(halves.search(SOURCE, BeamSearch(2), LIMITS))
+    assert np.isfinite(result.scores).all()
 
 
 def test_saved_and_loaded(models, tmp_path):
@@ -128,5 +128,5 @@ def test_saved_and_loaded(models, tmp_path):
 def test_models_that_do_not_fit_are_refused(models):
     with pytest.raises(ValueError, match="at least one"):
         Ensemble([])
-    with pytest.raises(ValueError, match="decoders know 8, 10 pieces"):
+    with pytest.raises(ValueError, match="decoders have 8, 10 tokens"):
         Ensemble([models[0], make(1, vocabulary=10)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.losses import token_losses
+from regard.models.losses import token_losses
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -11,22 +11,22 @@ def test_equals_the_formula(smoothing):
     logits = random.normal(size=(2, 3, 5)) * 3
     targets = random.integers(0, 5, size=(2, 3))
     logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    wanted = np.full(logits.shape, smoothing / 5)
+    desired = np.full(logits.shape, smoothing / 5)
     for b, t in np.ndindex(2, 3):
-        wanted[b, t, targets[b, t]] += 1 - smoothing
-    smoothed, plain, hit = token_losses(logits.astype("float32"), targets, smoothing)
-    np.testing.assert_allclose(smoothed, -(wanted * logp).sum(-1), atol=1e-5)
+        desired[b, t, targets[b, t]] += 1 - smoothing
+    smoothed, plain, correct = token_losses(logits.astype("float32"), targets, smoothing)
+    np.testing.assert_allclose(smoothed, -(desired * logp).sum(-1), atol=1e-5)
     chosen = np.take_along_axis(logp, targets[..., None], -1)[..., 0]
     np.testing.assert_allclose(plain, -chosen, atol=1e-5)
-    np.testing.assert_array_equal(hit, logits.argmax(-1) == targets)
+    np.testing.assert_array_equal(correct, logits.argmax(-1) == targets)
 
 
 @pytest.mark.parametrize("far", [50.0, 500.0])
 def test_what_is_all_but_impossible_has_its_loss(far):
     """Its probability has no number in float32, its logarithm has."""
     logits = np.float32([[[far, 0.0, -far]]])
-    found = [float(token_losses(logits, np.int32([[k]])).plain[0, 0]) for k in range(3)]
-    assert found == pytest.approx([0.0, far, 2 * far], rel=1e-6)
+    result = [float(token_losses(logits, np.int32([[k]])).plain[0, 0]) for k in range(3)]
+    assert result == pytest.approx([0.0, far, 2 * far], rel=1e-6)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -36,15 +36,15 @@ def test_a_vocabulary_that_is_known_only_at_run_time(smoothing):
     logits = random.normal(size=(2, 3, 5)).astype("float32")
     targets = random.integers(0, 5, size=(2, 3))
 
-    def found(logits):
+    def result(logits):
         with tf.GradientTape() as tape:
             tape.watch(logits)
             losses = token_losses(logits, targets, smoothing)
             total = tf.reduce_sum(losses[0]) + tf.reduce_sum(losses[1])
         return (*losses, tape.gradient(total, logits))
 
-    graph = tf.function(found, input_signature=[tf.TensorSpec([None, None, None])])
-    for one, other in zip(graph(logits), found(tf.constant(logits)), strict=True):
+    graph = tf.function(result, input_signature=[tf.TensorSpec([None, None, None])])
+    for one, other in zip(graph(logits), result(tf.constant(logits)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 

@@ -1,10 +1,10 @@
-"""Penalties on where a model looks, beside NumPy."""
+"""Attention penalties compared with NumPy."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.penalties import PENALTIES, penalty
+from regard.models.penalties import PENALTIES, penalty
 
 RANDOM = np.random.default_rng(1)
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], bool)
@@ -18,10 +18,10 @@ def doubly_stochastic(weights):
 
 
 def coverage(weights):
-    total, seen = 0.0, np.zeros(weights.shape[1])
+    total, observed = 0.0, np.zeros(weights.shape[1])
     for step in weights:
-        total += np.minimum(step, seen).sum()
-        seen = seen + step
+        total += np.minimum(step, observed).sum()
+        observed = observed + step
     return total
 
 
@@ -31,20 +31,20 @@ REFERENCES = {"doubly_stochastic": doubly_stochastic, "coverage": coverage}
 @pytest.mark.parametrize("name", REFERENCES)
 def test_as_its_formula(name):
     assert set(REFERENCES) == set(PENALTIES)
-    found = PENALTIES[name](ALIGNMENT, MASK, REAL)
+    result = PENALTIES[name](ALIGNMENT, MASK, REAL)
     expected = [
         REFERENCES[name](ALIGNMENT[0].astype("float64")),
         REFERENCES[name](ALIGNMENT[1, :1, :2].astype("float64")),
     ]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_padding_changes_nothing():
     for name in PENALTIES:
         wide = np.pad(ALIGNMENT, [(0, 0), (0, 2), (0, 3)], constant_values=0.3)
         mask = np.pad(MASK, [(0, 0), (0, 3)])
-        found = PENALTIES[name](wide * mask[:, None], mask, np.pad(REAL, [(0, 0), (0, 2)]))
-        np.testing.assert_allclose(found, PENALTIES[name](ALIGNMENT, MASK, REAL), rtol=1e-5)
+        result = PENALTIES[name](wide * mask[:, None], mask, np.pad(REAL, [(0, 0), (0, 2)]))
+        np.testing.assert_allclose(result, PENALTIES[name](ALIGNMENT, MASK, REAL), rtol=1e-5)
 
 
 def test_their_sum_is_a_mean_over_the_pieces():
@@ -53,8 +53,8 @@ def test_their_sum_is_a_mean_over_the_pieces():
         weight * float(keras.ops.sum(PENALTIES[name](ALIGNMENT, MASK, REAL)))
         for name, weight in weights.items()
     )
-    found = penalty(weights, ALIGNMENT, MASK, REAL)
-    assert float(found) == pytest.approx(expected / 4, rel=1e-5)
+    result = penalty(weights, ALIGNMENT, MASK, REAL)
+    assert float(result) == pytest.approx(expected / 4, rel=1e-5)
     assert float(penalty({}, ALIGNMENT, MASK, REAL)) == 0.0
 
 

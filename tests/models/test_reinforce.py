@@ -4,15 +4,15 @@ import keras
 import numpy as np
 import pytest
 
-from models.attention.alignments import HardAlignment
-from models.reinforce import Reinforce
+from regard.models.attention.alignments import HardAlignment
+from regard.models.reinforce import Reinforce
 
 RANDOM = np.random.default_rng(11)
 MASK = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], "float32")
 
 
 def inputs():
-    """Three rows of 3, 1 and no real pieces; the first looks at 4 positions, the others at 3."""
+    """Three rows of 3, 1 and no real tokens; the first looks at 4 positions, the others at 3."""
     logp = -RANDOM.uniform(0.1, 3.0, size=(3, 3)).astype("float32")
     distribution = RANDOM.dirichlet(np.ones(4), size=(3, 3)).astype("float32")
     distribution[1:, :, 3] = 0
@@ -22,7 +22,7 @@ def inputs():
 
 
 def reference(logp, alignments, distribution, baseline, reward_weight, entropy_weight):
-    """One choice at a time, in float64; also the mean reward of the rows with pieces."""
+    """One choice at a time, in float64; also the mean reward of the rows with tokens."""
     loss, rewards = 0.0, []
     for b in range(2):
         length = int(MASK[b].sum())
@@ -101,7 +101,7 @@ def test_rows_with_soft_weights_get_no_gradient_from_their_reward():
     alignment = HardAlignment(expectation=1.0)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        weights, distribution = alignment.look(scores, training=True)
+        weights, distribution = alignment.align_with_distribution(scores, training=True)
         mask = tf.ones((2, 3))
         loss = Reinforce(entropy_weight=0.0)(-2.0 * mask, weights, distribution, mask)
     np.testing.assert_allclose(tape.gradient(loss, scores), 0.0, atol=1e-6)
@@ -117,8 +117,8 @@ def test_the_expected_gradient_is_that_of_the_expected_reward():
     alignment = HardAlignment(expectation=0.0, seed=2)
     one = tf.ones((rows, 1))
     with tf.GradientTape(persistent=True) as tape:
-        spread = tf.broadcast_to(scores, (rows, 1, 4))
-        weights, distribution = alignment.look(spread, training=True)
+        tiled = tf.broadcast_to(scores, (rows, 1, 4))
+        weights, distribution = alignment.align_with_distribution(tiled, training=True)
         logp = tf.reduce_sum(weights * rewards, axis=-1)
         loss = Reinforce(entropy_weight=0.0)(logp, weights, distribution, one)
         expected = -tf.reduce_sum(tf.nn.softmax(scores) * rewards)
@@ -136,8 +136,8 @@ def test_rewarded_looks_find_what_pays():
     one = tf.ones((16, 1))
     for _ in range(60):
         with tf.GradientTape() as tape:
-            spread = tf.broadcast_to(scores, (16, 1, 4))
-            weights, distribution = alignment.look(spread, training=True)
+            tiled = tf.broadcast_to(scores, (16, 1, 4))
+            weights, distribution = alignment.align_with_distribution(tiled, training=True)
             logp = -3.0 * (1.0 - weights[..., 2])
             loss = layer(logp, weights, distribution, one, training=True)
         scores.assign_sub(0.5 * tape.gradient(loss, scores))

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.schedules import SCHEDULES, Plateau, schedule
+from regard.models.schedules import SCHEDULES, Plateau, schedule
 
 PEAK = 2.0
 CASES = {
@@ -20,7 +20,7 @@ CASES = {
         lambda t: PEAK * min(t / 100, (100 / t) ** 0.5),
     ),
     "noam": (
-        {"type": "noam", "warmup_steps": 100, "depth": 64},
+        {"type": "noam", "warmup_steps": 100, "model_dim": 64},
         lambda t: PEAK * 64**-0.5 * min(t**-0.5, t * 100**-1.5),
     ),
     "exponential": (
@@ -32,7 +32,7 @@ CASES = {
         lambda t: PEAK * min(1, t / 8) * 0.5 ** (max(0, t - 10) / 5),
     ),
     "cosine": (
-        {"type": "cosine", "warmup_steps": 20, "steps": 120, "minimum": 0.5},
+        {"type": "cosine", "warmup_steps": 20, "steps": 120, "min_learning_rate": 0.5},
         lambda t: (
             PEAK * t / 20
             if t <= 20
@@ -40,11 +40,17 @@ CASES = {
         ),
     ),
     "cosine to the end of the training": (
-        {"type": "cosine", "warmup_steps": 0, "steps": None, "minimum": 0.0},
+        {"type": "cosine", "warmup_steps": 0, "steps": None, "min_learning_rate": 0.0},
         lambda t: PEAK * (1 + math.cos(math.pi * min(1, t / 60))) / 2,
     ),
     "plateau before any cut": (
-        {"type": "plateau", "warmup_steps": 10, "factor": 0.5, "patience": 2, "minimum": 0.1},
+        {
+            "type": "plateau",
+            "warmup_steps": 10,
+            "factor": 0.5,
+            "patience": 2,
+            "min_learning_rate": 0.1,
+        },
         lambda t: PEAK * min(1, t / 10),
     ),
 }
@@ -66,8 +72,8 @@ def test_rates(case):
 def test_batches_of_one_step_share_its_rate(case):
     settings, formula = CASES[case]
     one = schedule(PEAK, settings, accumulate=3, max_steps=60)
-    found = [float(one(batch)) for batch in range(30)]
-    np.testing.assert_allclose(found, [formula(1 + batch // 3) for batch in range(30)], 1e-5)
+    result = [float(one(batch)) for batch in range(30)]
+    np.testing.assert_allclose(result, [formula(1 + batch // 3) for batch in range(30)], 1e-5)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,13 +85,15 @@ def test_config_round_trip(case):
 
 
 def test_a_plateau_is_cut_down_to_its_minimum_and_keeps_that_when_saved():
-    one = schedule(1.0, {"type": "plateau", "factor": 0.3, "patience": 1, "minimum": 0.05})
+    one = schedule(
+        1.0, {"type": "plateau", "factor": 0.3, "patience": 1, "min_learning_rate": 0.05}
+    )
     assert isinstance(one, Plateau)
-    found = []
+    result = []
     for _ in range(4):
-        one.cut()
-        found.append(rate(one, 9))
-    assert found == pytest.approx([0.3, 0.09, 0.05, 0.05])
+        one.reduce()
+        result.append(rate(one, 9))
+    assert result == pytest.approx([0.3, 0.09, 0.05, 0.05])
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(one))
     assert rate(again, 9) == pytest.approx(0.05)
 

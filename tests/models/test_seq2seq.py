@@ -2,10 +2,10 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
-from models.encoders import RecurrentEncoder, TransformerEncoder
-from models.penalties import penalty
-from models.seq2seq import Seq2Seq, shift
+from regard.models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
+from regard.models.encoders import RecurrentEncoder, TransformerEncoder
+from regard.models.penalties import penalty
+from regard.models.seq2seq import Seq2Seq, shift
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TARGET = np.array([[4, 5, 3, 0], [7, 6, 5, 3]], "int32")
@@ -33,8 +33,8 @@ def make(pair="luong", dtype="float32", attention="default", tied=False, **setti
 
 
 def logits_of(model):
-    found = model({"source": SOURCE, "target": TARGET})["logits"]
-    return keras.ops.convert_to_numpy(keras.ops.cast(found, "float32"))
+    result = model({"source": SOURCE, "target": TARGET})["logits"]
+    return keras.ops.convert_to_numpy(keras.ops.cast(result, "float32"))
 
 
 def test_the_decoder_reads_the_target_one_step_late():
@@ -47,7 +47,7 @@ def test_score_is_the_sum_of_log_probabilities(pair):
     logits = logits_of(model)
     logp = logits - np.log(np.exp(logits.astype("float64")).sum(-1, keepdims=True))
     expected = [
-        sum(logp[row, t, piece] for t, piece in enumerate(TARGET[row]) if piece) for row in range(2)
+        sum(logp[row, t, token] for t, token in enumerate(TARGET[row]) if token) for row in range(2)
     ]
     np.testing.assert_allclose(model.score(SOURCE, TARGET), expected, atol=1e-4)
 
@@ -119,24 +119,24 @@ def test_a_copy_from_the_config_takes_the_weights(pair):
 def test_a_stochastic_decoder_is_rewarded(pair):
     hard = {"attention": {"alignment": {"type": "hard", "expectation": 0.0}}}
     model = make(pair, attention=hard, reinforce={"reward_weight": 2.0})
-    found = model({"source": SOURCE, "target": TARGET}, training=True)
-    drawn = keras.ops.convert_to_numpy(found["alignment"])[TARGET != 0]
-    np.testing.assert_array_equal(np.sort(drawn, axis=-1)[:, -1], 1.0)
-    np.testing.assert_array_equal(drawn.sum(-1), 1.0)
+    result = model({"source": SOURCE, "target": TARGET}, training=True)
+    dropout_mask = keras.ops.convert_to_numpy(result["alignment"])[TARGET != 0]
+    np.testing.assert_array_equal(np.sort(dropout_mask, axis=-1)[:, -1], 1.0)
+    np.testing.assert_array_equal(dropout_mask.sum(-1), 1.0)
     model.compile(optimizer=keras.optimizers.Adam(0.03))
-    before = model.get_weights()
-    # The loss holds the reward, which falls as the baseline learns it; the nats a piece do not.
+    previous_states = model.get_weights()
+    # The loss holds the reward, which falls as the baseline learns it; the nats a token do not.
     history = model.fit({"source": SOURCE, "target": TARGET}, epochs=60, verbose=0).history
     nats = history["plain_loss"]
     assert nats[-1] < nats[0] / 2
     # The score's own weights learn, though the choice itself has no gradient.
     score = [w.path for w in model.decoder.attention.score.trainable_weights]
-    moved = {
+    changed = {
         weight.path: not np.allclose(old, weight)
-        for old, weight in zip(before, model.weights, strict=True)
+        for old, weight in zip(previous_states, model.weights, strict=True)
     }
     assert score
-    assert all(moved[path] for path in score)
+    assert all(changed[path] for path in score)
 
 
 def test_penalties_are_part_of_the_training_alone():
@@ -144,9 +144,9 @@ def test_penalties_are_part_of_the_training_alone():
     plain, penalised = (make(attention=looking, penalties=p) for p in ({}, {"coverage": 0.5}))
     penalised.set_weights(plain.get_weights())
     inputs = {"source": SOURCE, "target": TARGET}
-    found = penalised(inputs)
+    result = penalised(inputs)
     real = (TARGET != 0).astype("float32")
-    expected = float(penalty({"coverage": 0.5}, found["alignment"], found["mask"], real))
+    expected = float(penalty({"coverage": 0.5}, result["alignment"], result["mask"], real))
     assert expected > 0.0
     losses = [
         [

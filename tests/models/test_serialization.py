@@ -1,7 +1,7 @@
 import keras
 import pytest
 
-from models.serialization import by_name, layer_config, layer_from_config, spec
+from regard.models.serialization import by_name, layer_config, layer_from_config, spec
 
 
 class One:
@@ -17,8 +17,8 @@ CHOICES = {"one": One, "other": dict}
     [("one", 3), ({"type": "one"}, 3), ({"type": "one", "size": 5}, 5)],
 )
 def test_a_spec_is_a_name_with_or_without_options(value, size):
-    made = spec("number", CHOICES, value, name="mine")
-    assert (type(made), made.size, made.name) == (One, size, "mine")
+    created = spec("number", CHOICES, value, name="mine")
+    assert (type(created), created.size, created.name) == (One, size, "mine")
 
 
 def test_a_spec_is_left_as_it_was():
@@ -29,7 +29,7 @@ def test_a_spec_is_left_as_it_was():
 
 @pytest.mark.parametrize("value", ["oen", {"type": "oen", "size": 4}])
 def test_an_unknown_name_is_refused_with_the_nearest(value):
-    with pytest.raises(ValueError, match=r"Unknown number 'oen'.*'one'.*Choices: one, other"):
+    with pytest.raises(ValueError, match=r"Unknown number 'oen'.*one.*Choices: one, other"):
         spec("number", CHOICES, value)
 
 

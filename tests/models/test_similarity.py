@@ -1,16 +1,16 @@
-"""How alike two sentences are."""
+"""Sentence similarity."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.similarity import Similarity
+from regard.models.similarity import Similarity
 from tests.models.backends.similarity import FIRST, MODELS, SECOND
 
 NAMES = [f"{make.__name__}, {settings['pooling']}" for make, _, settings in MODELS]
 
 
-def made(make, reading, settings, **more):
+def created(make, reading, settings, **more):
     keras.utils.set_random_seed(2)
     model = Similarity(make(9, embedding=6, **reading), hidden=5, **{**settings, **more})
     model.build()
@@ -19,39 +19,39 @@ def made(make, reading, settings, **more):
 
 @pytest.mark.parametrize("parts", MODELS, ids=NAMES)
 def test_the_order_does_not_matter(parts):
-    model = made(*parts)
+    model = created(*parts)
     there, back = model.compare(FIRST, SECOND), model.compare(SECOND, FIRST)
     np.testing.assert_allclose(there["similarity"], back["similarity"], atol=1e-6)
     np.testing.assert_allclose(there["first_vector"], back["second_vector"], atol=1e-6)
     if there["alignment"] is not None:
-        np.testing.assert_allclose(there["alignment"], back["back"], atol=1e-6)
+        np.testing.assert_allclose(there["alignment"], back["reverse_alignment"], atol=1e-6)
 
 
 @pytest.mark.parametrize("parts", MODELS, ids=NAMES)
 def test_a_row_in_a_batch_is_as_alone(parts):
-    model = made(*parts)
-    together = model.compare(FIRST, SECOND)
+    model = created(*parts)
+    batched = model.compare(FIRST, SECOND)
     alone = model.compare(FIRST[1:, :2], SECOND[1:])
     for name in ("similarity", "first_vector", "second_vector", "second_weights"):
-        np.testing.assert_allclose(together[name][1:], alone[name], atol=1e-5)
-    np.testing.assert_allclose(together["first_weights"][1:, :2], alone["first_weights"], atol=1e-5)
+        np.testing.assert_allclose(batched[name][1:], alone[name], atol=1e-5)
+    np.testing.assert_allclose(batched["first_weights"][1:, :2], alone["first_weights"], atol=1e-5)
 
 
 @pytest.mark.parametrize("parts", MODELS, ids=NAMES)
 def test_a_sentence_has_a_vector_of_its_own_where_it_is_read_alone(parts):
-    model = made(*parts)
-    if model.apart:
-        found = model.compare(FIRST, SECOND)["first_vector"]
-        np.testing.assert_allclose(model.embed(FIRST), found, atol=1e-6)
+    model = created(*parts)
+    if model.encodes_independently:
+        actual = model.compare(FIRST, SECOND)["first_vector"]
+        np.testing.assert_allclose(model.embed(FIRST), actual, atol=1e-6)
         assert model.embed(FIRST).shape[-1] == model.depth
     else:
-        with pytest.raises(ValueError, match="depends on the other"):
+        with pytest.raises(ValueError, match="depend on the other"):
             model.embed(FIRST)
 
 
 @pytest.mark.parametrize("parts", MODELS, ids=NAMES)
 def test_it_learns_and_comes_back_from_a_file(parts, tmp_path):
-    model = made(*parts, dropout=0.1)
+    model = created(*parts, dropout=0.1)
     inputs = {
         "first": np.tile(FIRST, (4, 1)),
         "second": np.tile(SECOND, (4, 1)),
@@ -68,43 +68,43 @@ def test_it_learns_and_comes_back_from_a_file(parts, tmp_path):
 
 
 def test_cosine_of_the_mean_vectors_is_the_average_of_word_vectors():
-    """What is learnt besides is a line, which no correlation sees."""
+    """A cosine model learns only a line, which does not change a correlation."""
     make, reading, settings = MODELS[0]
-    model = made(make, reading, settings)
+    model = created(make, reading, settings)
     vectors = np.asarray(model.encoder.embedding.table, "float64")  # a factor is none for a cosine
     slope, offset = (float(w.numpy().ravel()[0]) for w in model.output_layer.weights)
-    found = model.compare(FIRST, SECOND)["similarity"]
+    actual = model.compare(FIRST, SECOND)["similarity"]
     for row in (0, 1):
         one, two = (vectors[ids[row][ids[row] > 0]].mean(0) for ids in (FIRST, SECOND))
         cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
-        assert float(found[row]) == pytest.approx(slope * cosine + offset, abs=1e-5)
+        assert float(actual[row]) == pytest.approx(slope * cosine + offset, abs=1e-5)
     assert (float(slope), float(offset)) == (1.0, 0.0)  # so that unlearnt ones rank as cosines do
 
 
 def test_the_loss_is_the_mean_squared_error_of_rows_that_are_there():
-    model = made(*MODELS[2])
+    model = created(*MODELS[2])
     inputs = {
         "first": np.vstack([FIRST, np.zeros((1, 4), "int32")]),
         "second": np.vstack([SECOND, np.zeros((1, 3), "int32")]),
         "score": np.array([0.2, 0.9, 0.0], "float32"),
     }
-    found = np.asarray(model(inputs)["similarity"], "float64")[:2]
+    actual = np.asarray(model(inputs)["similarity"], "float64")[:2]
     loss = model.compute_loss(inputs, y_pred=model(inputs))
-    assert float(loss) == pytest.approx(np.mean((found - [0.2, 0.9]) ** 2), rel=1e-5)
+    assert float(loss) == pytest.approx(np.mean((actual - [0.2, 0.9]) ** 2), rel=1e-5)
     assert float(model.plain_loss.result()) == pytest.approx(float(loss))
     assert float(model.plain_loss.count) == 2.0
-    assert model.measures({"plain_loss": 0.25}) == {"loss": 0.25}
+    assert model.evaluation_metrics({"plain_loss": 0.25}) == {"loss": 0.25}
 
 
 def test_unknown_comparison():
     with pytest.raises(ValueError, match=r"Unknown comparison 'dot'. Choices: features, cosine"):
-        made(*MODELS[0], comparison="dot")
+        created(*MODELS[0], comparison="dot")
 
 
-def test_the_very_same_piece_in_the_other_sentence_is_told():
+def test_exact_matches_in_the_other_sentence_are_features():
     """Two ids with one vector differ only in being the same or not."""
     make, reading, settings = MODELS[1]
-    model = made(make, reading, settings)
+    model = created(make, reading, settings)
     table = np.array(model.encoder.embedding.table)
     table[6] = table[5]
     model.encoder.embedding.table.assign(table)

@@ -10,9 +10,9 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, PushedModel
 
-from components.artifacts import Findings
-from pipeline.runners import worker
-from pipeline.workspace import PipelinePaths
+from regard.components.common.artifacts import Findings
+from regard.pipeline import worker
+from regard.pipeline.workspace import PipelinePaths
 
 
 @component

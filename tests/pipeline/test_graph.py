@@ -6,17 +6,19 @@ from pathlib import Path
 import pytest
 from tfx.dsl.compiler import compiler
 
-from components import events
-from components.corpus_gen import resolve
-from components.registry import Registry
-from components.registry.rollback import rollback
-from pipeline.config import load
-from pipeline.graph import create_pipeline
-from pipeline.nodes import NODES
-from pipeline.progress import read
-from pipeline.runners import parts, worker
-from pipeline.scheduling.look import look
-from pipeline.workspace import Workspace
+from regard.components.common import events
+from regard.components.data.sources import Corpus as DataCorpus
+from regard.components.data.sources import find_files
+from regard.components.registry import Registry
+from regard.components.registry.rollback import rollback
+from regard.pipeline import worker
+from regard.pipeline.config import load
+from regard.pipeline.config.nodes import NODES
+from regard.pipeline.graph import create_pipeline
+from regard.pipeline.progress import read
+from regard.pipeline.runners import partial_run
+from regard.pipeline.scheduling.snapshot import take_snapshot
+from regard.pipeline.workspace import Workspace
 
 CONFIG = """
 name: tiny
@@ -24,7 +26,7 @@ data: {{root: {root}, train: train.tsv}}
 tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
 training: {{learning_rate: {rate}, checkpoint_seconds: {every}}}
 search: {{beam_size: {beam}}}
-evaluation: {{metrics: [exact_match], floors: {{exact_match: {floor}}}}}
+evaluation: {{metrics: [exact_match], thresholds: {{exact_match: {floor}}}}}
 """
 
 
@@ -60,7 +62,7 @@ def checkpoints(pipeline):
 
 def test_the_nodes_run_in_the_order_that_is_shown(make):
     """The validator before all that trains: what it refuses must go no further."""
-    assert tuple(parts.node_ids(compiler.Compiler().compile(make()))) == NODES
+    assert tuple(partial_run.node_ids(compiler.Compiler().compile(make()))) == NODES
 
 
 def test_a_floor_does_not_train_again(make):
@@ -70,7 +72,7 @@ def test_a_floor_does_not_train_again(make):
         assert same == (node not in ("Evaluator", "Pusher", "Reporter"))
 
 
-def test_the_evaluator_is_told_the_words_of_the_train_split(make):
+def test_the_evaluator_receives_the_words_of_the_train_split(make):
     (evaluator,) = [c for c in make().components if c.id == "Evaluator"]
     assert evaluator.inputs["findings"].producer_component_id == "ExampleValidator"
 
@@ -87,16 +89,18 @@ def test_a_run_records_the_words_that_a_schedule_compares(make, tmp_path, monkey
     make()
     words, path = tmp_path / "words.txt", tmp_path / "tiny.yaml"
     words.write_text("abc\n")
-    own = f"{{type: word, words: {words}}}"
+    own = f"{{type: word, word_list: {words}}}"
     path.write_text(
         path.read_text().replace("{type: char, vocab_size: 20, vocab_limit: soft}", own)
     )
     config, workspace = load(path, home=tmp_path), Workspace(tmp_path)
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
-    worker._tell_origin(create_pipeline(config, workspace))
-    seen, told = look(config, workspace.pipeline("tiny")), read(tmp_path / "events.jsonl").origin
-    assert list(seen.words) == ["words"]
-    assert (told["word_vectors"], told["data_fingerprint"]) == (seen.words, seen.fingerprint)
+    worker._emit_origin(create_pipeline(config, workspace))
+    snapshot = take_snapshot(config, workspace.pipeline("tiny"))
+    origin = read(tmp_path / "events.jsonl").origin
+    assert list(snapshot.word_files) == ["words"]
+    assert origin["word_vectors"] == snapshot.word_files
+    assert origin["data_fingerprint"] == snapshot.fingerprint
 
 
 def test_a_learning_rate_trains_again_but_reads_nothing_again(make):
@@ -111,7 +115,7 @@ def test_what_the_weights_do_not_depend_on_finds_the_finished_training(make, cha
     assert checkpoints(make()) != checkpoints(make(rate=0.01))
 
 
-def test_new_content_is_read_again_and_trained_anew(make, tmp_path):
+def test_new_content_is_read_and_trained_again(make, tmp_path):
     before = make()
     (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
     after = make()
@@ -119,28 +123,28 @@ def test_new_content_is_read_again_and_trained_anew(make, tmp_path):
     assert changed == {"CorpusGen", "Trainer", "Pusher", "Reporter"}
 
 
-def test_without_a_version_there_is_no_rival(make):
+def test_without_a_version_there_is_no_production_baseline(make):
     assert properties(make(), "Predictor")["production"] == ""
 
 
-def test_the_newest_version_is_the_rival(make, tmp_path):
+def test_the_newest_version_is_the_production_baseline(make, tmp_path):
     push(tmp_path, 1, recipe="another")
     push(tmp_path, 2, recipe="a third")
-    found = properties(make(), "Predictor")
-    assert found["production"] == str(tmp_path / "registry" / "tiny" / "2")
-    assert found["production_version"] == "2"
+    result = properties(make(), "Predictor")
+    assert result["production"] == str(tmp_path / "registry" / "tiny" / "2")
+    assert result["production_version"] == "2"
 
 
-def test_a_version_with_the_number_nought_is_a_rival_too(make, tmp_path):
+def test_version_zero_is_a_production_baseline(make, tmp_path):
     push(tmp_path, 0, recipe="another")
     assert properties(make(), "Predictor")["production_version"] == "0"
 
 
 @pytest.mark.parametrize(("rival", "expected"), [("", ""), ("1", "1"), ("9", ""), ("2", "")])
-def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, rival, expected):
+def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, baseline_model, expected):
     record = json.loads(properties(make(), "Pusher")["record"])
     push(tmp_path, 1, recipe="another")
-    push(tmp_path, 2, **{**record, "compared_with": rival})
+    push(tmp_path, 2, **{**record, "compared_with": baseline_model})
     again = make()
     assert properties(again, "Predictor")["production_version"] == expected
     if expected == "":
@@ -148,18 +152,18 @@ def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, rival, expect
 
 
 def test_data_is_held_against_the_profile_that_production_kept(make, tmp_path):
-    def held():
+    def locked():
         return properties(make(), "ExampleValidator")["production"]
 
     push(tmp_path, 3)
-    assert held() == ""  # of a time when none was kept
+    assert locked() == ""  # of a time when none was kept
     profile = tmp_path / "registry/tiny/3/assets.extra/profile.json"
     profile.parent.mkdir()
     profile.write_text("{}")
-    before = json.loads(held())
+    before = json.loads(locked())
     assert (before["version"], before["profile"]) == ("3", str(profile))
     profile.write_text('{"rows": 3}')
-    assert json.loads(held())["digest"] != before["digest"]
+    assert json.loads(locked())["digest"] != before["digest"]
 
 
 @pytest.fixture
@@ -169,9 +173,9 @@ def make_spans(tmp_path):
 
     def make(spans="{}"):
         text = CONFIG.format(root=tmp_path, rate=0.001, floor=0.5, beam=5, every=60)
-        given = f"train: '{{SPAN}}.tsv', eval: test.tsv, test: test.tsv, spans: {spans}"
+        arguments = f"train: '{{SPAN}}.tsv', eval: test.tsv, test: test.tsv, spans: {spans}"
         path = tmp_path / "tiny.yaml"
-        path.write_text(text.replace("train: train.tsv", given))
+        path.write_text(text.replace("train: train.tsv", arguments))
         return create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
 
     return make
@@ -191,18 +195,18 @@ def test_a_new_span_is_trained_on_and_one_that_is_not_taken_changes_nothing(make
 
 
 def test_a_span_that_comes_between_is_in_neither_key_nor_work(make_spans, tmp_path):
-    made = properties(make_spans(), "CorpusGen")
+    created = properties(make_spans(), "CorpusGen")
     (tmp_path / "3.tsv").write_text("a 3\tA\n")
-    groups = resolve(json.loads(made["data"]))["train"]
+    groups = find_files(DataCorpus.from_json(json.loads(created["corpus"])))["train"]
     assert [group.span for group in groups] == ["1", "2"]
 
 
 def test_those_who_read_rows_know_the_span_and_the_files_have_no_such_column(make_spans):
-    made = make_spans()
+    created = make_spans()
     for node in ("ExampleValidator", "Predictor"):
-        names = [feature["name"] for feature in json.loads(properties(made, node)["features"])]
+        names = [feature["name"] for feature in json.loads(properties(created, node)["features"])]
         assert names == ["source", "target", "span"]
-    data = json.loads(properties(made, "CorpusGen")["data"])
+    data = json.loads(properties(created, "CorpusGen")["corpus"])
     assert [feature["name"] for feature in data["features"]] == ["source", "target"]
 
 
@@ -211,6 +215,6 @@ def test_after_a_rollback_the_next_run_compares_with_the_model_that_is_live(make
     push(tmp_path, 1, recipe="another")
     push(tmp_path, 2, recipe=own, compared_with="1")
     rollback(Registry(tmp_path / "registry"), "tiny")
-    found = properties(make(), "Predictor")
-    assert found["production"] == str(tmp_path / "registry" / "tiny" / "3")
-    assert found["production_version"] == "3"
+    result = properties(make(), "Predictor")
+    assert result["production"] == str(tmp_path / "registry" / "tiny" / "3")
+    assert result["production_version"] == "3"

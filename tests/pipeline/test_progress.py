@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from components import events
-from pipeline import progress
-from pipeline.progress import Progress
+from regard.components.common import events
+from regard.pipeline import progress
+from regard.pipeline.progress import Progress
 
 
 def test_failure_keeps_reason_place_and_remedy():

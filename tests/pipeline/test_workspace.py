@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from pipeline.workspace import Workspace
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.pipeline.workspace import Workspace, lock_pipeline
+from regard.serving import locks
 
 
 def test_default_is_a_folder_here(tmp_path, monkeypatch):
@@ -36,3 +41,43 @@ def test_data_lies_in_the_workspace_or_where_the_variable_says(tmp_path):
     assert workspace.data_root({}) == tmp_path / "data"
     assert workspace.data_root({"REGARD_DATA": ""}) == tmp_path / "data"
     assert workspace.data_root({"REGARD_DATA": "/shared"}) == Path("/shared")
+
+
+def test_second_run_is_refused_with_run_and_process(tmp_path):
+    path = tmp_path / "quickstart" / "lock"
+    with lock_pipeline(path) as lock:
+        lock.describe("20261120-101643")
+        with pytest.raises(UserError) as refusal:
+            lock_pipeline(path)
+    assert f"quickstart is in progress (run 20261120-101643, process {os.getpid()})" in str(
+        refusal.value
+    )
+    assert "--wait" in refusal.value.remedy
+
+
+def test_waiting_run_reports_the_holder_and_gets_the_lock(tmp_path):
+    holders = []
+    first = lock_pipeline(tmp_path / "lock")
+    first.describe("20261120-101643")
+
+    def on_wait(holder):
+        holders.append(holder["run"])
+        first.release()
+
+    lock_pipeline(tmp_path / "lock", wait=True, on_wait=on_wait).release()
+    assert holders == ["20261120-101643"]
+
+
+def test_unwritable_folder_is_a_user_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="not writable"):
+        lock_pipeline(tmp_path / "file" / "quickstart" / "lock")
+
+
+def test_file_system_without_locks_is_a_user_error(tmp_path, monkeypatch):
+    def fail(*_):
+        raise locks.LocksUnsupportedError
+
+    monkeypatch.setattr(locks, "acquire", fail)
+    with pytest.raises(UserError, match="does not support file locks"):
+        lock_pipeline(tmp_path / "lock")

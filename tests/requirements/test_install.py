@@ -1,4 +1,4 @@
-"""The installer: which way, what it says when pip fails, and a half-made environment."""
+"""The installer: its choice of packages, remedies for failures, incomplete environments."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import machine
+from regard.pipeline.doctor import machine
 
 SCRIPT = Path(__file__).resolve().parents[2] / "requirements" / "install.py"
 
@@ -21,7 +21,7 @@ def install():
 
 
 @pytest.fixture
-def on(monkeypatch):
+def simulate(monkeypatch):
     def pretend(libc, python):
         monkeypatch.setattr(machine, "glibc", lambda: libc)
         monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
@@ -39,20 +39,20 @@ def on(monkeypatch):
         ((2, 41), (3, 11), "lock", "lock"),
     ],
 )
-def test_way(install, on, libc, python, requested, way):
-    on(libc, python)
+def test_way(install, simulate, libc, python, requested, way):
+    simulate(libc, python)
     assert install.choose(requested)[0] == way
 
 
-def test_the_reason_names_the_release_of_glibc(install, on):
-    on((2, 36), (3, 11))
+def test_reason_names_the_glibc_version(install, simulate):
+    simulate((2, 36), (3, 11))
     assert install.choose("auto")[1] == "glibc 2.36 is older than 2.39"
-    on((2, 41), (3, 12))
-    assert install.choose("auto")[1] == "glibc 2.41 has every wheel"
+    simulate((2, 41), (3, 12))
+    assert install.choose("auto")[1] == "glibc 2.41 is supported by all wheels"
 
 
 @pytest.mark.parametrize(
-    ("libc", "python", "words"),
+    ("libc", "python", "text"),
     [
         ((2, 36), (3, 12), "python3.11"),
         ((2, 41), (3, 9), "3.10 to 3.13"),
@@ -60,36 +60,36 @@ def test_the_reason_names_the_release_of_glibc(install, on):
         (None, (3, 11), "container"),
     ],
 )
-def test_no_way_ends_with_a_remedy(install, on, libc, python, words):
-    on(libc, python)
-    with pytest.raises(SystemExit, match=words):
+def test_unsupported_system_has_a_remedy(install, simulate, libc, python, text):
+    simulate(libc, python)
+    with pytest.raises(SystemExit, match=text):
         install.choose("auto")
 
 
 @pytest.mark.parametrize(
-    ("output", "words"),
+    ("output", "text"),
     [
-        ("OSError: [Errno 28] No space left on device", "Make room"),
+        ("OSError: [Errno 28] No space left on device", "Free disk space"),
         ("error: command 'x86_64-linux-gnu-g++' failed: No such file", "apt-get install g++"),
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM", "pip cache purge"),
         ("NewConnectionError: Temporary failure in name resolution", "HTTPS_PROXY"),
         ("ERROR: No matching distribution found for tfx==1.21.0", "PIP_INDEX_URL"),
-        ("something nobody has seen before", "Mend that"),
+        ("something nobody has seen before", "Fix the problem"),
     ],
 )
-def test_a_failure_shows_the_end_of_the_log_and_a_remedy(install, tmp_path, capsys, output, words):
+def test_failure_shows_the_end_of_the_log_and_a_remedy(install, tmp_path, capsys, output, text):
     installation = install.Installation(tmp_path / "venv", tmp_path / "log")
-    with pytest.raises(SystemExit, match=words.replace("+", r"\+")):
+    with pytest.raises(SystemExit, match=text.replace("+", r"\+")):
         installation.run([sys.executable, "-c", f"print({output!r}); raise SystemExit(1)"])
     assert output in capsys.readouterr().err
     assert output in (tmp_path / "log").read_text(encoding="utf-8")
 
 
-class Recorded:
-    """Stands in for pip and venv: writes down what would be done."""
+class FakeCommands:
+    """Records the commands of pip and venv instead of running them."""
 
     def __init__(self, monkeypatch, install, environment):
-        self.done = []
+        self.calls = []
         monkeypatch.setattr(install.Installation, "run", lambda _, command, total=0: self(command))
         monkeypatch.setattr(install, "choose", lambda requested: ("lock", "for a test"))
         monkeypatch.setattr(sys, "argv", ["install.py", str(environment)])
@@ -98,58 +98,58 @@ class Recorded:
     def __call__(self, command):
         if "venv" in command:
             self.environment.mkdir()
-        self.done.append(
+        self.calls.append(
             next(name for name in ("venv", "-r", "-e", "--editable", "pip") if name in command)
         )
 
 
 @pytest.fixture
-def recorded(monkeypatch, install, tmp_path):
-    return Recorded(monkeypatch, install, tmp_path / "venv")
+def commands(monkeypatch, install, tmp_path):
+    return FakeCommands(monkeypatch, install, tmp_path / "venv")
 
 
-WHOLE = ["venv", "-r", "pip", "--editable"]
+FULL_INSTALLATION = ["venv", "-r", "pip", "--editable"]
 
 
-def test_the_stamp_is_written_after_everything_else(install, recorded):
+def test_stamp_is_written_last(install, commands):
     install.main()
-    assert recorded.done == WHOLE
-    stamp = json.loads((recorded.environment / install.STAMP).read_text(encoding="utf-8"))
-    assert stamp == install.wanted("lock")
+    assert commands.calls == FULL_INSTALLATION
+    stamp = json.loads((commands.environment / install.STAMP).read_text(encoding="utf-8"))
+    assert stamp == install.expected_stamp("lock")
 
 
-def test_an_environment_without_a_stamp_is_made_anew(install, recorded, capsys):
-    recorded.environment.mkdir()
-    (recorded.environment / "half").write_text("made")
+def test_environment_without_a_stamp_is_replaced(install, commands, capsys):
+    commands.environment.mkdir()
+    (commands.environment / "half").write_text("made")
     install.main()
-    assert recorded.done == WHOLE
-    assert not (recorded.environment / "half").exists()
-    assert "half made" in capsys.readouterr().out
+    assert commands.calls == FULL_INSTALLATION
+    assert not (commands.environment / "half").exists()
+    assert "outdated" in capsys.readouterr().out
 
 
-def test_an_environment_that_is_up_to_date_only_gets_the_project_again(install, recorded):
+def test_current_environment_only_gets_the_project(install, commands):
     install.main()
-    recorded.done.clear()
+    commands.calls.clear()
     install.main()
-    assert recorded.done == ["--editable"]
+    assert commands.calls == ["--editable"]
 
 
-def test_another_lock_makes_the_environment_anew(install, recorded, monkeypatch):
+def test_another_lock_file_replaces_the_environment(install, commands, monkeypatch):
     install.main()
-    recorded.done.clear()
-    monkeypatch.setattr(install, "wanted", lambda way: {"packages": "others"})
+    commands.calls.clear()
+    monkeypatch.setattr(install, "expected_stamp", lambda way: {"packages": "others"})
     install.main()
-    assert recorded.done == WHOLE
+    assert commands.calls == FULL_INSTALLATION
 
 
-def test_a_failure_leaves_no_stamp(install, recorded, monkeypatch):
+def test_failure_leaves_no_stamp(install, commands, monkeypatch):
     install.main()
-    monkeypatch.setattr(install, "wanted", lambda way: {"packages": "others"})
+    monkeypatch.setattr(install, "expected_stamp", lambda way: {"packages": "others"})
 
     def refuse(*_):
         raise SystemExit("no network")
 
-    monkeypatch.setattr(install.Installation, "everything", refuse)
+    monkeypatch.setattr(install.Installation, "install_all", refuse)
     with pytest.raises(SystemExit, match="no network"):
         install.main()
-    assert not (recorded.environment / install.STAMP).exists()
+    assert not (commands.environment / install.STAMP).exists()

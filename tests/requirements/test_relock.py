@@ -1,4 +1,4 @@
-"""What `make lock` says has changed, and what it asks uv for."""
+"""`make lock`: its command for uv and its list of changes."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,7 +17,7 @@ def relock():
     return module
 
 
-def test_changes_names_new_gone_and_moved_packages(relock):
+def test_changes_lists_added_removed_and_updated_packages(relock):
     old = "a==1.0 \\\n    --hash=sha256:0\nb==2\nc==3\n    # via a\n"
     new = "a==1.1 \\\n    --hash=sha256:1\nc==3\nd==4\n"
     assert relock.changes(old, new) == ["a: 1.0 -> 1.1", "b: 2 -> absent", "d: absent -> 4"]
@@ -34,18 +34,18 @@ def test_command_names_every_source(relock, monkeypatch, tmp_path):
         assert (SCRIPT.parent / name).exists()
 
 
-def test_without_uv_it_says_how_to_get_it(relock, monkeypatch, tmp_path):
+def test_missing_uv_has_a_remedy(relock, monkeypatch, tmp_path):
     monkeypatch.setattr(relock.shutil, "which", lambda name, path: None)
     with pytest.raises(SystemExit, match="make lock"):
         relock.command(tmp_path / "lock.txt", [])
 
 
-def test_a_failed_resolution_leaves_the_lock_alone(relock, monkeypatch):
+def test_failed_resolution_keeps_the_lock_file(relock, monkeypatch):
     lock = SCRIPT.parent / "lock.txt"
-    before = lock.read_bytes()
+    content = lock.read_bytes()
     monkeypatch.setattr(relock, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
     monkeypatch.setattr(sys, "argv", ["relock.py"])
-    with pytest.raises(SystemExit, match="as it was"):
+    with pytest.raises(SystemExit, match="unchanged"):
         relock.main()
-    assert lock.read_bytes() == before
+    assert lock.read_bytes() == content
     assert not list(SCRIPT.parent.glob(".relock-*"))

@@ -1,38 +1,37 @@
-// The report: looks are drawn when somebody opens them; light or dark; all groups are open on paper.
+// The report: attention maps drawn on demand, a light and a dark theme, all groups open in print.
 
-import { picture, shares } from "./looks.js";
+import { drawAttention, drawTokenWeights } from "./attention.js";
 
-const drawn = JSON.parse(document.getElementById("drawn").textContent);
+const { contract, maps } = JSON.parse(document.getElementById("attention-data").textContent);
 
-document.querySelectorAll("details.look").forEach((details) => {
+document.querySelectorAll("details.attention").forEach((details) => {
   details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) show(details);
+    if (details.open && details.childElementCount === 1) showMap(details);
   });
 });
-document.querySelector("details.look")?.setAttribute("open", "");
+document.querySelector("details.attention")?.setAttribute("open", "");
 
 // An image has no size before it is decoded.
-async function show(details) {
-  const place = details.appendChild(document.createElement("div"));
+async function showMap(details) {
+  const container = details.appendChild(document.createElement("div"));
   await Promise.all([...details.closest(".card").querySelectorAll("img")].map((image) => image.decode()));
-  place.append(look(details));
+  container.append(drawMap(details));
 }
 
-function look(details) {
-  const { contract, looks } = drawn;
-  const { outputs, inputs } = looks[details.dataset.look];
+function drawMap(details) {
+  const { outputs, inputs } = maps[details.dataset.map];
   if (contract.looks && contract.looks.weights in outputs) {
-    const given = Object.fromEntries(contract.inputs.map(({ name }) => [name, {
+    const sources = Object.fromEntries(contract.inputs.map(({ name }) => [name, {
       value: () => inputs[name],
       image: () => details.closest(".card").querySelector(`img[data-input="${name}"]`),
     }]));
-    return picture(contract, outputs, given);
+    return drawAttention(contract, outputs, sources);
   }
-  return shares(outputs, contract.inputs.map(({ name }) => name).filter((name) => `${name}_weights` in outputs));
+  return drawTokenWeights(outputs, contract.inputs.map(({ name }) => name).filter((name) => `${name}_weights` in outputs));
 }
 
-// A file from the disk may be refused a memory of its own; then the choice lasts as long as the page.
-function remembered(theme) {
+// A browser may deny storage to a local file; the theme is then not remembered.
+function storeTheme(theme) {
   try {
     if (theme) localStorage.setItem("theme", theme);
     return localStorage.getItem("theme");
@@ -41,18 +40,18 @@ function remembered(theme) {
   }
 }
 
-function dress(theme) {
+function applyTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme;
 }
 
 document.getElementById("theme").addEventListener("click", () => {
   const { theme } = document.documentElement.dataset;
-  const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const next = dark ? "light" : "dark";
-  remembered(next);
-  dress(next);
+  const isDark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const next = isDark ? "light" : "dark";
+  storeTheme(next);
+  applyTheme(next);
 });
 addEventListener("beforeprint", () => {
   document.querySelectorAll("details.group, details.slices").forEach((details) => { details.open = true; });
 });
-dress(remembered());
+applyTheme(storeTheme());

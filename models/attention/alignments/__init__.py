@@ -1,13 +1,13 @@
-"""Alignments: from scores to the weights with which the source is looked at.
+"""Alignments: from scores to attention weights.
 
-A new alignment is one class in a file here and one line in ``ALIGNMENTS``.
+A new alignment is one class in a file of this package and one line in ``ALIGNMENTS``.
 """
 
-from models.attention.alignments.base import Alignment, masked_softmax
-from models.attention.alignments.hard import HardAlignment
-from models.attention.alignments.local import LocalMAlignment, LocalPAlignment
-from models.attention.alignments.soft import SoftAlignment
-from models.attention.alignments.sparse import SparsemaxAlignment, TopKAlignment
+from regard.models.attention.alignments.base import Alignment, masked_softmax
+from regard.models.attention.alignments.hard import HardAlignment
+from regard.models.attention.alignments.local import LocalMAlignment, LocalPAlignment
+from regard.models.attention.alignments.soft import SoftAlignment
+from regard.models.attention.alignments.sparse import SparsemaxAlignment, TopKAlignment
 
 ALIGNMENTS: dict[str, type[Alignment]] = {
     "hard": HardAlignment,

@@ -1,4 +1,4 @@
-"""The alignment that gives every position some weight."""
+"""Soft attention: the softmax of the scores."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ from typing import Any
 
 from keras import ops
 
-from models.attention.alignments.base import Alignment, masked_softmax
-from models.serialization import register
+from regard.models.attention.alignments.base import Alignment, masked_softmax
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
 
 @register
 class SoftAlignment(Alignment):
-    """The softmax of the scores: every unmasked position gets some weight.
+    """Softmax of the scores: every unmasked position gets a positive weight.
 
     Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and
     Translate", §3.1; Luong et al. 2015, eq. 7.
     """
 
-    def call(
-        self,
-        scores: Any,
-        mask: Any = None,
-        query: Any = None,
-        position: Any = None,
-        training: bool = False,
-        drawn: Any = None,
-    ) -> Any:
+    def call(self, scores: Tensor, mask: Tensor = None, **context: Any) -> Tensor:
         return ops.cast(masked_softmax(scores, mask), self.compute_dtype)

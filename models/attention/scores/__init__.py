@@ -1,12 +1,17 @@
 """Scores: how well a query matches each key.
 
-A new score is one class in a file here and one line in ``SCORES``.
+A new score is one class in a file of this package and one line in ``SCORES``.
 """
 
-from models.attention.scores.base import Score
-from models.attention.scores.location import LocationScore
-from models.attention.scores.perceptron import AdditiveScore, ConcatScore
-from models.attention.scores.products import CosineScore, DotScore, GeneralScore, ScaledDotScore
+from regard.models.attention.scores.base import Score
+from regard.models.attention.scores.location import LocationScore
+from regard.models.attention.scores.perceptron import AdditiveScore, ConcatScore
+from regard.models.attention.scores.products import (
+    CosineScore,
+    DotScore,
+    GeneralScore,
+    ScaledDotScore,
+)
 
 SCORES: dict[str, type[Score]] = {
     "additive": AdditiveScore,

@@ -1,79 +1,79 @@
-"""What every score is: two methods, one called once a sentence and one at every step."""
+"""The interface of scores: one method per sentence and one per decoder step."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 from keras import ops
+
+from regard.models.tensors import Tensor
 
 Shape = tuple[int | None, ...]
 
 
 class Score(keras.layers.Layer):
-    """Base of the scores: ``score(query, keys)``, or ``prepare`` once and ``match`` often.
+    """Base class of the scores: ``score(query, keys)``, or ``prepare`` once and ``match`` often.
 
-    What depends on the keys alone belongs into ``prepare``, which a decoder calls once a sentence
-    and not once a step.
+    A decoder calls ``prepare`` once per sentence, so everything that depends only on the keys
+    belongs there.
 
     Shapes: query ``[..., target, query_depth]``, keys ``[..., source, key_depth]``, scores
-    ``[..., target, source]``; what stands for the dots is ``batch``, or ``batch, heads``.
+    ``[..., target, source]``; the dots stand for ``batch`` or ``batch, heads``.
     """
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        """Makes the weights; both depths (the last dimensions) must be known."""
+        """Create the weights; both depths (the last dimensions) must be known."""
         self.built = True
 
-    def prepare(self, keys: Any) -> Any:
-        """What ``match`` needs of the keys, computed once: ``[..., source, depth]``."""
+    def prepare(self, keys: Tensor) -> Tensor:
+        """Return everything that ``match`` needs of the keys, ``[..., source, depth]``."""
         return keys
 
-    def match(self, query: Any, prepared: Any) -> Any:
-        """The scores ``[..., target, source]`` of a query against prepared keys."""
+    def match(self, query: Tensor, prepared: Tensor) -> Tensor:
+        """Return the scores ``[..., target, source]`` of a query and prepared keys."""
         return ops.matmul(query, ops.swapaxes(prepared, -1, -2))
 
-    def match_at(self, query: Any, prepared: Any, places: Any) -> Any:
-        """The scores of each query against some of the keys alone.
+    def match_at(self, query: Tensor, prepared: Tensor, positions: Tensor) -> Tensor:
+        """Return the scores of each query and some of the keys.
 
         Args:
             query: ``[batch, target, query_depth]``.
-            prepared: what ``prepare`` gave.
-            places: which keys, ``[batch, target, positions]``.
+            prepared: the result of ``prepare``.
+            positions: the indices of the keys, ``[batch, target, positions]``.
 
         Returns:
             ``[batch, target, positions]``.
         """
-        return self.match(query[..., None, :], rows_at(prepared, places))[..., 0, :]
+        return self.match(query[..., None, :], gather_positions(prepared, positions))[..., 0, :]
 
-    def reach(self, mask: Any) -> Any:
-        """The part of a mask ``[..., source]`` that this score can tell apart: mostly all."""
+    def valid_mask(self, mask: Tensor) -> Tensor:
+        """Return a mask ``[..., source]`` without the positions that this score cannot reach."""
         return mask
 
-    def call(self, query: Any, keys: Any) -> Any:
+    def call(self, query: Tensor, keys: Tensor) -> Tensor:
         return self.match(query, self.prepare(keys))
 
-    def _cast(self, weight: Any) -> Any:
-        """A weight in the dtype of computation, also where no ``__call__`` casts it."""
+    def _cast(self, weight: Tensor) -> Tensor:
+        """Cast a weight to the compute dtype where no ``__call__`` does it."""
         return ops.cast(weight, self.compute_dtype)
 
 
-def rows_at(rows: Any, places: Any) -> Any:
-    """Rows ``[batch or 1, source, ...]`` at ``[batch, ...]`` places, as ``[batch, ..., ...]``."""
+def gather_positions(rows: Tensor, positions: Tensor) -> Tensor:
+    """Select positions ``[batch, ...]`` of rows ``[batch or 1, source, ...]``."""
     batch, source, *rest = ops.shape(rows)
-    if rows.shape[0] != 1:  # what all of a batch share begins at 0 for everyone
+    if rows.shape[0] != 1:  # one row for the whole batch needs no offset
         first = ops.arange(batch, dtype="int32") * source
-        places = places + ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
-    return ops.take(ops.reshape(rows, (-1, *rest)), places, axis=0)
+        positions = positions + ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1)))
+    return ops.take(ops.reshape(rows, (-1, *rest)), positions, axis=0)
 
 
-def need_one_depth(name: str, query_shape: Shape, keys_shape: Shape) -> None:
-    """Refuses queries and keys that differ in depth.
+def check_equal_depths(name: str, query_shape: Shape, keys_shape: Shape) -> None:
+    """Check that queries and keys have the same depth.
 
     Raises:
-        ValueError: they do; the text names the score and both depths.
+        ValueError: the depths differ.
     """
     if query_shape[-1] != keys_shape[-1]:
         raise ValueError(
-            f"The score {name!r} needs queries and keys of one depth, but they have "
-            f"{query_shape[-1]} and {keys_shape[-1]}. Use 'general', or make them equal."
+            f"The score {name!r} needs queries and keys of the same depth, but they have "
+            f"{query_shape[-1]} and {keys_shape[-1]}. Use the score 'general', or equal depths."
         )

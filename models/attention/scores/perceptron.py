@@ -1,4 +1,4 @@
-"""Scores that a perceptron of one hidden layer gives."""
+"""Scores by a perceptron with one hidden layer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 from keras import ops
 
-from models.attention.scores.base import Score, Shape
-from models.serialization import register
+from regard.models.attention.scores.base import Score, Shape
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
 
 class PerceptronScore(Score):
-    """Base of the perceptrons: v · tanh(q's share + k's share); the depths may differ.
+    """Base class: v · tanh(f(q) + g(k)); the depths may differ.
 
-    The hidden layer is ``[..., target, source, units]``, the largest tensor of any score. The
-    keys' share is computed once a sentence.
+    The hidden layer is ``[..., target, source, units]``, the largest tensor of any score. g(k) is
+    computed once per sentence.
 
     Args:
         units: the width of the hidden layer; None for the query's depth.
@@ -26,7 +27,7 @@ class PerceptronScore(Score):
     def __init__(self, units: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         if units is not None and units < 1:
-            raise ValueError(f"A perceptron needs at least 1 unit, not {units}.")
+            raise ValueError(f"units must be at least 1, not {units}.")
         self.units = units
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
@@ -35,18 +36,18 @@ class PerceptronScore(Score):
         self.vector = self.add_weight(name="vector", shape=(width, 1), initializer="glorot_uniform")
         super().build(query_shape, keys_shape)
 
-    def match(self, query: Any, prepared: Any) -> Any:
-        ours = self._of_query(query)[..., :, None, :]
-        hidden = ops.tanh(ours + prepared[..., None, :, :])
+    def match(self, query: Tensor, prepared: Tensor) -> Tensor:
+        projected = self._project_query(query)[..., :, None, :]
+        hidden = ops.tanh(projected + prepared[..., None, :, :])
         return ops.matmul(hidden, self._cast(self.vector))[..., 0]
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
-        """Makes the weights of the hidden layer."""
-        raise TypeError(f"{type(self).__name__} does not say which weights it has.")
+        """Create the weights of the hidden layer."""
+        raise TypeError(f"{type(self).__name__} does not implement _build_hidden.")
 
-    def _of_query(self, query: Any) -> Any:
-        """The query's share of the hidden layer, ``[..., target, units]``."""
-        raise TypeError(f"{type(self).__name__} does not say what it makes of a query.")
+    def _project_query(self, query: Tensor) -> Tensor:
+        """Return f(q), ``[..., target, units]``."""
+        raise TypeError(f"{type(self).__name__} does not implement _project_query.")
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}
@@ -57,7 +58,7 @@ class AdditiveScore(PerceptronScore):
     """v · tanh(W q + U k + b).
 
     Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and Translate",
-    §A.1.2, with the bias that the paper leaves out of its formulas. Arguments and shapes as in
+    §A.1.2, with the bias that the paper omits from its formulas. Arguments and shapes as in
     ``PerceptronScore``.
     """
 
@@ -70,11 +71,11 @@ class AdditiveScore(PerceptronScore):
         )
         self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
 
-    def prepare(self, keys: Any) -> Any:
-        # The bias is added here, once a sentence.
+    def prepare(self, keys: Tensor) -> Tensor:
+        # The bias is added here, once per sentence.
         return ops.matmul(keys, self._cast(self.key_kernel)) + self._cast(self.bias)
 
-    def _of_query(self, query: Any) -> Any:
+    def _project_query(self, query: Tensor) -> Tensor:
         return ops.matmul(query, self._cast(self.query_kernel))
 
 
@@ -83,7 +84,8 @@ class ConcatScore(PerceptronScore):
     """v · tanh(W [q; k]).
 
     Luong et al. 2015, §3.1, "concat". W [q; k] is the sum of two products with the upper and the
-    lower part of W: the vectors are never joined. Arguments and shapes as in ``PerceptronScore``.
+    lower part of W, so the vectors are never concatenated. Arguments and
+    shapes as in ``PerceptronScore``.
     """
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
@@ -94,8 +96,8 @@ class ConcatScore(PerceptronScore):
             initializer="glorot_uniform",
         )
 
-    def prepare(self, keys: Any) -> Any:
+    def prepare(self, keys: Tensor) -> Tensor:
         return ops.matmul(keys, self._cast(self.kernel)[self.query_depth :])
 
-    def _of_query(self, query: Any) -> Any:
+    def _project_query(self, query: Tensor) -> Tensor:
         return ops.matmul(query, self._cast(self.kernel)[: self.query_depth])

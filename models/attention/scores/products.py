@@ -1,4 +1,4 @@
-"""Scores that are a product of the query with the key."""
+"""Scores that are products of query and key."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from models.attention.scores.base import Score, Shape, need_one_depth
-from models.serialization import register
+from regard.models.attention.scores.base import Score, Shape, check_equal_depths
+from regard.models.serialization import register
+from regard.models.tensors import Tensor
 
 
 @register
@@ -24,7 +25,7 @@ class DotScore(Score):
     """
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        need_one_depth("dot", query_shape, keys_shape)
+        check_equal_depths("dot", query_shape, keys_shape)
         super().build(query_shape, keys_shape)
 
 
@@ -39,11 +40,11 @@ class ScaledDotScore(Score):
     """
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        need_one_depth("scaled_dot", query_shape, keys_shape)
+        check_equal_depths("scaled_dot", query_shape, keys_shape)
         super().build(query_shape, keys_shape)
 
-    def match(self, query: Any, prepared: Any) -> Any:
-        # Scaled before the product, which then overflows float16 only for larger numbers.
+    def match(self, query: Tensor, prepared: Tensor) -> Tensor:
+        # Scaling before the product makes an overflow of float16 less likely.
         return super().match(query * query.shape[-1] ** -0.5, prepared)
 
 
@@ -51,9 +52,9 @@ class ScaledDotScore(Score):
 class GeneralScore(Score):
     """q · W k, a bilinear form; the depths may differ.
 
-    Luong et al. 2015, §3.1, "general". W k is computed once a sentence. The weight is W times the
-    root of the query's depth, and begins orthogonal: so the scores begin as those of ``scaled_dot``
-    do, and one step of Adam, which moves every number of a weight alike, moves them as little.
+    Luong et al. 2015, §3.1, "general". W k is computed once per sentence. The weight is W times
+    the square root of the query's depth with an orthogonal initial value, so that the initial
+    scores, and their change in one step of Adam, are as large as those of ``scaled_dot``.
     """
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
@@ -64,19 +65,19 @@ class GeneralScore(Score):
         )
         super().build(query_shape, keys_shape)
 
-    def prepare(self, keys: Any) -> Any:
+    def prepare(self, keys: Tensor) -> Tensor:
         return ops.matmul(keys, self._cast(self.kernel) * self.kernel.shape[1] ** -0.5)
 
 
 @register
 class CosineScore(Score):
-    """exp(τ) · cos(q, k), with a learned τ: a temperature that stays positive.
+    """exp(τ) · cos(q, k), with a learned τ.
 
     Graves et al. 2014, "Neural Turing Machines", §3.3.1, where each head emits its key strength;
-    here it is a weight. A vector of zeros has the cosine 0 with all others.
+    here it is a weight. The cosine with a zero vector is 0.
 
     Args:
-        strength: the factor exp(τ) at the beginning.
+        strength: the initial value of exp(τ).
 
     Raises:
         ValueError: query and keys differ in depth; or the strength is not positive.
@@ -85,11 +86,11 @@ class CosineScore(Score):
     def __init__(self, strength: float = 10.0, **kwargs: Any):
         super().__init__(**kwargs)
         if strength <= 0:
-            raise ValueError(f"The strength of the score 'cosine' must be above 0, not {strength}.")
+            raise ValueError(f"strength must be above 0, not {strength}.")
         self.strength = strength
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        need_one_depth("cosine", query_shape, keys_shape)
+        check_equal_depths("cosine", query_shape, keys_shape)
         self.temperature = self.add_weight(
             name="temperature",
             shape=(),
@@ -97,15 +98,15 @@ class CosineScore(Score):
         )
         super().build(query_shape, keys_shape)
 
-    def prepare(self, keys: Any) -> Any:
-        return self._normal(keys)
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self._normalize(keys)
 
-    def match(self, query: Any, prepared: Any) -> Any:
+    def match(self, query: Tensor, prepared: Tensor) -> Tensor:
         strength = ops.exp(ops.cast(self.temperature, "float32"))
-        return super().match(self._cast(self._normal(query) * self._cast(strength)), prepared)
+        return super().match(self._cast(self._normalize(query) * self._cast(strength)), prepared)
 
-    def _normal(self, vectors: Any) -> Any:
-        """Vectors of length 1; squares are summed in float32, since float16 ends at 65504."""
+    def _normalize(self, vectors: Tensor) -> Tensor:
+        """Return vectors of length 1; squares are summed in float32 to avoid an overflow."""
         wide = ops.cast(vectors, "float32")
         square = ops.sum(ops.square(wide), axis=-1, keepdims=True)
         return self._cast(wide * ops.rsqrt(ops.maximum(square, 1e-12)))

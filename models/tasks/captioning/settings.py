@@ -1,4 +1,4 @@
-"""Captioning's section ``model``, and what cannot work with it."""
+"""The section ``model`` of captioning, and its checks."""
 
 from __future__ import annotations
 
@@ -7,117 +7,129 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from models.settings import checks
-from models.settings.attention import (
-    Attention,
-    LocalMAlignment,
-    LocalPAlignment,
-    LocationScore,
-    with_own_score,
+from regard.models.settings import checks
+from regard.models.settings.attention import (
+    AttentionConfig,
+    LocalMAlignmentConfig,
+    LocalPAlignmentConfig,
+    LocationScoreConfig,
+    add_default_score,
 )
-from models.settings.base import Listed, Positive, Problem, Section
-from models.settings.decoders import BahdanauDecoder, Decoder
-from models.settings.layers import Rate
+from regard.models.settings.base import Listed, Positive, Problem, Rate, Section
+from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 
 
-class Image(Section):
-    """What images are made to before they are looked at."""
+class ImageConfig(Section):
+    """The size that all images are resized to."""
 
-    height: Positive = Field(default=64, description="Rows, whatever the file's shape is.")
-    width: Positive = Field(default=64, description="Columns, whatever the file's shape is.")
+    height: Positive = Field(default=64, description="Height in pixels.")
+    width: Positive = Field(default=64, description="Width in pixels.")
 
 
-class ConvolutionalEncoder(Section):
-    """Convolutions that give a grid of features (Xu 2015)."""
+class ConvolutionalEncoderConfig(Section):
+    """Convolutions that compute a grid of features (Xu 2015)."""
 
-    type: Literal["convolutional"] = Field(
-        default="convolutional", description="The kind of encoder."
-    )
+    type: Literal["convolutional"] = Field(default="convolutional", description="Encoder type.")
     channels: Listed[Positive] = Field(
         default=(32, 64, 128),
-        description="Depth of each stage; a stage halves both sides of the image.",
+        description="Channels of each stage; a stage halves height and width.",
     )
-    units: Positive = Field(default=128, description="Depth of the grid that is looked at.")
+    units: Positive = Field(
+        default=128, description="Width of the features that the decoder attends to."
+    )
     self_attention: bool = Field(
-        default=False, description="Whether the cells of the grid look at each other (Zhang 2019)."
+        default=False, description="Self-attention between the cells of the grid (Zhang 2019)."
     )
     positions: Literal["none", "sinusoidal", "learned"] = Field(
         default="sinusoidal",
-        description="How a cell knows its row and column, besides two numbers (Carion 2020).",
+        description="Position encoding of rows and columns, in addition to their coordinates "
+        "(Carion 2020).",
     )
 
 
-class Model(Section):
-    """The network: a grid of features of the image, a decoder, and attention between them."""
+class CaptioningModelConfig(Section):
+    """The network: an image encoder, a decoder, and attention."""
 
-    image: Image = Field(
-        default=Image(), description="What images are made to before they are looked at."
+    image: ImageConfig = Field(
+        default=ImageConfig(), description="Size that all images are resized to."
     )
     embedding: Positive = Field(
-        default=128, description="Width of the piece embeddings, and of a Transformer's layers."
+        default=128, description="Width of the token embeddings and of Transformer layers."
     )
-    dropout: Rate = Field(default=0.2, description="Share of activations dropped while training.")
+    dropout: Rate = Field(default=0.2, description="Dropout rate.")
     tie_embeddings: Literal["none", "output"] = Field(
         default="none",
-        description="One matrix for the caption's embeddings and the softmax (output), or two.",
+        description="Share one matrix between the caption embeddings and the softmax (output).",
     )
-    encoder: ConvolutionalEncoder = Field(
-        default=ConvolutionalEncoder(), description="Reads the image."
+    encoder: ConvolutionalEncoderConfig = Field(
+        default=ConvolutionalEncoderConfig(), description="Image encoder."
     )
-    decoder: Decoder = Field(
-        default=BahdanauDecoder(units=256, readout="tanh"), description="Writes the caption."
+    decoder: DecoderConfig = Field(
+        default=BahdanauDecoderConfig(units=256, readout="tanh"), description="Decoder."
     )
-    attention: Attention | None = Field(
-        default=Attention(),
-        description="Where the decoder looks; null: nowhere, it gets the mean of the grid.",
+    attention: AttentionConfig | None = Field(
+        default=AttentionConfig(),
+        description="Attention to the grid; null: the decoder only receives the mean of the grid.",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _own_score(cls, value: Any) -> Any:
-        """Fills in the score of the decoder's paper; a decoder that is not named is bahdanau's."""
+    def _default_score(cls, value: Any) -> Any:
+        """Fill in the default score of the decoder, which is bahdanau by default."""
         if isinstance(value, dict) and "decoder" not in value:
-            named = with_own_score({**value, "decoder": {"type": "bahdanau"}})
-            return {key: part for key, part in named.items() if key != "decoder"}
-        return with_own_score(value)
+            section = add_default_score({**value, "decoder": {"type": "bahdanau"}})
+            return {key: part for key, part in section.items() if key != "decoder"}
+        return add_default_score(value)
 
 
-def problems(config: Any) -> Iterator[Problem]:
-    """Yields what of a configuration cannot work together, at the key to be changed."""
+class CaptioningPreprocessing(Section):
+    """The settings that the preprocessing depends on."""
+
+    image: ImageConfig
+
+
+def validate(config: Any) -> Iterator[Problem]:
+    """Yield the settings of a configuration that cannot work together."""
     model, search = config.model, config.search
     factor = 2 ** len(model.encoder.channels)
     for side in ("height", "width"):
         if getattr(model.image, side) % factor:
-            message = f"{getattr(model.image, side)} is no multiple of {factor}, and each of the "
+            message = f"{getattr(model.image, side)} is not a multiple of {factor}: each of the "
             message += f"{len(model.encoder.channels)} stages of model.encoder.channels halves it"
             yield Problem(("model", "image", side), message)
     if not model.encoder.channels:
-        yield Problem(("model", "encoder", "channels"), "there must be a stage")
+        yield Problem(
+            ("model", "encoder", "channels"),
+            "the list is empty; give the channels of at least one stage",
+        )
     if model.encoder.positions != "none" and model.encoder.units < 2:
-        message = "a row and a column need at least 2; or set model.encoder.positions to none"
+        message = "position encodings need at least 2 units; or set model.encoder.positions to none"
         yield Problem(("model", "encoder", "units"), message)
-    yield from checks.transformer_problems(config)
-    yield from checks.attention_problems(config, model.encoder.units)
-    yield from checks.tying_problems(config)
-    yield from checks.penalty_problems(config)
-    yield from checks.search_problems(config)
-    yield from checks.xla_problems(config)
+    yield from checks.check_transformers(config)
+    yield from checks.check_attention(config, model.encoder.units)
+    yield from checks.check_tied_embeddings(config)
+    yield from checks.check_penalties(config)
+    yield from checks.check_search(config)
+    yield from checks.check_xla(config)
     if model.attention is not None:
-        if isinstance(model.attention.score, LocationScore):
-            message = "an image has no positions in a row; use another score"
+        if isinstance(model.attention.score, LocationScoreConfig):
+            message = "images have no sequence of positions; use another score"
             yield Problem(("model", "attention", "score"), message)
-        if isinstance(model.attention.alignment, LocalMAlignment | LocalPAlignment):
-            message = f"{model.attention.alignment.type} has a window in a row, and an image has "
-            yield Problem(("model", "attention", "alignment"), f"{message}none; use soft or hard")
+        if isinstance(model.attention.alignment, LocalMAlignmentConfig | LocalPAlignmentConfig):
+            message = (
+                f"{model.attention.alignment.type} needs a sequence of positions, which images do "
+            )
+            message += "not have; use soft or hard"
+            yield Problem(("model", "attention", "alignment"), message)
     if getattr(model.decoder, "pointer_generator", False):
-        message = "there is nothing to copy in an image; use false"
+        message = "images have no tokens to copy; use false"
         yield Problem(("model", "decoder", "pointer_generator"), message)
     for name in ("max_source_length", "long_source"):
         field = type(search).model_fields[name]
         if getattr(search, name) != field.default:
-            message = "an image has no pieces to count; leave it out"
+            message = "images have no tokens; remove it"
             yield Problem(("search", name), message)
     if search.max_length_factor or search.min_length_factor:
         name = "max_length_factor" if search.max_length_factor else "min_length_factor"
-        message = "an image has no pieces to count; use 0, and set max_length_offset"
+        message = "images have no tokens; use 0, and set max_length_offset"
         yield Problem(("search", name), message)

@@ -1,4 +1,4 @@
-"""What captioning does with images and their captions, and the model it builds."""
+"""Preprocessing, model and training interface of captioning."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from models.decoders import DECODERS
-from models.encoders.convolutional import ConvolutionalEncoder
-from models.search import GreedySearch
-from models.seq2seq import Seq2Seq
-from models.serialization import by_name
-from models.tasks import targets
-from models.tasks.base import Answering, Task, policy_of
-from models.tasks.captioning import DESCRIPTION, images
-from models.tasks.captioning.served import ServedCaptioner
-from models.tasks.served import Served, with_signature
+from regard.models.decoders import DECODERS
+from regard.models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.search import GreedySearch
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings.search import SearchLimits
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks import target_texts
+from regard.models.tasks.base import DecodeFn, Task, dtype_policy
+from regard.models.tasks.captioning import DESCRIPTION
+from regard.models.tasks.captioning.served import ServedCaptioner, decode_images, encode_images
+from regard.models.tasks.captioning.settings import CaptioningModelConfig, CaptioningPreprocessing
+from regard.models.tasks.served_model import ServedModel, with_signature
 
 
 class Captioning(Task):
@@ -25,97 +27,103 @@ class Captioning(Task):
     description = DESCRIPTION
 
     def preprocess(
-        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
+        self,
+        inputs: Mapping[str, Any],
+        tokenizers: Mapping[str, Any],
+        settings: CaptioningPreprocessing,
     ) -> dict[str, Any]:
-        """Encoded images → ``image``, PNGs of the model's size; captions → their pieces."""
-        encoded = targets.values_of(inputs["image"])
-        pixels = images.read(encoded, settings["height"], settings["width"])
+        """Return ``image``, PNGs of the model's size, and the tokens of the captions."""
+        encoded = target_texts.flat_values(inputs["image"])
+        pixels = decode_images(encoded, settings.image.height, settings.image.width)
         return {
-            "image": images.write(pixels)[:, None],
-            **targets.target_features("caption", tokenizers["caption"], inputs["caption"]),
+            "image": encode_images(pixels)[:, None],
+            **target_texts.target_features("caption", tokenizers["caption"], inputs["caption"]),
         }
 
-    def spread(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
-        return targets.spread("caption", features)
+    def expand(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+        return target_texts.expand_targets("caption", features)
 
     def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The pieces of the caption, EOS counted."""
+        """Return the number of tokens of the caption, including EOS."""
         return tf.size(features["caption_ids"]) + 1
 
     def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The caption has at least one piece."""
+        """Return whether the caption has a token."""
         return tf.size(features["caption_ids"]) > 0
 
     def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """``source`` as uint8 ``[height, width, 3]``, ``target`` as int32 with EOS behind."""
+        """Return ``source`` as uint8 ``[height, width, 3]`` and ``target`` as int32 with EOS."""
         return {
             "source": tf.io.decode_png(tf.reshape(features["image"], []), channels=3),
-            "target": targets.with_end(features["caption_ids"]),
+            "target": target_texts.append_eos(features["caption_ids"]),
         }
 
-    def asked(
+    def raw_inputs(
         self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
     ) -> dict[str, Any]:
         return {"image": tf.reshape(features["image"], []).numpy()}
 
     def build(
-        self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
+        self,
+        model: CaptioningModelConfig,
+        training: TrainingConfig,
+        vocabulary_sizes: Mapping[str, int],
     ) -> Seq2Seq:
-        policy = policy_of(training)
-        image, encoder_settings = model["image"], dict(model["encoder"])
-        encoder_settings.pop("type")
+        policy = dtype_policy(training)
         encoder = ConvolutionalEncoder(
-            (image["height"], image["width"]),
-            dropout=model["dropout"],
+            (model.image.height, model.image.width),
+            dropout=model.dropout,
             dtype=policy,
-            **encoder_settings,
+            **model.encoder.to_kwargs(),
         )
-        decoder_settings = dict(model["decoder"])
-        decoder = by_name("decoder", DECODERS, decoder_settings.pop("type"))(
-            pieces["caption"],
+        decoder = DECODERS[model.decoder.type](
+            vocabulary_sizes["caption"],
             memory_depth=encoder.depth,
             final_depth=encoder.final_depth,
-            attention=model["attention"],
-            tied=model["tie_embeddings"] == "output",
-            embedding=model["embedding"],
-            dropout=model["dropout"],
+            attention=model.attention.to_kwargs() if model.attention else None,
+            tied=model.tie_embeddings == "output",
+            embedding=model.embedding,
+            dropout=model.dropout,
             dtype=policy,
-            **decoder_settings,
+            **model.decoder.to_kwargs(),
         )
         captioner = Seq2Seq(
             encoder,
             decoder,
-            label_smoothing=training["label_smoothing"],
-            reinforce=training["reinforce"],
-            penalties=training["penalties"],
+            label_smoothing=training.label_smoothing,
+            reinforce=training.reinforce.to_kwargs(),
+            penalties=training.penalties.to_kwargs(),
             dtype=policy,
         )
         captioner.build()
         return captioner
 
-    def by_piece(self, model: Seq2Seq) -> list[tuple[Any, int, str]]:
-        return [(weight, axis, "caption") for weight, axis in model.decoder.by_piece]
+    def vocab_weights(self, model: Seq2Seq) -> list[tuple[Any, int, str]]:
+        return [(weight, axis, "caption") for weight, axis in model.decoder.vocab_weights]
 
-    def answering(
-        self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> Answering:
-        find = GreedySearch()
+    def decode_fn(
+        self,
+        model: Seq2Seq,
+        tokenizers: Mapping[str, Any],
+        settings: CaptioningModelConfig,
+        search: SearchLimits,
+    ) -> DecodeFn:
+        greedy = GreedySearch()
         height, width = model.encoder.settings["size"]
-        longest = int(config["search"]["max_length_offset"]) + 1
+        limit = search.max_length_offset + 1
 
         @with_signature([tf.TensorSpec([None, height, width, 3], tf.uint8)])
-        def best(pixels: tf.Tensor) -> tf.Tensor:
-            return model.search(pixels, find, tf.fill([tf.shape(pixels)[0]], longest)).ids[:, 0]
+        def decode(pixels: tf.Tensor) -> tf.Tensor:
+            return model.search(pixels, greedy, tf.fill([tf.shape(pixels)[0]], limit)).ids[:, 0]
 
-        return targets.answering(tokenizers["caption"], best)
+        return target_texts.text_decode_fn(tokenizers["caption"], decode)
 
-    def served(
-        self, model: Seq2Seq, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> Served:
-        module = ServedCaptioner(
-            model, tokenizers["caption"], config["model"]["image"], config["search"]
-        )
-        return module.served(self.description.name)
-
-
-TASK = Captioning()
+    def served_model(
+        self,
+        model: Seq2Seq,
+        tokenizers: Mapping[str, Any],
+        settings: CaptioningModelConfig,
+        search: SearchLimits,
+    ) -> ServedModel:
+        module = ServedCaptioner(model, tokenizers["caption"], settings.image, search)
+        return module.served_model(self.description.name)

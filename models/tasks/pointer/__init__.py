@@ -1,30 +1,46 @@
-"""Pointer: points in, an order or a choice of them out."""
+"""Pointer: points of the plane to positions among them, for example an order or a hull."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from models.settings.search import BeamSearch, Search
-from models.tasks.description import Description
-from models.tasks.pointer.settings import FEATURES, Model, limited, problems
+from regard.models.settings.search import BeamSearchConfig, SearchConfig
+from regard.models.tasks.description import Description
+from regard.models.tasks.pointer.settings import (
+    FEATURES,
+    PointerModelConfig,
+    PointerPreprocessing,
+    limit_features,
+    validate,
+)
 
-# Points cannot be cut off like the end of a text: a tour of some of them is no tour.
+if TYPE_CHECKING:
+    from regard.models.tasks.base import Task
+
+# Points cannot be truncated like a text: a tour of some of them has another solution.
 _LONG: dict[str, Any] = {"long_source": "refuse"}
 
 DESCRIPTION = Description(
     name="pointer",
-    summary="points of the plane to positions among them, such as an order or a hull",
+    summary="points of the plane to positions among them, for example an order or a hull",
     features=FEATURES,
-    model=Model,
+    model=PointerModelConfig,
     metrics=("exact_match",),
     example_files="train.jsonl.gz",
-    search=(Search, BeamSearch(beam_size=3, length_penalty=0.0, **_LONG)),
+    search=(SearchConfig, BeamSearchConfig(beam_size=3, length_penalty=0.0, **_LONG)),
     defaults={
         "training": {"label_smoothing": 0.0, "precision": "float32"},
         "search": _LONG,
         "evaluation": {"length_buckets": (5, 10, 20)},
     },
-    problems=problems,
-    limited=limited,
-    preprocessing=lambda model: {name: model[name] for name in ("visits", "normalise")},
+    validate=validate,
+    limit_features=limit_features,
+    preprocessing=PointerPreprocessing,
 )
+
+
+def create_task() -> Task:
+    """Return the task; imports TensorFlow."""
+    from regard.models.tasks.pointer.task import Pointing
+
+    return Pointing()

@@ -1,21 +1,27 @@
-"""A pointer as it is exported: points in, positions out."""
+"""The exported graph of the pointer task, and the points as the model receives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from models.decoders.pointer import FIRST
-from models.search import Hypotheses
-from models.seq2seq import Seq2Seq
-from models.tasks.found import N_BEST, search_of
-from models.tasks.pointer.points import as_read, normalised
-from models.tasks.served import Served, ServedModule, with_signature
-from models.vocabulary import EOS, PAD
+from regard.models.decoders.pointer import FIRST
+from regard.models.search import Hypotheses
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings.search import SearchLimits
+from regard.models.tasks.pointer.settings import PointerModelConfig
+from regard.models.tasks.search_outputs import N_BEST, create_search
+from regard.models.tasks.served_model import (
+    OutputLengths,
+    ServedModel,
+    ServedModule,
+    with_signature,
+)
+from regard.models.vocabulary import EOS, PAD
 
-NOWHERE = -1  # behind an answer
+NO_POSITION = -1  # after the last position of an output
 _POINTS = [
     tf.TensorSpec([None, None, 2], tf.float32, name="points"),
     tf.TensorSpec([None], tf.int32, name="points_length"),
@@ -27,48 +33,77 @@ _PAIRS = [
 ]
 
 
-class ServedPointer(ServedModule):
-    """Normalisation, model and search in one graph: what TensorFlow Serving runs.
+def normalize_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Move and scale each row so that its points just fit between -1 and 1.
+
+    Both coordinates are scaled by the same factor, which keeps angles and ratios of distances. A
+    row whose points are all equal is only moved.
 
     Args:
-        model: the trained model, in float32.
-        settings: the YAML's section ``model``: its ``least`` and ``normalise``.
-        search: the YAML's section ``search``: its type, its ``max_source_length``, and that
-            search's own settings.
+        points: ``[batch, n, 2]``; values after a row's points do not matter.
+        lengths: The number of points of each row, ``[batch]``.
 
-    Raises:
-        ValueError: there is no such search.
+    Returns:
+        ``[batch, n, 2]``, 0 after a row's points.
+    """
+    mask = tf.sequence_mask(lengths, tf.shape(points)[1])[:, :, None]
+    low = tf.reduce_min(tf.where(mask, points, tf.float32.max), axis=1, keepdims=True)
+    high = tf.reduce_max(tf.where(mask, points, tf.float32.min), axis=1, keepdims=True)
+    # Halves first: the sum of two large numbers may overflow.
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    half = tf.reduce_max(half, axis=2, keepdims=True)
+    centered = (points - middle) / tf.where(half > 0, half, 1.0)
+    return tf.where(mask, centered, 0.0)
+
+
+def mark_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Return (x, y, 1) for each point, then zeros: ``[batch, n, 2]`` → ``[batch, n, 3]``."""
+    mask = tf.sequence_mask(lengths, tf.shape(points)[1])[:, :, None]
+    return tf.concat([tf.where(mask, points, 0.0), tf.cast(mask, tf.float32)], axis=2)
+
+
+class ServedPointer(ServedModule):
+    """Normalization, model and search in one graph, as TensorFlow Serving runs it.
+
+    Args:
+        model: The trained model, in float32.
+        settings: The section ``model``.
+        search: The section ``search``; of its limits only ``max_source_length`` applies.
     """
 
     _model: Seq2Seq
 
-    def __init__(self, model: Seq2Seq, settings: Mapping[str, Any], search: Mapping[str, Any]):
+    def __init__(self, model: Seq2Seq, settings: PointerModelConfig, search: SearchLimits):
         super().__init__(model, name="served_pointer")
-        self._least, self._normalise = settings["least"], settings["normalise"]
-        self._search, limits = search_of(search)
-        self._most = limits["max_source_length"]  # the only one that says something of points
+        self._min_points, self._normalise = settings.min_points, settings.normalise
+        self._search = create_search(search)
+        self._max_points = search.max_source_length
 
-    def served(self, task: str) -> Served:
-        """The whole export; ``task`` is the name of the task that it is for."""
+    def served_model(self, task: str) -> ServedModel:
+        """Return the signatures and the contract of the export.
+
+        Args:
+            task: The name of the task.
+        """
         points = {"name": "points", "kind": "points"}
-        given = {"name": "positions", "kind": "positions", "like": "positions"}
-        answer: dict[str, list[str | None]] = {"positions": ["length"], "length": [], "score": []}
-        detail: dict[str, list[str | None]] = {
-            **answer,
+        positions = {"name": "positions", "kind": "positions", "like": "positions"}
+        outputs: OutputLengths = {"positions": ["length"], "length": [], "score": []}
+        detail: OutputLengths = {
+            **outputs,
             "points_length": [],
             "alignment": ["length", "points_length"],
         }
-        scored: dict[str, list[str | None]] = {
+        scored: OutputLengths = {
             "score": [],
             "position_scores": ["length"],
             "length": [],
         }
-        # Of the dimensions of the hypotheses the last one depends on each: ``lengths`` tell.
+        # The last dimension of the hypotheses has a length of its own for each: ``lengths``.
         n_best = {**N_BEST, "hypotheses": [None, "points_length"], "points_length": []}
-        meaning = {
-            "serving_default": {"inputs": [points], "outputs": answer},
+        described = {
+            "serving_default": {"inputs": [points], "outputs": outputs},
             "align": {"inputs": [points], "outputs": detail},
-            "score": {"inputs": [points, given], "outputs": scored},
+            "score": {"inputs": [points, positions], "outputs": scored},
             "nbest": {"inputs": [points], "outputs": n_best},
         }
         signatures = self.signatures()
@@ -84,54 +119,54 @@ class ServedPointer(ServedModule):
             "looks": {"rows": "positions", "columns": "points", "weights": "alignment"},
             "heads": None,
             "cut": None,
-            "signatures": {name: meaning[name] for name in signatures},
+            "signatures": {name: described[name] for name in signatures},
         }
-        return Served(self, signatures, contract)
+        return ServedModel(self, signatures, contract)
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
-        """What the exported model can be asked; ``nbest`` only where there is more than one."""
-        found: dict[str, Callable[..., Any]] = {
-            "serving_default": self.point,
+        """Return the signatures: ``nbest`` only for several hypotheses."""
+        signatures: dict[str, Callable[..., Any]] = {
+            "serving_default": self.predict,
             "align": self.align,
             "score": self.score,
         }
         if self._search.hypotheses > 1:
-            # Made here: a method with a signature would be exported wherever the module is.
-            found["nbest"] = with_signature(_POINTS)(self.n_best)
-        return found
+            # Decorated here: a decorated method would be exported with every module.
+            signatures["nbest"] = with_signature(_POINTS)(self.n_best)
+        return signatures
 
     @with_signature(_POINTS)
-    def point(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Points ``[batch, n, 2]`` and their numbers ``[batch]`` → the best answers.
+    def predict(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the best positions for points ``[batch, n, 2]`` and their numbers ``[batch]``.
 
-        ``positions`` ``[batch, n]`` count from 0, with -1 behind; ``length`` ``[batch]`` is how
-        many there are; ``score`` ``[batch]`` is the natural logarithm of their probability.
-        What stands behind a row's points does not matter.
+        ``positions`` ``[batch, n]`` are indices from 0, then -1; ``length`` ``[batch]`` is their
+        number; ``score`` ``[batch]`` is the natural logarithm of their probability. Values after a
+        row's points do not matter.
 
         Raises:
-            InvalidArgumentError: a row has too few or too many points, or one that is not finite.
+            InvalidArgumentError: A row has too few or too many points, or one that is not finite.
         """
-        read, keys = self._read(points, points_length)
-        return self._best(self._find(read, points_length, keys), tf.shape(points)[1])
+        source, keys = self._model_input(points, points_length)
+        return self._best(self._run_search(source, points_length, keys), tf.shape(points)[1])
 
     @with_signature(_POINTS)
     def align(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
-        """As ``point``, with the model's mind at each step.
+        """Return the outputs of ``predict``, and the distribution over the points at each step.
 
-        ``alignment`` ``[batch, n, n]`` has in row t the probability that each of the points comes
-        as the t-th one, given those before; what is left to 1 is the end's. Rows from ``length``
+        Row t of ``alignment`` ``[batch, n, n]`` contains the probability of each point at step t,
+        given the previous ones; the rest to 1 is the probability of the end. Rows from ``length``
         on are 0, and so are columns from ``points_length`` ``[batch]`` on.
         """
-        read, keys = self._read(points, points_length)
-        found = self._find(read, points_length, keys)
-        _, looks = self._model.teacher_force(read, found.ids[:, 0])
+        source, keys = self._model_input(points, points_length)
+        hypotheses = self._run_search(source, points_length, keys)
+        _, alignment = self._model.teacher_force(source, hypotheses.ids[:, 0])
         width = tf.shape(points)[1]
-        best = self._best(found, width)
-        # The last step is the end's alone, and so are those behind an answer.
-        steps = tf.sequence_mask(best["length"], tf.shape(looks)[1])
-        looks = tf.where(steps[:, :, None], tf.cast(looks, tf.float32), 0.0)
-        looks = tf.pad(looks, [[0, 0], [0, width], [0, width]])[:, :width, :width]
-        return {**best, "points_length": tf.identity(points_length), "alignment": looks}
+        best = self._best(hypotheses, width)
+        # The last step and those after an output only predict the end.
+        steps = tf.sequence_mask(best["length"], tf.shape(alignment)[1])
+        alignment = tf.where(steps[:, :, None], tf.cast(alignment, tf.float32), 0.0)
+        alignment = tf.pad(alignment, [[0, 0], [0, width], [0, width]])[:, :width, :width]
+        return {**best, "points_length": tf.identity(points_length), "alignment": alignment}
 
     @with_signature(_PAIRS)
     def score(
@@ -141,105 +176,108 @@ class ServedPointer(ServedModule):
         positions: tf.Tensor,
         positions_length: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """How probable the model finds given answers, ``[batch, positions]`` with their lengths.
+        """Return the probability of given positions ``[batch, positions]`` with their lengths.
 
-        ``score`` ``[batch]`` is the natural logarithm of an answer's probability, its end counted;
-        ``position_scores`` ``[batch, positions]`` are those of its positions alone. What breaks
-        the rule of ``visits`` gets about -1e9.
+        ``score`` ``[batch]`` is the natural logarithm of the probability, including the end;
+        ``position_scores`` ``[batch, positions]`` are those of single positions. An output that
+        violates the rule of ``visits`` gets about -1e9.
 
         Raises:
-            InvalidArgumentError: a position names no point of its row, or the points are wrong.
+            InvalidArgumentError: A position is not one of a point of its row, or the points are
+                invalid.
         """
-        read, _ = self._read(points, points_length)
+        source, _ = self._model_input(points, points_length)
         width = tf.shape(positions)[1]
-        real = tf.sequence_mask(positions_length, width)
-        inside = ((positions >= 0) & (positions < points_length[:, None])) | ~real
-        fine = tf.reduce_all(inside, axis=1) & (positions_length <= width)
-        message = "positions that name no point; in the rows, counted from 0:"
-        told = [message, tf.where(~fine)[:, 0]]
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fine), told, 20)]):
-            ids = tf.pad(tf.where(real, positions + FIRST, PAD), [[0, 0], [0, 1]])
+        mask = tf.sequence_mask(positions_length, width)
+        inside = ((positions >= 0) & (positions < points_length[:, None])) | ~mask
+        valid = tf.reduce_all(inside, axis=1) & (positions_length <= width)
+        message = "positions without a point; in the rows, counted from 0:"
+        data = [message, tf.where(~valid)[:, 0]]
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(valid), data, 20)]):
+            ids = tf.pad(tf.where(mask, positions + FIRST, PAD), [[0, 0], [0, 1]])
         ends = tf.one_hot(positions_length, width + 1, on_value=EOS, off_value=PAD, dtype=tf.int32)
-        scores = tf.cast(self._model.piece_scores(read, ids + ends), tf.float32)
+        scores = tf.cast(self._model.token_scores(source, ids + ends), tf.float32)
         return {
             "score": tf.reduce_sum(scores, axis=1),
-            "position_scores": tf.where(real, scores[:, :width], 0.0),
+            "position_scores": tf.where(mask, scores[:, :width], 0.0),
             "length": tf.identity(positions_length),
         }
 
     def n_best(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What the search found for each row, ``[batch, hypotheses]``, the best first.
+        """Return all hypotheses of each row, ``[batch, hypotheses]``, the best first.
 
-        ``hypotheses`` ``[batch, hypotheses, n]`` are answers as ``positions`` is one, with their
-        ``lengths``, their ``log_probabilities``, and the ``scores`` by which they are ordered.
-        Where there are fewer the rest is empty, with impossible scores.
+        ``hypotheses`` ``[batch, hypotheses, n]`` are like ``positions``, with their ``lengths``,
+        their ``log_probabilities``, and the ``scores`` by which they are sorted. Missing ones are
+        empty, with impossible scores.
         """
-        read, keys = self._read(points, points_length)
-        found = self._find(read, points_length, keys)
-        lengths = tf.maximum(found.lengths - 1, 0)
+        source, keys = self._model_input(points, points_length)
+        outputs = self._run_search(source, points_length, keys)
+        lengths = tf.maximum(outputs.lengths - 1, 0)
         return {
-            "hypotheses": _positions(found.ids, lengths, tf.shape(points)[1]),
+            "hypotheses": _positions(outputs.ids, lengths, tf.shape(points)[1]),
             "lengths": lengths,
-            "log_probabilities": found.log_probabilities,
-            "scores": found.scores,
+            "log_probabilities": outputs.log_probabilities,
+            "scores": outputs.scores,
             "points_length": tf.identity(points_length),
         }
 
-    def _read(self, points: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Points as the model reads them, ``[batch, longest, 3]``, and a key of each row."""
+    def _model_input(self, points: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the input of the model, ``[batch, length, 3]``, and a random key of each row."""
         with tf.control_dependencies(self._checks(points, lengths)):
             points = tf.identity(points)
-        # An empty request gets a column too: a loop over no steps gives nothing to stack.
+        # An empty batch gets one column: a loop without steps has nothing to stack.
         longest = tf.maximum(tf.reduce_max(lengths, axis=0), 1)
         points = tf.pad(points, [[0, 0], [0, 1], [0, 0]])[:, :longest]
-        real = tf.sequence_mask(lengths, longest)[:, :, None]
-        # What is drawn for a row depends on nothing but its points and the seed.
-        text = tf.where(real, tf.strings.as_string(points) + " ", "")
+        mask = tf.sequence_mask(lengths, longest)[:, :, None]
+        # Sampling depends only on the points and the seed.
+        text = tf.where(mask, tf.strings.as_string(points) + " ", "")
         text = tf.strings.reduce_join(text, axis=[1, 2])
         keys = tf.strings.to_hash_bucket_fast(text, 2**31 - 1)
         if self._normalise:
-            points = normalised(points, lengths)
-        return as_read(points, lengths), tf.cast(keys, tf.int32)
+            points = normalize_points(points, lengths)
+        return mark_points(points, lengths), tf.cast(keys, tf.int32)
 
     def _checks(self, points: tf.Tensor, lengths: tf.Tensor) -> list[Any]:
         width = tf.shape(points)[1]
-        real = tf.sequence_mask(lengths, width)
-        finite = tf.reduce_all(tf.math.is_finite(points), axis=2) | ~real
-        told = "the numbers of points of all rows that were sent:"
+        mask = tf.sequence_mask(lengths, width)
+        finite = tf.reduce_all(tf.math.is_finite(points), axis=2) | ~mask
+        suffix = "the numbers of points of all rows that were sent:"
         rules = [
             (
-                lengths >= self._least,
-                f"a row has fewer than the {self._least} points of model.least",
+                lengths >= self._min_points,
+                f"a row has fewer than the {self._min_points} points of model.min_points",
             ),
             (
-                lengths <= self._most,
-                f"a row has more than the {self._most} points of max_source_length",
+                lengths <= self._max_points,
+                f"a row has more than the {self._max_points} points of max_source_length",
             ),
             (lengths <= width, "points_length is more than the points that were sent"),
         ]
         checks = [
-            tf.debugging.Assert(tf.reduce_all(fine), [f"{message}; {told}", lengths], summarize=20)
-            for fine, message in rules
+            tf.debugging.Assert(
+                tf.reduce_all(valid), [f"{message}; {suffix}", lengths], summarize=20
+            )
+            for valid, message in rules
         ]
         bad = tf.where(~tf.reduce_all(finite, axis=1))[:, 0]
-        message = "points that are no finite numbers; in the rows, counted from 0:"
+        message = "points that are not finite; in the rows, counted from 0:"
         return [*checks, tf.debugging.Assert(tf.reduce_all(finite), [message, bad], summarize=20)]
 
-    def _find(self, read: tf.Tensor, lengths: tf.Tensor, keys: tf.Tensor) -> Hypotheses:
-        return self._model.search(read, self._search, lengths + 1, keys=keys)
+    def _run_search(self, source: tf.Tensor, lengths: tf.Tensor, keys: tf.Tensor) -> Hypotheses:
+        return self._model.search(source, self._search, lengths + 1, keys=keys)
 
-    def _best(self, found: Hypotheses, width: tf.Tensor) -> dict[str, tf.Tensor]:
-        length = found.lengths[:, 0] - 1
+    def _best(self, hypotheses: Hypotheses, width: tf.Tensor) -> dict[str, tf.Tensor]:
+        length = hypotheses.lengths[:, 0] - 1
         return {
-            "positions": _positions(found.ids[:, 0], length, width),
+            "positions": _positions(hypotheses.ids[:, 0], length, width),
             "length": length,
-            "score": found.log_probabilities[:, 0],
+            "score": hypotheses.log_probabilities[:, 0],
         }
 
 
 def _positions(ids: tf.Tensor, lengths: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Positions ``[..., width]`` of ids ``[..., steps]``, of which so many are no end."""
-    real = tf.sequence_mask(lengths, tf.shape(ids)[-1])
-    found = tf.where(real, tf.cast(ids, tf.int32) - FIRST, NOWHERE)
+    """Return the positions ``[..., width]`` of ids ``[..., steps]`` with lengths without EOS."""
+    mask = tf.sequence_mask(lengths, tf.shape(ids)[-1])
+    positions = tf.where(mask, tf.cast(ids, tf.int32) - FIRST, NO_POSITION)
     padding = [[0, 0]] * (len(ids.shape) - 1) + [[0, width]]
-    return tf.pad(found, padding, constant_values=NOWHERE)[..., :width]
+    return tf.pad(positions, padding, constant_values=NO_POSITION)[..., :width]

@@ -1,4 +1,4 @@
-"""The section ``model`` of pointers, and what cannot work with it."""
+"""The section ``model`` of the pointer task, and its checks."""
 
 from __future__ import annotations
 
@@ -8,161 +8,171 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
-from models.settings.attention import AdditiveScore, Matching
-from models.settings.base import Positive, Problem, Section, by_type, name_or_mapping
-from models.settings.checks import beam_problems, look_problems
-from models.settings.encoders import RecurrentEncoder
-from models.settings.layers import Rate, Transformer
-from models.tasks.features import Feature
+from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
+from regard.models.settings.base import (
+    Positive,
+    Problem,
+    Rate,
+    Section,
+    by_type,
+    name_or_mapping,
+)
+from regard.models.settings.checks import (
+    check_beam,
+    check_heads,
+    check_no_attention_training,
+)
+from regard.models.settings.networks import RecurrentEncoderConfig, TransformerLayersConfig
+from regard.models.tasks.description import Feature
 
 FEATURES = (
     Feature("points", "points"),
     Feature("answer", "positions", role="reference"),
 )
 
-# Where points stand in a row says nothing, so the score ``location`` is not among them.
-Score = Annotated[Matching, by_type("additive"), name_or_mapping]
+Visits = Literal["all", "once", "any"]
+# The order of points has no meaning, so the score ``location`` does not apply.
+ScoreConfig = Annotated[ContentScoreConfig, by_type("additive"), name_or_mapping]
 
 
-class SetEncoder(Transformer):
-    """Self-attention layers, by default without regard to the order of the points."""
+class SetEncoderConfig(TransformerLayersConfig):
+    """Self-attention layers, by default independent of the order of the points."""
 
-    type: Literal["transformer"] = Field(default="transformer", description="The kind of encoder.")
-    layers: Positive = Field(default=3, description="Layers, one upon the other.")
-    heads: Positive = Field(default=8, description="Attentions side by side; divides the width.")
-    feed_forward: Positive = Field(default=256, description="Width inside the feed-forward part.")
-    # One choice more than text has.
+    type: Literal["transformer"] = Field(default="transformer", description="Encoder type.")
+    layers: Positive = Field(default=3, description="Number of layers.")
+    heads: Positive = Field(
+        default=8, description="Number of attention heads; must divide the width."
+    )
+    feed_forward: Positive = Field(default=256, description="Width of the feed-forward layer.")
+    # One more choice than for text.
     positions: Literal["none", "sinusoidal", "learned", "rotary"] = Field(  # type: ignore[assignment]
         default="none",
-        description="Whether a layer knows where a point stands in its row, and how; none: the "
-        "points are a set.",
+        description="Position encoding; none: the points are a set.",
     )
 
 
-Encoder = Annotated[
-    Annotated[RecurrentEncoder, Tag("recurrent")] | Annotated[SetEncoder, Tag("transformer")],
+EncoderConfig = Annotated[
+    Annotated[RecurrentEncoderConfig, Tag("recurrent")]
+    | Annotated[SetEncoderConfig, Tag("transformer")],
     by_type("transformer"),
 ]
 
 
-class Decoder(Section):
-    """Recurrent layers that point at one of the points in each step (Vinyals 2015)."""
+class PointerDecoderConfig(Section):
+    """Recurrent layers that select one of the points at each step (Vinyals 2015)."""
 
-    cell: Literal["lstm", "gru"] = Field(default="lstm", description="The recurrent cell.")
+    cell: Literal["lstm", "gru"] = Field(default="lstm", description="Recurrent cell.")
     units: Positive = Field(default=128, description="Width of each layer.")
-    layers: Positive = Field(default=1, description="Layers, one upon the other.")
-    score: Score = Field(
-        default=AdditiveScore(),
-        description="How well a point matches the state, a name or a mapping.",
+    layers: Positive = Field(default=1, description="Number of layers.")
+    score: ScoreConfig = Field(
+        default=AdditiveScoreConfig(),
+        description="Score of a point and the state: a name, or a mapping with type.",
     )
     glimpse: bool = Field(
         default=True,
-        description="Whether it looks at all points that can come next before it points at one "
-        "(Bello 2017).",
+        description="Attend to all possible points before selecting one (Bello 2017).",
     )
     clip: Annotated[float, Field(gt=0.0)] | None = Field(
         default=None,
-        description="The greatest logit there can be, which keeps it from being too sure; null: "
-        "no limit.",
+        description="Maximum absolute logit, which prevents overconfidence; null: no limit.",
     )
 
 
-class Model(Section):
-    """The network: an encoder of points, and a decoder that points at them."""
+class PointerModelConfig(Section):
+    """The network: an encoder of points, and a pointer decoder."""
 
     width: Positive = Field(
-        default=128, description="Width of the points' vectors, and of a Transformer's layers."
+        default=128, description="Width of the point embeddings and of Transformer layers."
     )
-    dropout: Rate = Field(default=0.0, description="Share of activations dropped while training.")
-    encoder: Encoder = Field(default=SetEncoder(), description="Reads the points.")
-    decoder: Decoder = Field(default=Decoder(), description="Points at them, one after another.")
-    visits: Literal["all", "once", "any"] = Field(
+    dropout: Rate = Field(default=0.0, description="Dropout rate.")
+    encoder: EncoderConfig = Field(default=SetEncoderConfig(), description="Encoder.")
+    decoder: PointerDecoderConfig = Field(default=PointerDecoderConfig(), description="Decoder.")
+    visits: Visits = Field(
         default="all",
-        description="How often a point is in an answer: exactly once (orders, tours), at most "
-        "once (hulls), or as often as it likes.",
+        description="How often an output contains each point. all: exactly once (orders, tours); "
+        "once: at most once (hulls); any: any number of times.",
     )
-    least: Positive = Field(
-        default=1, description="The fewest points of a row; a hull needs 3, and so does a tour."
+    min_points: Positive = Field(
+        default=1,
+        description="Minimum number of points in a row, for example 3 for hulls and tours.",
     )
     normalise: bool = Field(
         default=True,
-        description="Whether each row's points are moved and scaled, alike in both directions, "
-        "until they fill -1 to 1: answers then do not depend on where the points lie and in what "
-        "unit. false: where they do.",
+        description="Scale the points of each row to -1 to 1, keeping the aspect ratio, so that "
+        "outputs do not depend on position and unit of the points.",
     )
 
 
-def limited(model: Model) -> tuple[Feature, ...]:
-    """The features, with the fewest points."""
+class PointerPreprocessing(Section):
+    """The settings that the preprocessing depends on."""
+
+    visits: Visits
+    normalise: bool
+
+
+def limit_features(model: PointerModelConfig) -> tuple[Feature, ...]:
+    """Return the features with the minimum number of points."""
     points, answer = FEATURES
-    return replace(points, least=model.least), answer
+    return replace(points, min_points=model.min_points), answer
 
 
-def problems(config: Any) -> Iterator[Problem]:
-    """Yields what of a configuration cannot work together, at the key to be changed."""
-    yield from _network(config.model)
-    yield from _training(config.training)
-    yield from look_problems(config)
-    yield from _search(config.search)
+def validate(config: Any) -> Iterator[Problem]:
+    """Yield the settings of a configuration that cannot work together."""
+    yield from _check_network(config.model)
+    yield from _check_training(config.training)
+    yield from check_no_attention_training(config)
+    yield from _check_search(config.search)
 
 
-def _network(model: Model) -> Iterator[Problem]:
+def _check_network(model: PointerModelConfig) -> Iterator[Problem]:
     encoder, decoder, width = model.encoder, model.decoder, model.width
     depth = width
-    if isinstance(encoder, RecurrentEncoder):
+    if isinstance(encoder, RecurrentEncoderConfig):
         depth = encoder.units * (2 if encoder.bidirectional else 1)
-    elif width % encoder.heads:
-        fitting = [n for n in range(1, width + 1) if width % n == 0]
-        near = sorted(sorted(fitting, key=lambda n: (abs(n - encoder.heads), n))[:3])
-        message = f"{encoder.heads} heads do not divide the width model.width: {width}; use "
-        message += f"{', '.join(map(str, near))}, or another width"
-        yield Problem(("model", "encoder", "heads"), message)
-    elif encoder.positions == "rotary" and width // encoder.heads % 2:
-        message = f"rotary turns pairs of numbers, but a head is {width // encoder.heads} wide; "
-        message += "use an even width a head"
-        yield Problem(("model", "encoder", "positions"), message)
+    else:
+        yield from check_heads(encoder, ("model", "encoder"), "model.width", width)
     if decoder.score.type in ("dot", "scaled_dot", "cosine") and decoder.units != depth:
         message = (
-            f"{decoder.score.type} needs decoder and encoder of the same width, but the decoder "
-            f"has {decoder.units} units and the encoder gives {depth}; set "
+            f"{decoder.score.type} needs equal widths of decoder and encoder, but the decoder has "
+            f"{decoder.units} units and the encoder {depth}; set "
             f"model.decoder.units: {depth}, or use score: general"
         )
         yield Problem(("model", "decoder", "score"), message)
 
 
-def _training(training: Any) -> Iterator[Problem]:
+def _check_training(training: Any) -> Iterator[Problem]:
     if training.label_smoothing:
-        message = "there is no probability to give to points that cannot be chosen; use 0"
+        message = "does not apply to points; use 0"
         yield Problem(("training", "label_smoothing"), message)
     if training.precision != "float32":
-        message = f"{training.precision} would round the points; use float32"
+        message = f"{training.precision} would round the coordinates; use float32"
         yield Problem(("training", "precision"), message)
     if training.jit_compile:
-        message = "XLA cannot compile the training of recurrent layers, as a pointer has; use false"
+        message = "XLA cannot compile the recurrent layers of a pointer decoder; use false"
         yield Problem(("training", "jit_compile"), message)
 
 
-# Keys of every search that say nothing of points: the longest answer is as long as the row.
-_OF_TEXT = (
+# Keys of searches that only apply to text: an output has at most as many positions as points.
+_TEXT_KEYS = (
     "max_length_factor",
     "max_length_offset",
     "min_length_factor",
-    "no_repeat_ngram",
+    "no_repeat_ngram_size",
     "repetition_penalty",
     "coverage_penalty",
 )
 
 
-def _search(search: Any) -> Iterator[Problem]:
-    for name in _OF_TEXT:
+def _check_search(search: Any) -> Iterator[Problem]:
+    for name in _TEXT_KEYS:
         field = type(search).model_fields.get(name)
         if field is not None and getattr(search, name) != field.default:
-            message = "does not apply to points; leave it out"
-            if name in ("no_repeat_ngram", "repetition_penalty"):
-                message += ", and see model.visits"
+            message = "does not apply to points; remove it"
+            if name in ("no_repeat_ngram_size", "repetition_penalty"):
+                message += ", or see model.visits"
             yield Problem(("search", name), message)
     if search.long_source != "refuse":
-        message = "what is left of a row without its last points has another answer; use refuse"
+        message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)
     if search.type == "beam":
-        yield from beam_problems(search)
+        yield from check_beam(search)

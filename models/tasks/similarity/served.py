@@ -1,60 +1,98 @@
-"""A similarity as it is exported: two texts in, a score out."""
+"""The exported graph of similarity, and the splitting of sentences into words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from models.similarity import Similarity
-from models.tasks.served import Served, ServedModule, with_signature
-from models.tasks.similarity.words import ids_of, words_of
-from models.vocabulary import PAD
+from regard.models.similarity import Similarity
+from regard.models.tasks.served_model import (
+    OutputLengths,
+    ServedModel,
+    ServedModule,
+    with_signature,
+)
+from regard.models.tasks.similarity.settings import SimilarityModelConfig
+from regard.models.vocabulary import PAD, UNK
 
 _TEXTS = [tf.TensorSpec([None], tf.string, name=name) for name in ("first", "second")]
 
 
-class ServedSimilarity(ServedModule):
-    """Tokenizer and model in one graph: what TensorFlow Serving runs.
+def split_words(tokenizer: Any, text: tf.Tensor) -> tf.RaggedTensor:
+    """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``."""
+    # Word by word: SentencePiece would join adjacent unknown words of a sentence.
+    words = tf.strings.split(text)
+    out_type = tokenizer.out_type
+    tokenizer.out_type = tf.string  # a second tokenizer would be a second model in the graph
+    try:
+        tokens = tokenizer.tokenize(words.flat_values)
+    finally:
+        tokenizer.out_type = out_type
+    return words.with_flat_values(tokens).merge_dims(1, 2)
+
+
+def word_ids(tokenizer: Any, words: tf.RaggedTensor, oov_buckets: int) -> tf.RaggedTensor:
+    """Return the ids of tokens, int32; unknown ones get ids after those of the vocabulary.
 
     Args:
-        model: the trained model, in float32.
-        tokenizer: of both sentences (``tensorflow_text``).
-        settings: the YAML's section ``model``: its ``scale``, ``unknown`` and ``max_length``.
+        tokenizer: The tokenizer of the tokens.
+        words: The result of ``split_words``.
+        oov_buckets: The number of ids for unknown words, selected by hash; 0: all are ``UNK``.
+    """
+    ids = tokenizer.string_to_id(words.flat_values)
+    if oov_buckets:
+        hashed = tf.strings.to_hash_bucket_fast(words.flat_values, oov_buckets)
+        hashed = tf.cast(hashed, tf.int32) + tf.cast(tokenizer.vocab_size(), tf.int32)
+        ids = tf.where(ids == UNK, hashed, ids)
+    return words.with_flat_values(ids)
+
+
+class ServedSimilarity(ServedModule):
+    """Tokenizer and model in one graph, as TensorFlow Serving runs it.
+
+    Args:
+        model: The trained model, in float32.
+        tokenizer: The tokenizer of both sentences (``tensorflow_text``).
+        settings: The section ``model``.
     """
 
     _model: Similarity
 
-    def __init__(self, model: Similarity, tokenizer: Any, settings: Mapping[str, Any]):
+    def __init__(self, model: Similarity, tokenizer: Any, settings: SimilarityModelConfig):
         super().__init__(model, name="served_similarity")
         self.tokenizer = tokenizer
-        self._settings = dict(settings)
+        self._settings = settings
 
-    def served(self, task: str) -> Served:
-        """The whole export; ``task`` is the name of the task that it is for."""
+    def served_model(self, task: str) -> ServedModel:
+        """Return the signatures and the contract of the export.
+
+        Args:
+            task: The name of the task.
+        """
         signatures: dict[str, Callable[..., Any]] = {
-            "serving_default": self.compare,
+            "serving_default": self.predict,
             "align": self.align,
         }
         texts = [{"name": name, "kind": "text"} for name in ("first", "second")]
-        detail: dict[str, list[str | None]] = {
+        detail: OutputLengths = {
             "similarity": [],
             "cut": [],
             **{f"{side}_length": [] for side in ("first", "second")},
             **{f"{side}_pieces": [f"{side}_length"] for side in ("first", "second")},
             **{f"{side}_weights": [f"{side}_length"] for side in ("first", "second")},
         }
-        looks = None
+        attention = None
         if self._model.cross is not None:
             detail["alignment"] = ["first_length", "second_length"]
-            looks = {"rows": "first_pieces", "columns": "second_pieces", "weights": "alignment"}
-        if self._model.apart:
-            # Made here: a method with a signature would be exported wherever the module is.
+            attention = {"rows": "first_pieces", "columns": "second_pieces", "weights": "alignment"}
+        if self._model.encodes_independently:
+            # Decorated here: a decorated method would be exported with every module.
             specs = [tf.TensorSpec([None], tf.string, name="sentence")]
             signatures["embed"] = with_signature(specs)(self.embed)
         sentence = {"name": "sentence", "kind": "text", "like": "first"}
-        meaning = {
+        described = {
             "serving_default": {"inputs": texts, "outputs": {"similarity": []}},
             "align": {"inputs": texts, "outputs": detail},
             "embed": {"inputs": [sentence], "outputs": {"vector": [None]}},
@@ -67,57 +105,57 @@ class ServedSimilarity(ServedModule):
             "score": None,
             "detail": "align",
             "scored": None,
-            "size": {"output": "first_length", "minus": 0, "unit": "pieces of the first sentence"},
-            "looks": looks,
+            "size": {"output": "first_length", "minus": 0, "unit": "tokens of the first sentence"},
+            "looks": attention,
             "heads": None,
             "cut": "cut",
-            "signatures": {name: meaning[name] for name in signatures},
+            "signatures": {name: described[name] for name in signatures},
         }
-        return Served(self, signatures, contract)
+        return ServedModel(self, signatures, contract)
 
     @with_signature(_TEXTS)
-    def compare(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Texts ``[batch]`` → ``similarity`` ``[batch]``, in the scale of the data."""
-        ids = [self._read(text)[0] for text in (first, second)]
-        return {"similarity": self._scaled(self._model.compare(*ids)["similarity"])}
+    def predict(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return ``similarity`` ``[batch]`` of texts ``[batch]``, on the scale of the data."""
+        ids = [self._tokenize(text)[0] for text in (first, second)]
+        return {"similarity": self._to_scale(self._model.compare(*ids)["similarity"])}
 
     @with_signature(_TEXTS)
     def align(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
-        """As ``compare``, with what it rests on.
+        """Return the output of ``predict``, and the attention behind it.
 
         For both sentences ``<side>_pieces``, ``<side>_length`` and ``<side>_weights``, ``[batch,
-        pieces]``: how much each piece has to do with the sentence's vector. ``alignment`` is
-        ``[batch, first, second]``, where the sentences look at each other. ``cut`` ``[batch]`` is
-        how many pieces of the two were not read.
+        tokens]``: the weight of each token in the sentence's vector. ``alignment`` ``[batch, first,
+        second]`` is the cross-attention of the sentences. ``cut`` ``[batch]`` is the number of
+        truncated tokens of both.
         """
-        sides = {"first": self._read(first), "second": self._read(second)}
-        found = self._model.compare(*(ids for ids, _, _ in sides.values()))
-        outputs = {"similarity": self._scaled(found["similarity"])}
+        sides = {"first": self._tokenize(first), "second": self._tokenize(second)}
+        results = self._model.compare(*(ids for ids, _, _ in sides.values()))
+        outputs = {"similarity": self._to_scale(results["similarity"])}
         for side, (ids, words, _) in sides.items():
             outputs[f"{side}_pieces"] = words
             outputs[f"{side}_length"] = tf.reduce_sum(tf.cast(ids != PAD, tf.int32), axis=1)
-            outputs[f"{side}_weights"] = tf.cast(found[f"{side}_weights"], tf.float32)
+            outputs[f"{side}_weights"] = tf.cast(results[f"{side}_weights"], tf.float32)
         outputs["cut"] = sides["first"][2] + sides["second"][2]
-        if found["alignment"] is not None:
-            outputs["alignment"] = tf.cast(found["alignment"], tf.float32)
+        if results["alignment"] is not None:
+            outputs["alignment"] = tf.cast(results["alignment"], tf.float32)
         return outputs
 
     def embed(self, sentence: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Texts ``[batch]`` → ``vector`` ``[batch, depth]``."""
-        return {"vector": self._model.embed(self._read(sentence)[0])}
+        """Return ``vector`` ``[batch, depth]`` of texts ``[batch]``."""
+        return {"vector": self._model.embed(self._tokenize(sentence)[0])}
 
-    def _read(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Ids and pieces ``[batch, pieces]``, and how many more there were, ``[batch]``."""
-        words = words_of(self.tokenizer, text)
-        limit = self._settings["max_length"]
+    def _tokenize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return ids and tokens ``[batch, tokens]``, and the numbers of truncated tokens."""
+        words = split_words(self.tokenizer, text)
+        limit = self._settings.max_length
         cut = tf.maximum(tf.cast(words.row_lengths(), tf.int32) - limit, 0)
         words = words[:, :limit]
-        ids = ids_of(self.tokenizer, words, self._settings["unknown"]).to_tensor(PAD)
-        # Where all sentences are empty there is a column of padding too: loops need a step.
-        none = tf.cast(tf.shape(ids)[1] == 0, tf.int32)
-        ids = tf.pad(ids, [[0, 0], [0, none]], constant_values=PAD)
+        ids = word_ids(self.tokenizer, words, self._settings.oov_buckets).to_tensor(PAD)
+        # Empty sentences get one column of padding: loops need a step.
+        missing = tf.cast(tf.shape(ids)[1] == 0, tf.int32)
+        ids = tf.pad(ids, [[0, 0], [0, missing]], constant_values=PAD)
         return ids, words.to_tensor("", shape=tf.shape(ids, tf.int64)), cut
 
-    def _scaled(self, similarity: tf.Tensor) -> tf.Tensor:
-        scale = self._settings["scale"]
-        return scale["low"] + (scale["high"] - scale["low"]) * similarity
+    def _to_scale(self, similarity: tf.Tensor) -> tf.Tensor:
+        scale = self._settings.scale
+        return scale.low + (scale.high - scale.low) * similarity

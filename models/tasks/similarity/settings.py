@@ -1,4 +1,4 @@
-"""Similarity's section ``model``, and what cannot work with it."""
+"""The section ``model`` of similarity, and its checks."""
 
 from __future__ import annotations
 
@@ -8,19 +8,29 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
-from models.settings import checks
-from models.settings.attention import (
-    Alignment,
-    GeneralScore,
-    HardAlignment,
-    Score,
-    SoftAlignment,
+from regard.models.settings import checks
+from regard.models.settings.attention import (
+    AlignmentConfig,
+    GeneralScoreConfig,
+    HardAlignmentConfig,
+    ScoreConfig,
+    SoftAlignmentConfig,
 )
-from models.settings.base import Count, Positive, Problem, Section, by_type, name_or_mapping
-from models.settings.encoders import Encoder, RecurrentEncoder
-from models.settings.layers import Rate
-from models.settings.pretrained import Pretrained
-from models.tasks.features import Feature
+from regard.models.settings.base import (
+    Count,
+    Positive,
+    Problem,
+    Rate,
+    Section,
+    by_type,
+    name_or_mapping,
+)
+from regard.models.settings.networks import (
+    EncoderConfig,
+    PretrainedEmbeddingsConfig,
+    RecurrentEncoderConfig,
+)
+from regard.models.tasks.description import Feature
 
 FEATURES = (
     Feature("first", "text"),
@@ -29,153 +39,170 @@ FEATURES = (
 )
 
 
-class Scale(Section):
-    """What the data's scores mean."""
+class ScaleConfig(Section):
+    """The range of the scores in the data."""
 
-    low: float = Field(default=0.0, description="The score of sentences that have nothing common.")
-    high: float = Field(default=5.0, description="The score of sentences that say the same.")
-
-
-class WordVectors(Pretrained):
-    """Word vectors in GloVe's or word2vec's text format to start the embeddings from."""
-
-    file: str = Field(description="The file, .txt or .gz.", examples=["glove.6B.300d.txt"])
+    low: float = Field(default=0.0, description="Score of unrelated sentences.")
+    high: float = Field(default=5.0, description="Score of equivalent sentences.")
 
 
-class MeanPooling(Section):
-    """The mean of the states."""
+class SentenceEmbeddingsConfig(PretrainedEmbeddingsConfig):
+    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
 
-    type: Literal["mean"] = Field(default="mean", description="The pooling.")
-
-
-class MaxPooling(Section):
-    """The greatest number of each dimension (Conneau 2017)."""
-
-    type: Literal["max"] = Field(default="max", description="The pooling.")
+    file: str = Field(description="File, .txt or .gz.", examples=["glove.6B.300d.txt"])
 
 
-class MeanMaxPooling(Section):
-    """Both, one behind the other (Chen 2017)."""
+class MeanPoolingConfig(Section):
+    """Mean of the states."""
 
-    type: Literal["mean_max"] = Field(default="mean_max", description="The pooling.")
-
-
-class GatePooling(Section):
-    """The mean of the states, each through a gate: bottom-up."""
-
-    type: Literal["gate"] = Field(default="gate", description="The pooling.")
+    type: Literal["mean"] = Field(default="mean", description="Pooling type.")
 
 
-class SelfAttentionPooling(Section):
-    """Weighted sums, whose weights the sentence itself gives: bottom-up (Lin 2017)."""
+class MaxPoolingConfig(Section):
+    """Maximum of each dimension (Conneau 2017)."""
 
-    type: Literal["self_attention"] = Field(default="self_attention", description="The pooling.")
+    type: Literal["max"] = Field(default="max", description="Pooling type.")
+
+
+class MeanMaxPoolingConfig(Section):
+    """Mean and maximum, concatenated (Chen 2017)."""
+
+    type: Literal["mean_max"] = Field(default="mean_max", description="Pooling type.")
+
+
+class GatePoolingConfig(Section):
+    """Mean of gated states (bottom-up attention)."""
+
+    type: Literal["gate"] = Field(default="gate", description="Pooling type.")
+
+
+class SelfAttentionPoolingConfig(Section):
+    """Self-attentive pooling with several hops (bottom-up attention, Lin 2017)."""
+
+    type: Literal["self_attention"] = Field(default="self_attention", description="Pooling type.")
     units: Positive = Field(default=64, description="Width of the hidden layer.")
-    hops: Positive = Field(default=2, description="Sums side by side.")
+    hops: Positive = Field(default=2, description="Number of hops.")
     penalty: Annotated[float, Field(ge=0.0)] = Field(
-        default=0.0, description="Weight of the penalty on hops that look alike."
+        default=0.0, description="Weight of the penalty on similar hops."
     )
 
 
-class TopDownPooling(Section):
-    """A weighted sum, whose weights the other sentence gives: top-down (Tan 2016)."""
+class TopDownPoolingConfig(Section):
+    """Attention from the other sentence (top-down attention, Tan 2016)."""
 
-    type: Literal["top_down"] = Field(default="top_down", description="The pooling.")
-    score: Score = Field(
-        default=GeneralScore(), description="How well a state matches the other sentence."
+    type: Literal["top_down"] = Field(default="top_down", description="Pooling type.")
+    score: ScoreConfig = Field(
+        default=GeneralScoreConfig(), description="Score of a state and the other sentence."
     )
 
 
-Pooling = Annotated[
-    Annotated[MeanPooling, Tag("mean")]
-    | Annotated[MaxPooling, Tag("max")]
-    | Annotated[MeanMaxPooling, Tag("mean_max")]
-    | Annotated[GatePooling, Tag("gate")]
-    | Annotated[SelfAttentionPooling, Tag("self_attention")]
-    | Annotated[TopDownPooling, Tag("top_down")],
+PoolingConfig = Annotated[
+    Annotated[MeanPoolingConfig, Tag("mean")]
+    | Annotated[MaxPoolingConfig, Tag("max")]
+    | Annotated[MeanMaxPoolingConfig, Tag("mean_max")]
+    | Annotated[GatePoolingConfig, Tag("gate")]
+    | Annotated[SelfAttentionPoolingConfig, Tag("self_attention")]
+    | Annotated[TopDownPoolingConfig, Tag("top_down")],
     by_type("max"),
     name_or_mapping,
 ]
 
 
-class CrossLook(Section):
-    """How the two sentences look at each other."""
+class CrossAttentionScoreConfig(Section):
+    """Score and alignment of the cross-attention."""
 
-    score: Score = Field(
-        default=GeneralScore(), description="How well two pieces match, a name or a mapping."
+    score: ScoreConfig = Field(
+        default=GeneralScoreConfig(),
+        description="Score of two tokens: a name, or a mapping with type.",
     )
-    alignment: Alignment = Field(
-        default=SoftAlignment(), description="How scores become weights, a name or a mapping."
-    )
-
-
-class Cross(Section):
-    """Each sentence looks at the other before it becomes a vector (Chen 2017)."""
-
-    units: Positive = Field(default=128, description="Width of what comes out.")
-    attention: CrossLook = Field(
-        default=CrossLook(), description="How the two sentences look at each other."
+    alignment: AlignmentConfig = Field(
+        default=SoftAlignmentConfig(),
+        description="How scores become weights: a name, or a mapping with type.",
     )
 
 
-class Model(Section):
-    """The network: one encoder for both sentences, a pooling, a comparison."""
+class CrossAttentionConfig(Section):
+    """Attention of each sentence to the other, before pooling (Chen 2017)."""
 
-    scale: Scale = Field(default=Scale(), description="What the data's scores mean.")
+    units: Positive = Field(default=128, description="Width of the output.")
+    attention: CrossAttentionScoreConfig = Field(
+        default=CrossAttentionScoreConfig(), description="Score and alignment."
+    )
+
+
+class SimilarityModelConfig(Section):
+    """The network: one encoder for both sentences, pooling, and a comparison."""
+
+    scale: ScaleConfig = Field(
+        default=ScaleConfig(), description="Range of the scores in the data."
+    )
     embedding: Positive = Field(
-        default=100, description="Width of the piece embeddings, and of a Transformer's layers."
+        default=100, description="Width of the token embeddings and of Transformer layers."
     )
-    dropout: Rate = Field(default=0.3, description="Share of activations dropped while training.")
-    unknown: Count = Field(
+    dropout: Rate = Field(default=0.3, description="Dropout rate.")
+    oov_buckets: Count = Field(
         default=1000,
-        description="Vectors for words that are not in the vocabulary, told apart by their hash, "
-        "so that the same unknown word is known again in the other sentence; 0: one for all.",
+        description="Number of embeddings for unknown words, selected by hash, so that an unknown "
+        "word has the same embedding in both sentences; 0: one embedding for all.",
     )
     max_length: Positive = Field(
-        default=128, description="Pieces of a sentence that the served model reads at most."
+        default=128, description="Maximum number of tokens of a sentence in the served model."
     )
-    pretrained: WordVectors | None = Field(
-        default=None, description="Word vectors to start from; null: random ones."
+    pretrained: SentenceEmbeddingsConfig | None = Field(
+        default=None, description="Pretrained word vectors; null: random initialization."
     )
-    encoder: Encoder = Field(default=RecurrentEncoder(units=128), description="Reads a sentence.")
-    pooling: Pooling = Field(
-        default=MaxPooling(), description="How its states become one vector, a name or a mapping."
+    encoder: EncoderConfig = Field(
+        default=RecurrentEncoderConfig(units=128), description="Encoder of a sentence."
     )
-    cross: Cross | None = Field(
+    pooling: PoolingConfig = Field(
+        default=MaxPoolingConfig(),
+        description="How the states become one vector: a name, or a mapping with type.",
+    )
+    cross: CrossAttentionConfig | None = Field(
         default=None,
-        description="Whether each sentence looks at the other before; null: it does not.",
+        description="Cross-attention between the sentences; null: none.",
     )
     comparison: Literal["features", "cosine"] = Field(
         default="features",
-        description="A small network on differences and products (Tai 2015), or the cosine.",
+        description="features: a small network on differences and products (Tai 2015); cosine: "
+        "the cosine of the vectors.",
     )
-    hidden: Positive = Field(default=64, description="Width of the small network.")
+    hidden_units: Positive = Field(
+        default=64, description="Width of the small network of comparison: features."
+    )
 
 
-def limited(model: Model) -> tuple[Feature, ...]:
-    """The features, the score within its scale."""
+class SimilarityPreprocessing(Section):
+    """The settings that the preprocessing depends on."""
+
+    oov_buckets: Count
+    scale: ScaleConfig
+
+
+def limit_features(model: SimilarityModelConfig) -> tuple[Feature, ...]:
+    """Return the features with the range of the score."""
     first, second, score = FEATURES
     return first, second, replace(score, low=model.scale.low, high=model.scale.high)
 
 
-def problems(config: Any) -> Iterator[Problem]:
-    """Yields what of a configuration cannot work together, at the key to be changed."""
+def validate(config: Any) -> Iterator[Problem]:
+    """Yield the settings of a configuration that cannot work together."""
     scale = config.model.scale
     if scale.low >= scale.high:
-        message = f"{scale.high:g} is not more than low: {scale.low:g}"
+        message = f"must be more than low: {scale.low:g}; {scale.high:g} was given"
         yield Problem(("model", "scale", "high"), message)
     if not config.tokenizer.shared:
-        message = "both sentences go through one encoder and need one tokenizer; use true"
+        message = "both sentences share one encoder and need one tokenizer; use true"
         yield Problem(("tokenizer", "shared"), message)
     cross = config.model.cross
     if cross is not None:
         alignment = cross.attention.alignment
-        if isinstance(alignment, HardAlignment) and alignment.training == "reinforce":
-            message = "nothing rewards where sentences look; use training: straight_through"
+        if isinstance(alignment, HardAlignmentConfig) and alignment.training == "reinforce":
+            message = "reinforce needs a decoder; use training: straight_through"
             yield Problem(("model", "cross", "attention", "alignment"), message)
     if config.training.label_smoothing:
-        message = "a score is one number, with nothing beside it to be smoothed to; use 0"
+        message = "does not apply to scores; use 0"
         yield Problem(("training", "label_smoothing"), message)
-    yield from checks.look_problems(config)
-    yield from checks.transformer_problems(config)
-    yield from checks.xla_problems(config)
+    yield from checks.check_no_attention_training(config)
+    yield from checks.check_transformers(config)
+    yield from checks.check_xla(config)

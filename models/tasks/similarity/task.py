@@ -1,4 +1,4 @@
-"""What similarity does with pairs of sentences, and the model it builds."""
+"""Preprocessing, model and training interface of similarity."""
 
 from __future__ import annotations
 
@@ -7,88 +7,95 @@ from typing import Any
 
 import tensorflow as tf
 
-from models.encoders import ENCODERS
-from models.serialization import by_name
-from models.similarity import Similarity
-from models.tasks.base import Answering, Task, policy_of
-from models.tasks.served import Served, with_signature
-from models.tasks.similarity import DESCRIPTION
-from models.tasks.similarity.served import ServedSimilarity
-from models.tasks.similarity.words import ids_of, words_of
+from regard.models.encoders import ENCODERS
+from regard.models.settings.training import TrainingConfig
+from regard.models.similarity import Similarity
+from regard.models.tasks.base import DecodeFn, Task, dtype_policy
+from regard.models.tasks.served_model import ServedModel, with_signature
+from regard.models.tasks.similarity import DESCRIPTION
+from regard.models.tasks.similarity.served import ServedSimilarity, split_words, word_ids
+from regard.models.tasks.similarity.settings import (
+    SimilarityModelConfig,
+    SimilarityPreprocessing,
+)
 
 _SIDES = ("first", "second")
 
 
 class SentenceSimilarity(Task):
-    """Two sentences and a number: semantic similarity, relatedness, and whatever else is rated."""
+    """Two sentences and a number: semantic similarity, relatedness, or another rating."""
 
     description = DESCRIPTION
 
     def preprocess(
-        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Mapping[str, Any]
+        self,
+        inputs: Mapping[str, Any],
+        tokenizers: Mapping[str, Any],
+        settings: SimilarityPreprocessing,
     ) -> dict[str, Any]:
-        """Texts → ``first_ids``, ``second_ids`` (ragged int64); the score → ``target``, 0 to 1."""
+        """Return ``first_ids``, ``second_ids`` (ragged int64), and the score as ``target``, 0-1."""
         outputs: dict[str, Any] = {}
         for side in _SIDES:
             column = inputs[side]
             text = column.values if isinstance(column, tf.SparseTensor) else column
-            # One tokenizer serves both: their vocabularies are the same.
-            words = words_of(tokenizers["first"], tf.reshape(text, [-1]))
-            ids = ids_of(tokenizers["first"], words, settings["unknown"])
+            # Both sentences share one tokenizer.
+            words = split_words(tokenizers["first"], tf.reshape(text, [-1]))
+            ids = word_ids(tokenizers["first"], words, settings.oov_buckets)
             outputs[f"{side}_ids"] = tf.cast(ids, tf.int64)
-        column, scale = inputs["score"], settings["scale"]
+        column, scale = inputs["score"], settings.scale
         score = column.values if isinstance(column, tf.SparseTensor) else column
-        low, high = scale["low"], scale["high"]
+        low, high = scale.low, scale.high
         outputs["target"] = (tf.reshape(score, [-1, 1]) - low) / (high - low)
         return outputs
 
     def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The pieces of the longer sentence."""
+        """Return the number of tokens of the longer sentence."""
         return tf.maximum(*(tf.size(features[f"{side}_ids"]) for side in _SIDES))
 
     def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Both sentences have at least one piece."""
+        """Return whether both sentences have a token."""
         first, second = (tf.size(features[f"{side}_ids"]) for side in _SIDES)
         return (first > 0) & (second > 0)
 
     def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """``first`` and ``second`` as int32, ``score`` as one float."""
+        """Return ``first`` and ``second`` as int32, and ``score`` as one float."""
         sides = {side: tf.cast(features[f"{side}_ids"], tf.int32) for side in _SIDES}
         return {**sides, "score": tf.reshape(features["target"], [])}
 
-    def asked(
+    def raw_inputs(
         self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Without the words that the vocabulary has not, which no tokenizer gives back."""
-        found = {}
+        """Return the sentences without unknown words, which cannot be detokenized."""
+        texts = {}
         for side in _SIDES:
             ids = tf.cast(features[f"{side}_ids"], tf.int32)
             known = tf.boolean_mask(ids, ids < tokenizers["first"].vocab_size())
-            found[side] = tokenizers["first"].detokenize(known).numpy()
-        return found
+            texts[side] = tokenizers["first"].detokenize(known).numpy()
+        return texts
 
     def build(
-        self, model: Mapping[str, Any], training: Mapping[str, Any], pieces: Mapping[str, int]
+        self,
+        model: SimilarityModelConfig,
+        training: TrainingConfig,
+        vocabulary_sizes: Mapping[str, int],
     ) -> Similarity:
-        policy = policy_of(training)
-        settings = dict(model["encoder"])
-        make = by_name("encoder", ENCODERS, settings.pop("type"))
-        encoder = make(
-            pieces["first"] + model["unknown"],
-            embedding=model["embedding"],
-            dropout=model["dropout"],
-            # Vectors that others have trained are of the right size, and learn slowly.
-            scale=not model["pretrained"],
+        policy = dtype_policy(training)
+        encoder = ENCODERS[model.encoder.type](
+            vocabulary_sizes["first"] + model.oov_buckets,
+            embedding=model.embedding,
+            dropout=model.dropout,
+            # Pretrained vectors already have the right size, and learn slowly.
+            scale=not model.pretrained,
             dtype=policy,
-            **settings,
+            **model.encoder.to_kwargs(),
         )
         similarity = Similarity(
             encoder,
-            pooling=model["pooling"],
-            cross=model["cross"],
-            comparison=model["comparison"],
-            hidden=model["hidden"],
-            dropout=model["dropout"],
+            pooling=model.pooling.model_dump(mode="json"),
+            cross=model.cross.to_kwargs() if model.cross else None,
+            comparison=model.comparison,
+            hidden=model.hidden_units,
+            dropout=model.dropout,
             dtype=policy,
         )
         similarity.build()
@@ -97,34 +104,39 @@ class SentenceSimilarity(Task):
     def embeddings(self, model: Similarity, key: str) -> tuple[Any, str]:
         return model.encoder.embedding, "first"
 
-    def by_piece(self, model: Similarity) -> list[tuple[Any, int, str]]:
-        """The rows of unknown words stand behind those of the pieces."""
+    def vocab_weights(self, model: Similarity) -> list[tuple[Any, int, str]]:
+        """Return the embedding; the rows of unknown words come after those of the vocabulary."""
         return [(model.encoder.embedding.table, 0, "first")]
 
-    def answering(
-        self, model: Similarity, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> Answering:
-        scale = config["model"]["scale"]
+    def decode_fn(
+        self,
+        model: Similarity,
+        tokenizers: Mapping[str, Any],
+        settings: SimilarityModelConfig,
+        search: None,
+    ) -> DecodeFn:
+        scale = settings.scale
         ids = tf.TensorSpec([None, None], tf.int32)
 
         @with_signature([ids, ids])
         def compare(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
             return model.compare(first, second)["similarity"]
 
-        def scaled(numbers: tf.Tensor) -> list[float]:
-            return (scale["low"] + (scale["high"] - scale["low"]) * numbers.numpy()).tolist()
+        def to_scale(numbers: tf.Tensor) -> list[float]:
+            return (scale.low + (scale.high - scale.low) * numbers.numpy()).tolist()
 
-        def answer(batch: Mapping[str, tf.Tensor]) -> tuple[list[float], list[list[float]]]:
-            found = compare(batch["first"], batch["second"])
-            return scaled(found), [[number] for number in scaled(batch["score"])]
+        def decode(batch: Mapping[str, tf.Tensor]) -> tuple[list[float], list[list[float]]]:
+            scores = compare(batch["first"], batch["second"])
+            return to_scale(scores), [[number] for number in to_scale(batch["score"])]
 
-        return answer
+        return decode
 
-    def served(
-        self, model: Similarity, tokenizers: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> Served:
-        module = ServedSimilarity(model, tokenizers["first"], config["model"])
-        return module.served(self.description.name)
-
-
-TASK = SentenceSimilarity()
+    def served_model(
+        self,
+        model: Similarity,
+        tokenizers: Mapping[str, Any],
+        settings: SimilarityModelConfig,
+        search: None,
+    ) -> ServedModel:
+        module = ServedSimilarity(model, tokenizers["first"], settings)
+        return module.served_model(self.description.name)

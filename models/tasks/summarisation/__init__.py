@@ -1,30 +1,42 @@
-"""Summarisation: a long text in, a short one out."""
+"""Summarisation: a long text to a short one."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from models.settings.search import BeamSearch, Search
-from models.settings.text_to_text import Model, problems
-from models.tasks.description import Description
-from models.tasks.features import Feature
+from regard.models.settings.search import BeamSearchConfig, SearchConfig
+from regard.models.settings.text_to_text import TextToTextModelConfig, validate
+from regard.models.tasks.description import Description, Feature
 
-# A summary has few pieces for each of its source.
+if TYPE_CHECKING:
+    from regard.models.tasks.base import Task
+
+# A summary is much shorter than its source.
 _LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
 
 DESCRIPTION = Description(
     name="summarisation",
-    summary="a long text to a short one, with copies of its words",
-    features=(Feature("source", "text"), Feature("target", "text", role="reference", several=True)),
-    model=Model,
+    summary="a long text to a short one, copying words where useful",
+    features=(
+        Feature("source", "text"),
+        Feature("target", "text", role="reference", multiple=True),
+    ),
+    model=TextToTextModelConfig,
     example_files="train.jsonl.gz",
     metrics=("rouge_l", "rouge_1", "rouge_2"),
-    search=(Search, BeamSearch(no_repeat_ngram=3, **_LIMITS)),
+    search=(SearchConfig, BeamSearchConfig(no_repeat_ngram_size=3, **_LIMITS)),
     defaults={
         "tokenizer": {"shared": True},
         "search": _LIMITS,
         "training": {"max_length": 400, "batch_tokens": 8192},
         "evaluation": {"length_buckets": (100, 200, 300), "baseline": "lead_1"},
     },
-    problems=problems,
+    validate=validate,
 )
+
+
+def create_task() -> Task:
+    """Return the task; imports TensorFlow."""
+    from regard.models.tasks.text_to_text import TextToText
+
+    return TextToText(DESCRIPTION, output="summary")

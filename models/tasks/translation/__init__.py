@@ -1,19 +1,30 @@
-"""Translation: a sentence in, a sentence out."""
+"""Translation: text to text, for example sentences into another language."""
 
 from __future__ import annotations
 
-from models.settings.search import BeamSearch, Search
-from models.settings.text_to_text import Model, problems
-from models.tasks.description import Description
-from models.tasks.features import Feature
+from typing import TYPE_CHECKING
+
+from regard.models.settings.search import BeamSearchConfig, SearchConfig
+from regard.models.settings.text_to_text import TextToTextModelConfig, validate
+from regard.models.tasks.description import Description, Feature
+
+if TYPE_CHECKING:
+    from regard.models.tasks.base import Task
 
 DESCRIPTION = Description(
     name="translation",
-    summary="text to text, such as sentences into another language",
+    summary="text to text, for example sentences into another language",
     features=(Feature("source", "text"), Feature("target", "text", role="reference")),
-    model=Model,
+    model=TextToTextModelConfig,
     metrics=("bleu", "chrf", "exact_match"),
     example_files={"source": "train.en.gz", "target": "train.de.gz"},
-    search=(Search, BeamSearch()),
-    problems=problems,
+    search=(SearchConfig, BeamSearchConfig()),
+    validate=validate,
 )
+
+
+def create_task() -> Task:
+    """Return the task; imports TensorFlow."""
+    from regard.models.tasks.text_to_text import TextToText
+
+    return TextToText(DESCRIPTION, output="translation")

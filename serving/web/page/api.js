@@ -1,13 +1,13 @@
-// Asks the server, over the same REST API that everybody uses.
+// Requests to the server's REST API.
 
 export class ServerError extends Error {}
 
-export async function models() {
-  return read("/page/models.json");
+export async function listModels() {
+  return request("/page/models.json");
 }
 
-// One row to a signature; gives its outputs, each without the dimension of the batch.
-export async function ask(model, signature, row) {
+// Runs a signature on one row, and returns its outputs without the batch dimension and padding.
+export async function predict(model, signature, row) {
   const path = `/v1/models/${encodeURIComponent(model.name)}/versions/${model.version}:predict`;
   const inputs = {};
   for (const entry of model.contract.signatures[signature].inputs) {
@@ -18,37 +18,35 @@ export async function ask(model, signature, row) {
     }
   }
   const body = JSON.stringify({ signature_name: signature, inputs });
-  const answer = await read(path, { method: "POST", body });
-  const promised = model.contract.signatures[signature].outputs;
-  const names = Object.keys(promised);
-  const found = names.length === 1 ? { [names[0]]: answer.outputs } : answer.outputs;
+  const response = await request(path, { method: "POST", body });
+  const dimensions = model.contract.signatures[signature].outputs;
+  const names = Object.keys(dimensions);
+  const batch = names.length === 1 ? { [names[0]]: response.outputs } : response.outputs;
   const outputs = {};
-  for (const name of names) outputs[name] = trimmed(found, name, promised[name]);
+  for (const name of names) outputs[name] = unpad(batch, name, dimensions[name]);
   return outputs;
 }
 
-// What is real of an output of the first row.
-function trimmed(found, name, dimensions) {
+// Returns an output of the first row, with each dimension cut to its real length.
+function unpad(batch, name, dimensions) {
   const cut = (value, axes) => {
     if (axes.length === 0) return value;
-    const length = axes[0] === null ? value.length : found[axes[0]][0];
+    const length = axes[0] === null ? value.length : batch[axes[0]][0];
     return value.slice(0, length).map((inner) => cut(inner, axes.slice(1)));
   };
-  return cut(found[name][0], dimensions);
+  return cut(batch[name][0], dimensions);
 }
 
-async function read(path, options = {}) {
+async function request(path, options = {}) {
   const response = await fetch(path, options).catch(() => {
-    throw new ServerError("The server does not answer.");
+    throw new ServerError("The server does not respond.");
   });
-  const text = await response.text();
   let content = null;
   try {
-    // Numbers that are none are no JSON, but the server's protocol has them.
-    content = JSON.parse(text.replace(/(?<=[[\s:,])-?(NaN|Infinity)(?=[,\s\]}])/g, "null"));
+    content = await response.json();
   } catch {
-    throw new ServerError(`The server answered ${response.status}, and no JSON.`);
+    throw new ServerError(`The server's response (status ${response.status}) is not JSON.`);
   }
-  if (!response.ok) throw new ServerError(content.error ?? `The server answered ${response.status}.`);
+  if (!response.ok) throw new ServerError(content.error ?? `The request failed with status ${response.status}.`);
   return content;
 }

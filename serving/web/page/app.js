@@ -1,185 +1,183 @@
-// The page: which model, what it is asked, what it answers.
+// The page: select a model, enter its inputs, run it, and show its output and attention.
 
-import { ask, models, ServerError } from "./api.js";
+import { listModels, predict, ServerError } from "./api.js";
+import { drawAttention, drawTokenWeights } from "./attention.js";
 import { make, percent } from "./dom.js";
-import { allHeads, question } from "./heads.js";
-import { inputFor } from "./inputs.js";
-import { picture, shares } from "./looks.js";
+import { drawHeads, headsInputs } from "./heads.js";
+import { createInput } from "./inputs.js";
 
-const at = (id) => document.getElementById(id);
-const MOST_PIECES = 80; // their weights grow with the square of it, for every head
-let known = [];
+const byId = (id) => document.getElementById(id);
+const MAX_HEADS_TOKENS = 80; // the size of all heads grows with the square of the length
+let models = [];
 let model = null;
 let inputs = {};
-let asked = 0; // so that a late answer does not overwrite a newer one
-let shown = null; // what is to be seen: what was asked, the outputs, the inputs as they were
+let requestNumber = 0; // a late response must not replace a newer one
+let current = null; // the displayed prediction: row, outputs, and a snapshot of the inputs
 
-async function begin() {
-  dress(localStorage.getItem("theme"));
+async function start() {
+  setTheme(localStorage.getItem("theme"));
   try {
-    known = await models();
+    models = await listModels();
   } catch (error) {
-    return tell(error.message, true);
+    return showMessage(error.message, true);
   }
-  at("model").append(...known.map((one) => make("option", { value: one.name },
+  byId("model").append(...models.map((one) => make("option", { value: one.name },
     one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`)));
-  const wanted = new URLSearchParams(location.hash.slice(1));
-  const first = known.find((one) => one.name === wanted.get("model")) ?? known[0];
-  if (!first) return tell("No model is served.", true);
-  choose(first);
+  const link = new URLSearchParams(location.hash.slice(1));
+  const first = models.find((one) => one.name === link.get("model")) ?? models[0];
+  if (!first) return showMessage("The server has no models.", true);
+  selectModel(first);
   for (const [name, input] of Object.entries(inputs)) {
-    if (wanted.has(name)) input.set(wanted.get(name));
+    if (link.has(name)) input.set(link.get(name));
   }
-  if (!at("ask").disabled) submit();
+  if (!byId("run").disabled) run();
 }
 
-function choose(next) {
+function selectModel(next) {
   model = next;
-  asked += 1;
-  shown = null;
-  at("model").value = next.name;
+  requestNumber += 1;
+  current = null;
+  byId("model").value = next.name;
   document.title = `${next.name} – Regard`;
-  at("answer").hidden = at("looks").hidden = true;
-  tell(next.problem ?? "", Boolean(next.problem));
+  byId("output").hidden = byId("attention").hidden = true;
+  showMessage(next.problem ?? "", Boolean(next.problem));
   inputs = {};
-  for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = inputFor(entry, refresh);
-  at("inputs").replaceChildren(...Object.values(inputs).map((input) => input.element));
-  refresh();
-  at("inputs").querySelector("textarea, input")?.focus();
+  for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = createInput(entry, updateButton);
+  byId("inputs").replaceChildren(...Object.values(inputs).map((input) => input.element));
+  updateButton();
+  byId("inputs").querySelector("textarea, input")?.focus();
 }
 
-function refresh() {
-  const several = Object.values(inputs);
-  at("ask").disabled = several.length === 0 || several.some((input) => input.isEmpty());
+function updateButton() {
+  const all = Object.values(inputs);
+  byId("run").disabled = all.length === 0 || all.some((input) => input.isEmpty());
 }
 
-function row() {
-  return Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value()]));
-}
-
-async function submit() {
-  const number = ++asked;
+async function run() {
+  const number = ++requestNumber;
   const { contract } = model;
-  const given = row();
-  at("ask").disabled = true;
-  tell("…");
+  const row = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value()]));
+  byId("run").disabled = true;
+  showMessage("…");
   try {
-    const outputs = await ask(model, contract.detail, given);
-    const others = contract.signatures.nbest ? await ask(model, "nbest", given) : null;
-    if (number === asked) show(given, outputs, others);
+    const outputs = await predict(model, contract.detail, row);
+    const nbest = contract.signatures.nbest ? await predict(model, "nbest", row) : null;
+    if (number === requestNumber) showPrediction(row, outputs, nbest);
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
-    if (number === asked) tell(error.message, true);
+    if (number === requestNumber) showMessage(error.message, true);
   } finally {
-    refresh();
+    updateButton();
   }
 }
 
-function show(given, outputs, others) {
+function showPrediction(row, outputs, nbest) {
   const { contract } = model;
-  shown = { given, outputs, inputs: still(inputs, given) };
-  const answer = outputs[contract.answer];
-  at("answer").hidden = false;
-  at("hypothesis").textContent = contract.answer_kind === "number" ? answer.toFixed(3)
-    : Array.isArray(answer) ? answer.join(" → ") : answer || "(nothing)";
-  at("score").textContent = contract.score === null ? "" : scored(outputs[contract.score]);
-  at("nbest").hidden = others === null;
-  if (others) at("nbest").querySelector("ol").replaceChildren(...listed(others));
-  tell(outputs[contract.cut] ? `The last ${outputs[contract.cut]} pieces were too many and were not read.` : "");
-  drawLooks(outputs);
+  current = { row, outputs, inputs: snapshot(inputs, row) };
+  const prediction = outputs[contract.answer];
+  byId("output").hidden = false;
+  byId("hypothesis").textContent = contract.answer_kind === "number" ? prediction.toFixed(3)
+    : Array.isArray(prediction) ? prediction.join(" → ") : prediction || "(empty)";
+  byId("score").textContent = contract.score === null ? "" : formatScore(outputs[contract.score]);
+  byId("nbest").hidden = nbest === null;
+  if (nbest) byId("nbest").querySelector("ol").replaceChildren(...nbestItems(nbest));
+  const truncated = outputs[contract.cut];
+  showMessage(truncated ? `The input is too long. Its last ${truncated} tokens were ignored.` : "");
+  showAttention(outputs);
 }
 
-const scored = (logarithm) => `probability ${percent(Math.exp(logarithm))} · log-probability ${logarithm.toFixed(3)}`;
+const formatScore = (logProbability) =>
+  `probability ${percent(Math.exp(logProbability))} · log-probability ${logProbability.toFixed(3)}`;
 
-function listed(others) {
-  return others.hypotheses
-    .map((hypothesis, i) => [hypothesis, others.log_probabilities[i], others.lengths[i]])
-    .filter(([, logarithm]) => logarithm > -1e8)
-    .map(([hypothesis, logarithm, length]) => make("li", {},
+function nbestItems(nbest) {
+  return nbest.hypotheses
+    .map((hypothesis, i) => [hypothesis, nbest.log_probabilities[i], nbest.lengths[i]])
+    .filter(([, logProbability]) => logProbability > -1e8)
+    .map(([hypothesis, logProbability, length]) => make("li", {},
       Array.isArray(hypothesis) ? hypothesis.slice(0, length).join(" → ") : hypothesis,
-      make("span", {}, scored(logarithm))));
+      make("span", {}, formatScore(logProbability))));
 }
 
-function drawLooks(outputs) {
+function showAttention(outputs) {
   const { contract } = model;
-  let drawn = null;
-  if (contract.looks && outputs[contract.looks.weights]?.length) drawn = picture(contract, outputs, shown.inputs);
+  let drawing = null;
+  if (contract.looks && outputs[contract.looks.weights]?.length) drawing = drawAttention(contract, outputs, current.inputs);
   else {
     const sides = contract.inputs.map((entry) => entry.name).filter((name) => `${name}_weights` in outputs);
-    if (sides.length) drawn = shares(outputs, sides);
+    if (sides.length) drawing = drawTokenWeights(outputs, sides);
   }
-  at("looks").hidden = drawn === null && !contract.heads;
-  at("picture").replaceChildren(...(drawn ? [drawn] : []));
-  at("heads").hidden = !contract.heads;
-  at("all-heads").replaceChildren();
-  if (contract.heads && at("heads").open) lookInside();
+  byId("attention").hidden = drawing === null && !contract.heads;
+  byId("picture").replaceChildren(...(drawing ? [drawing] : []));
+  byId("heads").hidden = !contract.heads;
+  byId("all-heads").replaceChildren();
+  if (contract.heads && byId("heads").open) showHeads();
 }
 
-// All heads of all layers, which are asked for when somebody wants to see them.
-async function lookInside() {
-  const [mine, { contract }] = [shown, model];
-  const longest = Math.max(...["source_length", "target_length", "length"].map((name) => mine.outputs[name] ?? 0));
-  if (longest > MOST_PIECES) {
-    const told = `Of texts with more than ${MOST_PIECES} pieces the heads are not shown.`;
-    return at("all-heads").replaceChildren(make("p", { class: "caption" }, told));
+// Requests the attention of all layers and heads, when the user opens the section.
+async function showHeads() {
+  const [prediction, { contract }] = [current, model];
+  const longest = Math.max(...["source_length", "target_length", "length"].map((name) => prediction.outputs[name] ?? 0));
+  if (longest > MAX_HEADS_TOKENS) {
+    const text = `Layers and heads are not shown for more than ${MAX_HEADS_TOKENS} tokens.`;
+    return byId("all-heads").replaceChildren(make("p", { class: "caption" }, text));
   }
   try {
-    const asking = question(contract, mine.given, mine.outputs);
-    const found = await ask(model, contract.heads.signature, asking);
-    if (mine === shown) at("all-heads").replaceChildren(allHeads(contract, found, mine.inputs));
+    const row = headsInputs(contract, prediction.row, prediction.outputs);
+    const outputs = await predict(model, contract.heads.signature, row);
+    if (prediction === current) byId("all-heads").replaceChildren(drawHeads(contract, outputs, prediction.inputs));
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
-    if (mine === shown) tell(error.message, true);
+    if (prediction === current) showMessage(error.message, true);
   }
 }
 
-// The inputs as they are now, whatever somebody types or drops while the answer is looked at.
-function still(inputs, given) {
+// Copies the inputs, so that later edits do not change a displayed prediction.
+function snapshot(inputs, row) {
   return Object.fromEntries(Object.entries(inputs).map(([name, input]) => {
     const image = input.image?.();
-    return [name, { value: () => given[name], image: () => image }];
+    return [name, { value: () => row[name], image: () => image }];
   }));
 }
 
-function tell(text, bad = false) {
-  at("message").textContent = text;
-  at("message").classList.toggle("bad", bad);
+function showMessage(text, isError = false) {
+  byId("message").textContent = text;
+  byId("message").classList.toggle("error", isError);
 }
 
 function link() {
-  const parts = new URLSearchParams({ model: model.name });
+  const parameters = new URLSearchParams({ model: model.name });
   for (const [name, input] of Object.entries(inputs)) {
-    if (input.link() !== null) parts.set(name, input.link());
+    if (input.link() !== null) parameters.set(name, input.link());
   }
-  return `${location.origin}${location.pathname}#${parts}`;
+  return `${location.origin}${location.pathname}#${parameters}`;
 }
 
-function dress(theme) {
+function setTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme;
 }
 
-at("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
-at("form").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !at("ask").disabled) submit();
+byId("form").addEventListener("submit", (event) => { event.preventDefault(); run(); });
+byId("form").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !byId("run").disabled) run();
 });
-at("heads").addEventListener("toggle", () => {
-  if (at("heads").open && shown && !at("all-heads").hasChildNodes()) lookInside();
+byId("heads").addEventListener("toggle", () => {
+  if (byId("heads").open && current && !byId("all-heads").hasChildNodes()) showHeads();
 });
-at("model").addEventListener("change", () => choose(known.find((one) => one.name === at("model").value)));
-at("link").addEventListener("click", async () => {
+byId("model").addEventListener("change", () => selectModel(models.find((one) => one.name === byId("model").value)));
+byId("link").addEventListener("click", async () => {
   history.replaceState(null, "", link());
   try {
     await navigator.clipboard.writeText(link());
-    tell("The link is copied.");
+    showMessage("Link copied.");
   } catch {
-    tell("The link is in the address bar.");
+    showMessage("The link is in the address bar.");
   }
 });
-at("theme").addEventListener("click", () => {
+byId("theme").addEventListener("click", () => {
   const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
     || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
   const theme = dark ? "light" : "dark";
   localStorage.setItem("theme", theme);
-  dress(theme);
+  setTheme(theme);
 });
-begin();
+start();

@@ -1,4 +1,4 @@
-// Elements from names, attributes and children. Text is always text, never markup.
+// Creates HTML and SVG elements. Text is never interpreted as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -22,5 +22,5 @@ function fill(element, attributes, children) {
 
 export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 
-// A piece as people read it: SentencePiece's sign for a space is a space.
-export const readable = (piece) => piece.replace(/^▁/, "").replace(/▁/g, " ") || "␣";
+// Returns a token for display: SentencePiece's sign for a space becomes a space.
+export const readable = (token) => token.replace(/^▁/, "").replace(/▁/g, " ") || "␣";

@@ -1,85 +1,87 @@
-// Every head of every layer of a Transformer: small maps to choose from, and the one that is chosen.
+// The attention of every layer and head: thumbnails, and the selected one in full.
 
+import { drawAttention } from "./attention.js";
 import { make, percent } from "./dom.js";
-import { picture } from "./looks.js";
 
-// What is above a grid, and what the two sides of its maps are called.
-const NAMES = {
-  cross_heads: ["What was written looks at what was read", ["what was written", "what was read"]],
-  source_heads: ["What was read looks at itself", ["what was read", "what it looked at"]],
-  target_heads: ["What was written looks at what came before", ["what was written", "what came before"]],
+// The title of a grid, and the labels of its rows and columns.
+const TITLES = {
+  cross_heads: ["Cross-attention", ["output", "input"]],
+  source_heads: ["Encoder self-attention", ["input", "attended input"]],
+  target_heads: ["Decoder self-attention", ["output", "earlier output"]],
 };
-const named = ({ weights, rows, columns }) => NAMES[weights] ?? [weights, [rows, columns]];
+const titleOf = ({ weights, rows, columns }) => TITLES[weights] ?? [weights, [rows, columns]];
 
-// What `heads` is asked: the inputs, and the answer that was given to them.
-export function question(contract, row, outputs) {
-  const given = contract.signatures[contract.heads.signature].inputs;
-  return Object.fromEntries(given.map(({ name, like }) => [name, row[name] ?? outputs[like]]));
+// The inputs of the signature `heads`: the model's inputs, and its output for them.
+export function headsInputs(contract, row, outputs) {
+  const entries = contract.signatures[contract.heads.signature].inputs;
+  return Object.fromEntries(entries.map(({ name, like }) => [name, row[name] ?? outputs[like]]));
 }
 
-export function allHeads(contract, outputs, inputs) {
-  const drawn = make("div", { class: "chosen" });
+export function drawHeads(contract, outputs, inputs) {
+  const selected = make("div", { class: "selected" });
   const buttons = [];
-  const choose = (look, weights, chosen) => {
+  const select = (entry, weights, chosen) => {
     buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === chosen)));
-    drawn.replaceChildren(
-      make("h3", {}, `${named(look)[0]}: ${chosen.getAttribute("aria-label")}`),
-      picture({ ...contract, looks: look }, outputs, inputs, weights, named(look)[1]),
+    const [title, labels] = titleOf(entry);
+    selected.replaceChildren(
+      make("h3", {}, `${title}: ${chosen.getAttribute("aria-label")}`),
+      drawAttention({ ...contract, looks: entry }, outputs, inputs, weights, labels),
     );
   };
-  const grids = contract.heads.looks.map((look) => {
-    const rows = outputs[look.weights].map((layer, l) => {
+  const grids = contract.heads.looks.map((entry) => {
+    const rows = outputs[entry.weights].map((layer, l) => {
       const cells = [...layer.map((weights, h) => [`layer ${l + 1}, head ${h + 1}`, weights]),
-        [`layer ${l + 1}, mean of its heads`, mean(layer)]];
+        [`layer ${l + 1}, mean of all heads`, mean(layer)]];
       return make("tr", {}, make("th", { scope: "row" }, String(l + 1)), ...cells.map(([name, weights]) => {
-        const told = `${name}; entropy ${percent(spread(weights, look))} of even attention's`;
+        const title = `${name}; mean attention entropy ${percent(meanEntropy(weights, entry))} of uniform`;
         const button = make("button", {
-          type: "button", class: "thumbnail", "aria-pressed": "false", "aria-label": name, title: told,
-          onclick: () => choose(look, weights, button),
+          type: "button", class: "thumbnail", "aria-pressed": "false", "aria-label": name, title,
+          onclick: () => select(entry, weights, button),
         }, thumbnail(weights));
         buttons.push(button);
         return make("td", {}, button);
       }));
     });
-    const heads = outputs[look.weights][0].map((_, h) => make("th", { scope: "col" }, String(h + 1)));
+    const heads = outputs[entry.weights][0].map((_, h) => make("th", { scope: "col" }, String(h + 1)));
     return make("table", { class: "heads" },
-      make("caption", {}, named(look)[0]),
+      make("caption", {}, titleOf(entry)[0]),
       make("tr", {}, make("td"), ...heads, make("th", { scope: "col" }, "mean")), ...rows);
   });
   buttons[0]?.click();
   return make("div", {},
-    make("p", { class: "caption" }, "A row a layer, a column a head; the strength of a point is the weight. Choose one to read it."),
-    make("div", { class: "grids" }, ...grids), drawn);
+    make("p", { class: "caption" }, "Rows are layers, columns are heads. Select one to enlarge it."),
+    make("div", { class: "grids" }, ...grids), selected);
 }
 
-// The mean of arrays of one shape.
+// The element-wise mean of arrays of one shape.
 function mean(arrays) {
   if (!Array.isArray(arrays[0])) return arrays.reduce((sum, value) => sum + value, 0) / arrays.length;
   return arrays[0].map((_, i) => mean(arrays.map((array) => array[i])));
 }
 
-// The mean entropy of the rows, as a share of what even attention would have: to all that a row can
-// see, which of what was written are the pieces before.
-function spread(weights, look) {
-  const shares = weights.map((row, t) => {
+// The mean entropy of the rows relative to uniform attention over the visible positions; in decoder
+// self-attention a token sees only the tokens before it.
+function meanEntropy(weights, entry) {
+  const entropies = weights.map((row, t) => {
     const flat = row.flat();
-    const seen = look.weights === "target_heads" ? t + 1 : flat.length;
-    if (seen < 2) return 0;
-    return flat.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0) / Math.log(seen);
+    const visible = entry.weights === "target_heads" ? t + 1 : flat.length;
+    if (visible < 2) return 0;
+    return flat.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0) / Math.log(visible);
   });
-  return shares.reduce((sum, share) => sum + share, 0) / Math.max(shares.length, 1);
+  return entropies.reduce((sum, entropy) => sum + entropy, 0) / Math.max(entropies.length, 1);
 }
 
-// A pixel a weight; of looks at an image their mean over all that was written.
+// One pixel for each weight; for an image the mean over all tokens.
 function thumbnail(weights) {
-  const map = Array.isArray(weights[0]?.[0]) ? mean(weights) : weights;
+  const isImage = Array.isArray(weights[0]?.[0]);
+  const map = isImage ? mean(weights) : weights;
   const canvas = make("canvas", { width: Math.max(map[0]?.length ?? 1, 1), height: Math.max(map.length, 1) });
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(canvas.width, canvas.height);
-  const most = Array.isArray(weights[0]?.[0]) ? Math.max(...map.flat(), 1e-9) : 1;
-  const [red, green, blue] = getComputedStyle(document.getElementById("ask")).backgroundColor.match(/[\d.]+/g);
-  map.flat().forEach((share, i) => {
-    pixels.data.set([red, green, blue, 255 * Math.sqrt(Math.min(share / most, 1))], 4 * i);
+  const max = isImage ? Math.max(...map.flat(), 1e-9) : 1;
+  const [red, green, blue] = getComputedStyle(document.getElementById("run")).backgroundColor.match(/[\d.]+/g);
+  map.flat().forEach((weight, i) => {
+    pixels.data.set([red, green, blue, 255 * Math.sqrt(Math.min(weight / max, 1))], 4 * i);
   });
   context.putImageData(pixels, 0, 0);
   return canvas;

@@ -1,11 +1,11 @@
-// What is given to a model: texts, an image, points. Each input has `element`, `value`, `set`.
+// Input fields: text, image, points. Each has `element`, `value`, `isEmpty`, `link` and `set`.
 
 import { draw, make } from "./dom.js";
 
-const MAKERS = { text: textInput, image: imageInput, points: pointsInput };
+const FIELDS = { text: textInput, image: imageInput, points: pointsInput };
 
-export function inputFor(entry, changed) {
-  return MAKERS[entry.kind](entry, changed);
+export function createInput(entry, changed) {
+  return FIELDS[entry.kind](entry, changed);
 }
 
 function textInput(entry, changed) {
@@ -23,19 +23,19 @@ function textInput(entry, changed) {
 
 function imageInput(entry, changed) {
   let encoded = null;
-  let shown = make("img", { alt: "The image that is asked about", hidden: true });
-  const told = make("span", {}, "Drop an image here, or choose one");
+  let preview = make("img", { alt: "Input image", hidden: true });
+  const label = make("span", {}, "Drop an image here, or click to choose one");
   const file = make("input", {
     type: "file", accept: "image/png,image/jpeg,image/gif,image/bmp", id: `input-${entry.name}`,
-    onchange: () => file.files.length && take(file.files[0]),
+    onchange: () => file.files.length && load(file.files[0]),
   });
-  const take = async (chosen) => {
+  const load = async (chosen) => {
     encoded = base64(new Uint8Array(await chosen.arrayBuffer()));
-    // An element of its own, for the one before may still be looked at.
-    const next = make("img", { alt: shown.alt, src: URL.createObjectURL(chosen) });
-    shown.replaceWith(next);
-    shown = next;
-    told.textContent = chosen.name;
+    // A new element: the attention of the previous image may still be on display.
+    const next = make("img", { alt: preview.alt, src: URL.createObjectURL(chosen) });
+    preview.replaceWith(next);
+    preview = next;
+    label.textContent = chosen.name;
     changed();
   };
   const zone = make("label", {
@@ -45,16 +45,16 @@ function imageInput(entry, changed) {
     ondrop: (event) => {
       event.preventDefault();
       zone.classList.remove("over");
-      if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
+      if (event.dataTransfer.files.length) load(event.dataTransfer.files[0]);
     },
-  }, shown, told, file);
+  }, preview, label, file);
   return {
     element: zone,
     value: () => ({ b64: encoded }),
     isEmpty: () => encoded === null,
-    link: () => null, // too long for an address
+    link: () => null, // too long for a URL
     set: () => {},
-    image: () => shown,
+    image: () => preview,
   };
 }
 
@@ -72,10 +72,10 @@ function pointsInput(entry, changed) {
   let points = [];
   const plane = draw("svg", {
     class: "plane", viewBox: `0 0 ${SIDE} ${SIDE}`, role: "application", tabindex: "0",
-    "aria-label": "A plane: click to set a point, click a point to take it away",
+    "aria-label": "Plane: click to add a point, click a point to remove it",
   });
   const list = make("textarea", {
-    id: `input-${entry.name}`, spellcheck: "false", rows: "2", "aria-label": "The points as JSON",
+    id: `input-${entry.name}`, spellcheck: "false", rows: "2", "aria-label": "Points as JSON",
   });
   const redraw = () => {
     plane.replaceChildren(...points.map(([x, y], i) => draw("circle", {
@@ -98,10 +98,9 @@ function pointsInput(entry, changed) {
   list.addEventListener("change", () => { set(list.value); });
   const set = (text) => {
     try {
-      const given = JSON.parse(text);
-      points = given.filter((one) => one.length === 2 && one.every(Number.isFinite));
+      points = JSON.parse(text).filter((one) => one.length === 2 && one.every(Number.isFinite));
     } catch {
-      // What is no list of points changes nothing; the plane shows what there is.
+      // Invalid JSON changes nothing.
     }
     redraw();
   };

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.components.corpus_gen.corpora import TRANSLATION
+from regard.components.data.sources import Corpus
+from tests.components.corpora import TRANSLATION, corpus_of
 
 BEAM = [
     "--runner=FnApiRunner",
     "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",  # else TFX packs itself up for remote workers each time: 2 s
+    "--sdk_container_image=unused",  # otherwise TFX packages itself for remote workers: 2 s
 ]
 
 
@@ -37,24 +38,23 @@ def rows_in(folder: Path) -> list[tuple[str, str, str, int]]:
 
 
 @pytest.fixture
-def generate(tmp_path):
-    """Runs the executor on a ``data`` section, as TFX would, into ``tmp_path / name``."""
+def run_corpus(tmp_path):
+    """Runs the executor on a corpus, as TFX does, and returns its outputs in ``tmp_path/name``."""
 
     def run(
-        name: str = "out", fingerprint: str = "", parameters: dict | None = None, **section
+        corpus: Corpus, name: str = "out", fingerprint: str = "", parameters: dict | None = None
     ) -> SimpleNamespace:
         from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
         from tfx.types import standard_artifacts
 
-        from components.artifacts import Findings
-        from components.corpus_gen.executor import Executor
+        from regard.components.common.artifacts import Findings
+        from regard.components.corpus_gen.executor import Executor
 
         out = tmp_path / name
         examples, findings = standard_artifacts.Examples(), Findings()
         examples.uri, findings.uri = str(out / "examples"), str(out / "findings")
         context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
-        section = {"root": str(tmp_path), "features": TRANSLATION, **section}
-        properties = {"data": json.dumps(section), "fingerprint": fingerprint}
+        properties = {"corpus": json.dumps(corpus.to_json()), "fingerprint": fingerprint}
         properties |= parameters or {}
         Executor(context).Do({}, {"examples": [examples], "findings": [findings]}, properties)
         return SimpleNamespace(
@@ -64,5 +64,16 @@ def generate(tmp_path):
             rows=lambda split: rows_in(out / "examples" / f"Split-{split}"),
             findings=json.loads((out / "findings" / "corpus.json").read_text()),
         )
+
+    return run
+
+
+@pytest.fixture
+def generate(tmp_path, run_corpus):
+    """Runs the executor on a section ``data``."""
+
+    def run(name="out", fingerprint="", parameters=None, features=TRANSLATION, **section):
+        corpus = corpus_of(tmp_path, features, **section)
+        return run_corpus(corpus, name, fingerprint, parameters)
 
     return run

@@ -9,24 +9,25 @@ from tfx.orchestration import pipeline
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 
-from components.corpus_gen import CorpusGen, fingerprint
-from tests.components.corpus_gen.corpora import TRANSLATION
+from regard.components.corpus_gen.component import CorpusGen
+from regard.components.data.fingerprints import fingerprint
+from tests.components.corpora import resolved
 
 
-def test_files_can_be_checked_without_tensorflow():
-    code = "import sys, components.corpus_gen as c; c.resolve; c.fingerprint; "
+def test_import_without_tensorflow():
+    code = "import sys, regard.components.corpus_gen, regard.components.data.corpus_plan; "
     code += "sys.exit('tensorflow' in sys.modules or 'tfx' in sys.modules)"
     root = Path(__file__).parents[3]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
 
 
-def test_tfx_runs_it_once_for_the_same_content(tmp_path):
+def test_same_content_is_cached(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\n")
     files = dict.fromkeys(("train", "eval", "test"), "a.tsv")
-    data = {"root": str(tmp_path), "features": TRANSLATION, **files}
 
     def run():
-        node = CorpusGen(data=json.dumps(data), fingerprint=fingerprint(data), code="1")
+        corpus = resolved(tmp_path, **files)
+        node = CorpusGen(json.dumps(corpus.to_json()), fingerprint(corpus), code="1")
         assert node.id == "CorpusGen"
         LocalDagRunner().run(
             pipeline.Pipeline(
@@ -44,8 +45,8 @@ def test_tfx_runs_it_once_for_the_same_content(tmp_path):
                 ],
             )
         )
-        made = (tmp_path / "root" / "CorpusGen" / "examples").glob("*/Split-train/*")
-        return sorted(path.name for path in made)
+        shards = (tmp_path / "root" / "CorpusGen" / "examples").glob("*/Split-train/*")
+        return sorted(path.name for path in shards)
 
     assert run() == ["data_tfrecord-00000-of-00001.gz"]
     assert len(run()) == 1

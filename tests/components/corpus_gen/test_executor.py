@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from components.corpus_gen.executor import _publish
-from components.corpus_gen.records import ShardWriter
-from components.errors import UserError
-from tests.components.corpus_gen.corpora import TRANSLATION
+from regard.components.common.errors import UserError
+from regard.components.corpus_gen.example_writer import ShardWriter
+from regard.components.corpus_gen.executor import _publish
+from tests.components.corpora import corpus_of
 
 
 def pairs(tmp_path, count, name="train", start=0):
@@ -29,11 +29,11 @@ def pairs(tmp_path, count, name="train", start=0):
     return {"source": f"{name}.en", "target": f"{name}.de.gz"}
 
 
-def left_in(folder: Path):
+def paths_in(folder: Path):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_given_splits_are_kept_with_file_and_line(tmp_path, generate):
+def test_separate_splits_with_file_and_line(tmp_path, generate):
     out = generate(
         train=[str(p) for p in tsvs(tmp_path, "one\teins\n", "two\tzwei\nthree\tdrei\n")],
         eval=pairs(tmp_path, 2, "eval"),
@@ -46,7 +46,7 @@ def test_given_splits_are_kept_with_file_and_line(tmp_path, generate):
     ]
     assert out.rows("eval") == [(f"sentence {i}", f"Satz {i}", "eval.en", i + 1) for i in (0, 1)]
     assert out.findings["rows"] == {"train": 3, "eval": 2, "test": 3}
-    assert left_in(out.folder / "Split-train") == [
+    assert paths_in(out.folder / "Split-train") == [
         "data_tfrecord-00000-of-00002.gz",
         "data_tfrecord-00001-of-00002.gz",
     ]
@@ -59,7 +59,7 @@ def tsvs(tmp_path, *contents):
         yield path
 
 
-def test_the_artifact_says_what_tfx_asks(tmp_path, generate):
+def test_artifact_properties_for_tfx(tmp_path, generate):
     from tfx.components.util import examples_utils
 
     files = pairs(tmp_path, 2)
@@ -68,7 +68,7 @@ def test_the_artifact_says_what_tfx_asks(tmp_path, generate):
     assert examples_utils.get_payload_format_string(artifact) == "FORMAT_TF_EXAMPLE"
 
 
-def test_a_hashed_split_never_divides_a_source(tmp_path, generate):
+def test_hashed_split_keeps_equal_sources_together(tmp_path, generate):
     rows = "".join(f"source {i % 150}\ttarget {i}\n" for i in range(600))
     (tmp_path / "a.tsv").write_text(rows)
     out = generate(train="a.tsv", split={"eval": 0.2, "test": 0.2, "seed": 1})
@@ -78,7 +78,7 @@ def test_a_hashed_split_never_divides_a_source(tmp_path, generate):
     assert sum(out.findings["rows"].values()) == 600
 
 
-def test_the_same_input_gives_the_same_bytes(tmp_path, generate):
+def test_same_input_gives_same_bytes(tmp_path, generate):
     def digests(folder):
         return {
             str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
@@ -92,9 +92,9 @@ def test_the_same_input_gives_the_same_bytes(tmp_path, generate):
     assert digests(generate("two", **section).folder) == first
 
 
-def test_what_was_left_out_is_counted_and_told(tmp_path, generate, monkeypatch):
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
+def test_skipped_rows_are_counted_and_reported(tmp_path, generate, monkeypatch):
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(log))
     (tmp_path / "a.tsv").write_bytes(b"a\tb\nc\nd\te\n\xff\tf\n")
     out = generate(
         train="a.tsv",
@@ -107,103 +107,62 @@ def test_what_was_left_out_is_counted_and_told(tmp_path, generate, monkeypatch):
     assert (out.findings["skipped"], out.findings["repaired"]) == (1, 1)
     assert out.findings["problems"]["row/skip"]["examples"][0]["line"] == 2
     assert [row[3] for row in out.rows("train")] == [1, 3, 4]
-    texts = [json.loads(line)["text"] for line in told.read_text().splitlines()]
-    assert any(f"1 bad row (skipped); {tmp_path}/a.tsv:2" in text for text in texts)
+    texts = [json.loads(line)["text"] for line in log.read_text().splitlines()]
+    assert any(f"1 invalid row skipped; {tmp_path}/a.tsv:2" in text for text in texts)
 
 
-def refused(generate, **section) -> UserError:
+def error_of(generate, **section) -> UserError:
     with pytest.raises(UserError) as caught:
         generate(**section)
     return caught.value
 
 
-def test_uneven_files_are_refused_and_nothing_is_left(tmp_path, generate):
-    files = pairs(tmp_path, 9)
-    (tmp_path / "train.en").write_text("one\n" * 8)
-    error = refused(generate, train=files)
-    assert "train.en has 8 lines" in error.message
-    assert "train.de.gz has 9 lines" in error.message
-    assert left_in(tmp_path / "out" / "examples") == []
-
-
-def test_one_bad_file_refuses_the_whole_corpus(tmp_path, generate):
-    (tmp_path / "bad.tsv").write_bytes(b"a\tb\n\xff\tc\n")
-    error = refused(generate, train=pairs(tmp_path, 9), test="bad.tsv", split={"eval": 0.3})
-    assert error.where == f"{tmp_path}/bad.tsv:2"
-    assert left_in(tmp_path / "out" / "examples") == []
-
-
-def test_three_lines_cannot_be_split(tmp_path, generate):
-    error = refused(generate, train=pairs(tmp_path, 3))
-    assert error.where == "data.split"
-    assert "3 rows are too few to split" in error.message
-    assert "`eval` and `test`" in error.remedy
-
-
-def test_a_split_of_which_nothing_is_left_is_refused(tmp_path, generate):
-    files = pairs(tmp_path, 5)
-    (tmp_path / "bad.tsv").write_text("\xff\tb\n", "latin-1")
-    error = refused(generate, train=files, eval=files, test="bad.tsv", encoding_errors="skip")
-    assert error.where == "data.test"
-    assert "no row is left for test (1 rows were skipped)" in error.message
-
-
-def test_a_full_disk_is_the_users_to_mend(tmp_path, generate, monkeypatch):
+def test_full_disk_is_a_user_error(tmp_path, generate, monkeypatch):
     def write(self, record):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     usage = namedtuple("usage", "total used free")(10, 10, 4321)
     monkeypatch.setattr(ShardWriter, "write", write)
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
-    error = refused(generate, train=pairs(tmp_path, 50))
+    error = error_of(generate, train=pairs(tmp_path, 50))
     assert error.where == str(tmp_path / "out" / "examples")
-    assert "4,321 are free" in error.message
-    assert left_in(tmp_path / "out" / "examples") == []
+    assert "4.2 KiB are free" in error.message
+    assert paths_in(tmp_path / "out" / "examples") == []
 
 
-def test_a_disk_too_full_even_for_a_report(tmp_path, generate, monkeypatch):
+def test_disk_too_full_for_a_result(tmp_path, generate, monkeypatch):
     def write(path, text):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("components.corpus_gen.passes.write_uri", write)
-    error = refused(generate, train=pairs(tmp_path, 50))
+    monkeypatch.setattr("regard.components.corpus_gen.group_conversion.write_uri", write)
+    error = error_of(generate, train=pairs(tmp_path, 50))
     assert "no space left" in error.message
-    assert left_in(tmp_path / "out" / "examples") == []
+    assert paths_in(tmp_path / "out" / "examples") == []
 
 
-def test_a_place_that_cannot_be_written_to_is_named(tmp_path, generate):
+def test_output_path_is_a_file(tmp_path, generate):
     (tmp_path / "out").write_text("a file where the folder should be")
-    error = refused(generate, train=pairs(tmp_path, 50))
+    error = error_of(generate, train=pairs(tmp_path, 50))
     assert "the output cannot be written" in error.message
-    assert error.where == str(tmp_path / "out" / "examples")
-
-
-def test_a_read_only_disk_is_named(tmp_path, generate, monkeypatch):
-    def make(*_):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr("components.corpus_gen.executor._make_folders", make)
-    error = refused(generate, train=pairs(tmp_path, 5))
-    assert "the output cannot be written: Read-only file system" in error.message
     assert error.where == str(tmp_path / "out" / "examples")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
-def test_a_read_only_folder_is_named(tmp_path, generate):
+def test_read_only_folder(tmp_path, generate):
     files = pairs(tmp_path, 50)
     (tmp_path / "out").mkdir(mode=0o500)
-    error = refused(generate, train=files)
+    error = error_of(generate, train=files)
     assert "the output cannot be written" in error.message
-    assert "rights" in error.remedy
+    assert "permissions" in error.remedy
 
 
-def test_a_kill_leaves_nothing_that_looks_whole(tmp_path, generate):
+def test_killed_run_leaves_no_split(tmp_path, generate):
     big = "".join(f"sentence {i} of a corpus that takes a while\tSatz {i}\n" for i in range(10**6))
     (tmp_path / "big.tsv").write_text(big)
-    section = {"root": str(tmp_path), "features": TRANSLATION, "train": "big.tsv"}
+    corpus = json.dumps(corpus_of(tmp_path, train="big.tsv").to_json())
     out = tmp_path / "out" / "examples"
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, json.dumps(section), str(tmp_path / "out")],
+        [sys.executable, "-c", CHILD, corpus, str(tmp_path / "out")],
         cwd=Path(__file__).parents[3],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -221,7 +180,7 @@ def test_a_kill_leaves_nothing_that_looks_whole(tmp_path, generate):
     assert list(out.glob(".writing-*"))
 
     (tmp_path / "big.tsv").write_text(big[: 10**5].rpartition("\n")[0])
-    assert generate(**section).findings["rows"]["train"] > 1000
+    assert generate(train="big.tsv").findings["rows"]["train"] > 1000
     assert sorted(path.name for path in out.iterdir()) == [
         "Split-eval",
         "Split-test",
@@ -229,7 +188,7 @@ def test_a_kill_leaves_nothing_that_looks_whole(tmp_path, generate):
     ]
 
 
-def test_what_an_attempt_left_that_was_killed_is_no_shard(tmp_path):
+def test_files_of_killed_attempts_are_no_shards(tmp_path):
     work = tmp_path / ".writing-1" / "Split-train"
     work.mkdir(parents=True)
     for name in ("part-00000-00000.gz", "part-00000-00000.gz.0123abcd.tmp"):
@@ -243,20 +202,20 @@ CHILD = """
 import json, sys
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
-from components.artifacts import Findings
-from components.corpus_gen.executor import Executor
+from regard.components.common.artifacts import Findings
+from regard.components.corpus_gen.executor import Executor
 examples, findings = standard_artifacts.Examples(), Findings()
-data, out = sys.argv[1], sys.argv[2]
+corpus, out = sys.argv[1], sys.argv[2]
 sys.argv[1:] = []
 examples.uri, findings.uri = out + "/examples", out + "/findings"
 args = ["--runner=FnApiRunner", "--direct_running_mode=in_memory", "--sdk_container_image=unused"]
 context = BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=out + "/tmp")
 outputs = {"examples": [examples], "findings": [findings]}
-Executor(context).Do({}, outputs, {"data": data, "fingerprint": ""})
+Executor(context).Do({}, outputs, {"corpus": corpus, "fingerprint": ""})
 """
 
 
-def test_the_fingerprint_is_the_given_one_or_taken_when_the_node_runs(tmp_path, generate):
+def test_fingerprint_is_given_or_computed_by_the_node(tmp_path, generate):
     for split, rows in (("train", "a\tb\n"), ("eval", "c\td\n"), ("test", "e\tf\n")):
         (tmp_path / f"{split}.tsv").write_text(rows)
     files = {"train": "train.tsv", "eval": "eval.tsv", "test": "test.tsv"}

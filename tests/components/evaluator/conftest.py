@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.artifacts import Predictions
+from regard.components.common.artifacts import Predictions
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tables of predictions, and the Evaluator run on them."""
+"""Tables of predictions, and runs of the Evaluator on them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from tfx.types import standard_artifacts
 
-from components import predictions
-from components.artifacts import Findings, Predictions
-from components.evaluator.executor import EvaluatorExecutor
-from components.predictions import Row
-from components.seen import FILE, key, to_json
-from serving.saved_model import Answer
+from regard.components.common import prediction_table
+from regard.components.common.artifacts import Findings, Predictions
+from regard.components.common.prediction_table import Row
+from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json, text_hash
+from regard.components.evaluator.executor import EvaluatorExecutor
+from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
 
 CONFIG = {
@@ -22,23 +22,27 @@ CONFIG = {
     "tokenize": "13a",
     "lowercase": False,
     "length_buckets": [3, 6],
-    "floors": {"exact_match": 0.5},
+    "thresholds": {"exact_match": 0.5},
     "production": {"metric": "chrf", "tolerance": 0.0},
-    "batch_size": 64,
+    "checks": {
+        name: {"limit": 1.0}
+        for name in ("empty", "copies", "repetitions", "length_ratio", "script")
+    },
+    "samples": 0,
 }
 REFERENCES = ["one two three four five", "a red bike", "yes", "the\nlast\u2028line of all"]
 GOOD = ["one two three four five", "a red bike", "yes", "the last\u2028 line"]
 BAD = ["one two", "a bike", "no", ""]
 CONTRACT = fake_models.Reverser().contract()
-NUMBERS = {**CONFIG, "metrics": ["pearson", "mse"], "floors": {}, "production": None}
+NUMBERS = {**CONFIG, "metrics": ["pearson", "mse"], "thresholds": {}, "production": None}
 
 
 def table(folder: Path, name: str, hypotheses: list[str], references=REFERENCES) -> None:
-    """A translation's; a row's references are one text or a list of them."""
-    several = [[given] if isinstance(given, str) else given for given in references]
-    rows = [Row({"source": texts[0]}, texts) for texts in several]
-    answers = [
-        Answer(
+    """Write a table of translations; a row has one reference or a list of them."""
+    reference_lists = [[one] if isinstance(one, str) else one for one in references]
+    rows = [Row({"source": texts[0]}, texts) for texts in reference_lists]
+    predictions = [
+        Prediction(
             {
                 "translation": text,
                 "score": -1.0,
@@ -47,69 +51,73 @@ def table(folder: Path, name: str, hypotheses: list[str], references=REFERENCES)
             },
             CONTRACT,
         )
-        for text, texts in zip(hypotheses, several, strict=True)
+        for text, texts in zip(hypotheses, reference_lists, strict=True)
     ]
-    predictions.write(folder / name, fake_models.FEATURES, rows, answers)
+    prediction_table.write(folder / name, fake_models.FEATURES, rows, predictions)
 
 
 def summary(folder: Path, rows: int, contract=CONTRACT, **more) -> None:
     values = {"rows": rows, "production": None, "production_version": None, "contract": contract}
-    predictions.write_summary(folder, {**values, "production_error": None, **more})
+    prediction_table.write_summary(folder, {**values, "production_error": None, **more})
 
 
-def run(tmp_path: Path, config: dict, words: dict | None = None, seen: Sequence[str] | None = None):
-    """The evaluation's artifact's folder and the blessing.
+def run(
+    tmp_path: Path, config: dict, words: dict | None = None, overlap: Sequence[str] | None = None
+):
+    """Run the Evaluator; return the evaluation's folder and the blessing.
 
     Args:
-        tmp_path: holds the folder with the tables.
+        tmp_path: contains the folder with the tables.
         config: the section ``evaluation``.
-        words: of each feature the words of the train split, if they are known.
-        seen: texts of the test split that the train split has too.
+        words: the words of the training split for each feature, if they are own.
+        overlap: references of the test split that the training split has too.
     """
-    evaluation, blessing = evaluated(tmp_path, config, words, seen)
+    evaluation, blessing = run_evaluator(tmp_path, config, words, overlap)
     return Path(evaluation.uri), blessing
 
 
-def evaluated(
-    tmp_path: Path, config: dict, words: dict | None = None, seen: Sequence[str] | None = None
+def run_evaluator(
+    tmp_path: Path, config: dict, words: dict | None = None, overlap: Sequence[str] | None = None
 ):
-    """The two artifacts."""
-    made = []
+    """Run the Evaluator; return the two artifacts."""
+    artifacts = []
     kinds = (Predictions, standard_artifacts.ModelEvaluation, standard_artifacts.ModelBlessing)
     for kind in kinds:
         artifact = kind()
         artifact.uri = str(tmp_path / kind.TYPE_NAME)
         Path(artifact.uri).mkdir(exist_ok=True)
-        made.append(artifact)
-    inputs = {"predictions": [made[0]]}
-    if words is not None or seen is not None:
+        artifacts.append(artifact)
+    inputs = {"predictions": [artifacts[0]]}
+    if words is not None or overlap is not None:
         findings = Findings()
         findings.uri = str(tmp_path / "findings")
         profile(Path(findings.uri), words or {})
-        if seen is not None:
-            (tmp_path / "findings" / FILE).write_text(to_json([key(text) for text in seen]))
+        if overlap is not None:
+            (tmp_path / "findings" / OVERLAP_FILE).write_text(
+                overlap_to_json([text_hash(text) for text in overlap])
+            )
         inputs["findings"] = [findings]
     EvaluatorExecutor().Do(
         inputs,
-        {"evaluation": [made[1]], "blessing": [made[2]]},
+        {"evaluation": [artifacts[1]], "blessing": [artifacts[2]]},
         {"config": json.dumps(config), "code": ""},
     )
-    return made[1], made[2]
+    return artifacts[1], artifacts[2]
 
 
 def profile(folder: Path, words: dict, complete: bool = True) -> None:
-    """What the ExampleValidator tells of the words of each feature."""
+    """Write the words of each feature as the ExampleValidator does."""
     folder.mkdir(exist_ok=True)
     features = {
         name: {
-            "total": len(known),
-            "distinct": len(known),
-            "once": len(known),
-            "words": dict.fromkeys(known, 1),
+            "total": len(own),
+            "distinct": len(own),
+            "once": len(own),
+            "words": dict.fromkeys(own, 1),
             "complete": complete,
             "lengths": {"bounds": [], "counts": [0]},
         }
-        for name, known in words.items()
+        for name, own in words.items()
     }
     (folder / "profile.json").write_text(json.dumps({"rows": 1, "features": features}))
 
@@ -121,5 +129,5 @@ def read(path: Path) -> dict:
 def numbers(folder: Path, name: str, hypotheses: list[float], references: list[float]) -> None:
     contract = fake_tasks.Matcher().contract()
     rows = [Row({"first": "a", "second": "b"}, [reference]) for reference in references]
-    answers = [Answer({"similarity": number}, contract) for number in hypotheses]
-    predictions.write(folder / name, fake_tasks.SIMILARITY, rows, answers)
+    predictions = [Prediction({"similarity": number}, contract) for number in hypotheses]
+    prediction_table.write(folder / name, fake_tasks.SIMILARITY, rows, predictions)

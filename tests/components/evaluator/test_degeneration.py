@@ -2,86 +2,95 @@ from __future__ import annotations
 
 import pytest
 
-from components.evaluator.degeneration import CHECKS, examine, repeated
-from models.metrics import Rows
+from regard.components.evaluator.degeneration import (
+    CHECKS,
+    find_degenerate_outputs,
+    longest_repetition,
+)
+from regard.components.settings.evaluation import OutputChecksConfig
+from regard.models.metrics import Rows
 
 SOURCES = ["the dog ran far away", "two cats", "a man on a bike", "snow in the street"]
 REFERENCES = ["der Hund lief weit weg", "zwei Katzen", "ein Mann auf einem Rad", "Schnee im Weg"]
-CONFIG = {name: {"limit": 0.0, "action": "warn", "ratio": 2.0} for name in CHECKS}
+LIMITS: dict = {name: {"limit": 0.0} for name in CHECKS}
+LIMITS["length_ratio"]["ratio"] = 2.0
+CONFIG = OutputChecksConfig(**LIMITS)
 
 
-def found(name, hypotheses, references=REFERENCES, sources=SOURCES):
+def descriptions(name, hypotheses, references=REFERENCES, sources=SOURCES):
     rows = Rows(hypotheses, [[text] if isinstance(text, str) else text for text in references])
-    entry = examine(rows, sources, CONFIG)[name]
-    assert entry["share"] == entry["rows"] / len(hypotheses)
-    return {example["row"]: example["told"] for example in entry["examples"]}
+    check = find_degenerate_outputs(rows, sources, CONFIG)[name]
+    assert check.share == check.rows / len(hypotheses)
+    return {example.row: example.description for example in check.examples}
 
 
-def changed(row, text):
+def with_output(row, text):
     return [text if at == row else one for at, one in enumerate(REFERENCES)]
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_good_answers_have_no_fault(name):
-    assert found(name, REFERENCES) == {}
+def test_good_outputs_are_not_degenerate(name):
+    assert descriptions(name, REFERENCES) == {}
 
 
 def test_empty():
-    assert found("empty", changed(1, " \n")) == {1: ""}
-    assert found("empty", ["", *REFERENCES[1:]], [["", "x"], *REFERENCES[1:]]) == {}
-    assert found("length_ratio", changed(0, "")) == {}  # told once
+    assert descriptions("empty", with_output(1, " \n")) == {1: ""}
+    assert descriptions("empty", ["", *REFERENCES[1:]], [["", "x"], *REFERENCES[1:]]) == {}
+    assert descriptions("length_ratio", with_output(0, "")) == {}  # reported by one check
 
 
 def test_copies():
-    assert found("copies", changed(2, "A man  on a bike ")) == {2: ""}
-    # Where that is what is wanted, it is right: names, numbers.
-    assert found("copies", [SOURCES[2]], [SOURCES[2]], [SOURCES[2]]) == {}
+    assert descriptions("copies", with_output(2, "A man  on a bike ")) == {2: ""}
+    # A copy may be correct, as for names and numbers.
+    assert descriptions("copies", [SOURCES[2]], [SOURCES[2]], [SOURCES[2]]) == {}
     rows = Rows(REFERENCES, [[text] for text in REFERENCES])
-    assert "copies" not in examine(rows, None, CONFIG)
+    assert "copies" not in find_degenerate_outputs(rows, None, CONFIG)
 
 
-def test_loops():
-    told = found("loops", changed(0, "der Hund der Hund der Hund der Hund lief"))
-    assert told == {0: "“der Hund” 4 times in a row"}
-    assert found("loops", changed(1, "zwei zwei Katzen")) == {}
-    # A reference may say a thing three times.
-    assert found("loops", ["nein nein nein"], ["nein nein nein"], ["no"]) == {}
+def test_repetitions():
+    result = descriptions("repetitions", with_output(0, "der Hund der Hund der Hund der Hund lief"))
+    assert result == {0: "“der Hund” 4 times in a row"}
+    assert descriptions("repetitions", with_output(1, "zwei zwei Katzen")) == {}
+    # A reference may repeat itself.
+    assert descriptions("repetitions", ["nein nein nein"], ["nein nein nein"], ["no"]) == {}
 
 
 def test_length_ratio():
-    told = found("length_ratio", changed(3, "Schnee im Weg und auf den Dächern der Stadt"))
-    assert told == {3: "3.3 times longer than the reference"}
-    told = found("length_ratio", changed(0, "der Hund"))
-    assert told == {0: "2.8 times shorter than the reference"}
-    # One reference that fits is enough, and of a few letters the ratio says nothing.
+    result = descriptions(
+        "length_ratio", with_output(3, "Schnee im Weg und auf den Dächern der Stadt")
+    )
+    assert result == {3: "3.3 times longer than the reference"}
+    result = descriptions("length_ratio", with_output(0, "der Hund"))
+    assert result == {0: "2.8 times shorter than the reference"}
+    # One reference of similar length is enough; short texts are not checked.
     fits = [["ein sehr langer Satz", REFERENCES[0][:12]], *REFERENCES[1:]]
-    assert found("length_ratio", changed(0, "der Hund lief"), fits) == {}
-    assert found("length_ratio", ["ja"], ["jawohl"], ["yes"]) == {}
+    assert descriptions("length_ratio", with_output(0, "der Hund lief"), fits) == {}
+    assert descriptions("length_ratio", ["ja"], ["jawohl"], ["yes"]) == {}
 
 
 def test_script():
-    told = found("script", changed(0, "der Hund далеко"))
-    assert told == {0: "46% of its letters are Cyrillic"}
-    # What its own reference or the source has is right.
+    result = descriptions("script", with_output(0, "der Hund далеко"))
+    assert result == {0: "46% of its letters are Cyrillic"}
+    # Scripts of the row's own reference or source are expected.
     greek = [["Αθήνα"], *([text] for text in ["der Hund lief weit weg"] * 3000)]
     rows = Rows(["Αθήνα", *["der Hund lief"] * 3000], greek)
-    assert examine(rows, [""] * 3001, CONFIG)["script"]["rows"] == 0
+    assert find_degenerate_outputs(rows, [""] * 3001, CONFIG)["script"].rows == 0
     sources = ["the word далеко", *SOURCES[1:]]
-    assert found("script", changed(0, "das Wort далеко"), sources=sources) == {}
+    assert descriptions("script", with_output(0, "das Wort далеко"), sources=sources) == {}
 
 
-def test_the_worst_are_shown():
+def test_the_worst_outputs_are_examples():
     hypotheses = [" ".join(["ach"] * (3 + n % 7)) for n in range(14)]
     rows = Rows(hypotheses, [["nein"]] * 14)
-    entry = examine(rows, ["no"] * 14, CONFIG)["loops"]
-    assert entry["rows"] == 14
-    assert [example["row"] for example in entry["examples"]] == [6, 13, 5, 12, 4]
-    assert entry["examples"][0] == {
+    check = find_degenerate_outputs(rows, ["no"] * 14, CONFIG)["repetitions"]
+    assert check.rows == 14
+    assert [example.row for example in check.examples] == [6, 13, 5, 12, 4]
+    assert check.examples[0].model_dump() == {
         "row": 6,
         "source": "no",
         "hypothesis": " ".join(["ach"] * 9),
         "reference": "nein",
-        "told": "“ach” 9 times in a row",
+        "description": "“ach” 9 times in a row",
     }
 
 
@@ -102,5 +111,5 @@ def test_the_worst_are_shown():
         ("5000000.00 EUR", 1, ""),
     ],
 )
-def test_repeated(text, times, phrase):
-    assert repeated(text) == (times, phrase)
+def test_longest_repetition(text, times, phrase):
+    assert longest_repetition(text) == (times, phrase)

@@ -4,12 +4,8 @@ import math
 
 import pytest
 import tensorflow_model_analysis as tfma
-from tensorflow_model_analysis.evaluators import metrics_validator
-from tensorflow_model_analysis.metrics import metric_specs
-from tensorflow_model_analysis.metrics.metric_types import MetricKey
-from tensorflow_model_analysis.slicer import slicer_lib as slicer
 
-from components import predictions
+from regard.components.common import prediction_table
 from tests import fake_tasks
 from tests.components.evaluator.evaluating import (
     BAD,
@@ -25,49 +21,50 @@ from tests.components.evaluator.evaluating import (
 
 METRICS = CONFIG["metrics"]
 PATTERNS = {"long": {"feature": "source", "matches": "one|last"}}
-SLICES = {"by": ["source"], "patterns": PATTERNS, "oov": [0.0, 0.5], "floors": {}}
+SLICES = {"by": ["source"], "patterns": PATTERNS, "oov": [0.0, 0.5], "thresholds": {}}
 WHOLE = {**CONFIG, "samples": 50, "slices": SLICES, "baseline": "lead_1"}
 WORDS = {"source": ["one", "two", "three", "four", "five", "a", "the", "red"]}
 
 
 @pytest.fixture
 def evaluation(folder, tmp_path):
-    """That of a model beside production and a baseline, with slices of every kind."""
-    table(folder, predictions.CANDIDATE, GOOD)
-    table(folder, predictions.PRODUCTION, BAD)
+    """The evaluation of a model, production and a baseline, with slices of every kind."""
+    table(folder, prediction_table.CANDIDATE, GOOD)
+    table(folder, prediction_table.PRODUCTION, BAD)
     summary(folder, 4, production="/registry/x/3", production_version="3")
     return run(tmp_path, WHOLE, WORDS)[0]
 
 
-def loaded(evaluation, model=None) -> dict:
-    """Slices by their keys, each with its metrics by name."""
+def load(evaluation, model=None) -> dict:
+    """Return the metrics of each slice by the slice's key."""
     result = tfma.load_eval_result(str(evaluation / "tfma"), model_name=model)
     return result.get_metrics_for_all_slices()
 
 
 def slices(evaluation) -> dict:
-    """What the files of ours hold, by what TFMA calls a slice."""
-    found = {}
+    """Return the scores in our files by TFMA's key of the slice."""
+    metrics_by_slice = {}
     for part in read(evaluation / "slices.json")["slices"]:
-        found[((part["slice"], part["name"]),)] = part
+        metrics_by_slice[((part["kind"], part["name"]),)] = part
     for part in read(evaluation / "by_length.json")["buckets"]:
-        name = f"{part['from']}+" if part["to"] is None else f"{part['from']}-{part['to']}"
-        found[(("length", name),)] = part
-    return found
+        low, high = part["low"], part["high"]
+        name = f"{low}+" if high is None else f"{low}-{high}"
+        metrics_by_slice[(("length", name),)] = part
+    return metrics_by_slice
 
 
 @pytest.mark.parametrize(
     ("model", "ours"),
     [("candidate", None), ("production", "production"), ("lead_1", "baseline")],
 )
-def test_all_rows_have_the_numbers_of_metrics_json(evaluation, model, ours):
+def test_metrics_of_all_rows_equal_metrics_json(evaluation, model, ours):
     content = read(evaluation / "metrics.json")
     metrics = (content if ours is None else content[ours])["metrics"]
-    found = loaded(evaluation, model)[()]
-    assert found["example_count"] == {"doubleValue": 4.0}
+    metrics_by_slice = load(evaluation, model)[()]
+    assert metrics_by_slice["example_count"] == {"doubleValue": 4.0}
     for name in METRICS:
         interval = metrics[name]["interval"]
-        assert found[name] == {
+        assert metrics_by_slice[name] == {
             "boundedValue": {
                 "value": metrics[name]["value"],
                 "lowerBound": interval["low"],
@@ -80,144 +77,59 @@ def test_all_rows_have_the_numbers_of_metrics_json(evaluation, model, ours):
     ("model", "ours"),
     [("candidate", "candidate"), ("production", "production"), ("lead_1", "baseline")],
 )
-def test_every_slice_has_the_numbers_of_our_files(evaluation, model, ours):
-    found, wanted = loaded(evaluation, model), slices(evaluation)
-    assert set(found) == {(), *wanted}
-    kinds = {key[0][0] for key in wanted}
+def test_metrics_of_slices_equal_our_files(evaluation, model, ours):
+    metrics_by_slice, expected = load(evaluation, model), slices(evaluation)
+    assert set(metrics_by_slice) == {(), *expected}
+    kinds = {key[0][0] for key in expected}
     assert kinds == {"source", "pattern", "length", "oov"}
-    assert {key[0][1] for key in wanted if key[0][0] == "oov"} == {"0", "0-0.5", "0.5+"}
-    for key, part in wanted.items():
-        assert found[key]["example_count"] == {"doubleValue": part["rows"]}
+    assert {key[0][1] for key in expected if key[0][0] == "oov"} == {"0", "0-0.5", "0.5+"}
+    for key, part in expected.items():
+        assert metrics_by_slice[key]["example_count"] == {"doubleValue": part["rows"]}
         for name in METRICS:
-            assert found[key][name] == {"doubleValue": part[ours][name]}
+            assert metrics_by_slice[key][name] == {"doubleValue": part["scores"][ours][name]}
 
 
-def test_without_a_name_it_is_the_candidate_beside_production(evaluation):
-    found, beside = loaded(evaluation), loaded(evaluation, "production")
-    assert found == loaded(evaluation, "candidate")
+def test_the_default_model_is_the_candidate(evaluation):
+    metrics_by_slice, production = load(evaluation), load(evaluation, "production")
+    assert metrics_by_slice == load(evaluation, "candidate")
     for key in slices(evaluation):
-        difference = found[key]["chrf"]["doubleValue"] - beside[key]["chrf"]["doubleValue"]
-        assert found[key]["chrf_diff"] == {"doubleValue": difference}
+        difference = (
+            metrics_by_slice[key]["chrf"]["doubleValue"] - production[key]["chrf"]["doubleValue"]
+        )
+        assert metrics_by_slice[key]["chrf_diff"] == {"doubleValue": difference}
 
 
-def test_a_candidate_alone_needs_no_name(folder, tmp_path):
-    table(folder, predictions.CANDIDATE, GOOD)
+def test_a_candidate_without_production(folder, tmp_path):
+    table(folder, prediction_table.CANDIDATE, GOOD)
     summary(folder, 4)
     evaluation, _ = run(tmp_path, CONFIG)
-    found = loaded(evaluation)
-    assert found == loaded(evaluation, "candidate")
+    metrics_by_slice = load(evaluation)
+    assert metrics_by_slice == load(evaluation, "candidate")
     value = read(evaluation / "metrics.json")["metrics"]["bleu"]["value"]
-    assert found[()]["bleu"] == {"doubleValue": value}  # without samples there is no interval
+    assert metrics_by_slice[()]["bleu"] == {"doubleValue": value}  # no samples, no interval
 
 
-def test_the_configuration_names_models_slices_and_places(evaluation):
+def test_the_configuration_lists_models_and_slices(evaluation):
     result = tfma.load_eval_result(str(evaluation / "tfma"), model_name="production")
     assert result.model_location == "/registry/x/3"
     models = [(model.name, model.is_baseline) for model in result.config.model_specs]
     assert models == [("candidate", False), ("production", True), ("lead_1", False)]
     kinds = [list(spec.feature_keys) for spec in result.config.slicing_specs]
     assert kinds == [[], ["source"], ["pattern"], ["length"], ["oov"]]
-    (spec,) = result.config.metrics_specs
-    (floor,) = spec.per_slice_thresholds["exact_match"].thresholds
-    assert floor.threshold.value_threshold.lower_bound.value == 0.5
-    assert list(floor.slicing_specs) == [tfma.SlicingSpec()]
 
 
-def test_as_a_data_frame(evaluation):
+def test_loading_as_a_data_frame(evaluation):
     records = tfma.load_metrics(str(evaluation / "tfma"))
     frame = tfma.dataframe.metrics_as_dataframes(records).double_value
     keys = frame["metric_keys"]
     chosen = frame[(keys["name"] == "chrf") & (keys["model_name"] == "production")]
     chosen = chosen[chosen["slices"]["pattern"] == b"long"]
     (value,) = chosen["metric_values"]["double_value"]
-    assert value == slices(evaluation)[(("pattern", "long"),)]["production"]["chrf"]
+    assert value == slices(evaluation)[(("pattern", "long"),)]["scores"]["production"]["chrf"]
 
 
-def validation(evaluation):
-    return tfma.load_validation_result(str(evaluation / "tfma"))
-
-
-def test_a_blessed_model_is_valid(evaluation):
-    found = validation(evaluation)
-    assert found.validation_ok
-    assert not found.rubber_stamp
-    assert not found.metric_validations_per_slice
-    (detail,) = found.validation_details.slicing_details
-    assert detail.num_matching_slices == 1
-
-
-FLOORS = {
-    "pattern=long": {"exact_match": 0.9},
-    "length": {"chrf": 1.0},
-    "oov": {"bleu": 90.0},
-    "source=nothing": {"bleu": 1.0},
-}
-
-
-def test_failures_stand_in_their_slices(folder, tmp_path):
-    table(folder, predictions.CANDIDATE, BAD)
-    table(folder, predictions.PRODUCTION, GOOD)
-    summary(folder, 4, production="/registry/x/3", production_version="3")
-    config = {**WHOLE, "metrics": ["bleu", "exact_match", "chrf"], "samples": 0}
-    evaluation, _ = run(tmp_path, {**config, "slices": {**SLICES, "floors": FLOORS}}, WORDS)
-    found = validation(evaluation)
-    assert not found.validation_ok
-    (missing,) = found.missing_slices
-    assert dict(missing.feature_values) == {"source": "nothing"}
-    failures = {
-        slicer.deserialize_slice_key(part.slice_key): {
-            failure.metric_key.name: failure for failure in part.failures
-        }
-        for part in found.metric_validations_per_slice
-    }
-    assert set(failures[()]) == {"exact_match", "chrf"}  # the floor, and production
-    worse = failures[()]["chrf"]
-    content = read(evaluation / "metrics.json")
-    ours, theirs = (side["metrics"]["chrf"]["value"] for side in (content, content["production"]))
-    assert worse.metric_value.double_value.value == ours
-    assert worse.metric_threshold.value_threshold.lower_bound.value == theirs
-    assert "worse than version 3" in worse.message
-    assert set(failures[(("pattern", "long"),)]) == {"exact_match"}
-    assert set(failures[(("oov", "0"),)]) == {"bleu"}
-
-    # TFMA's own rules find the same failures of floors, given the specs and the metrics.
-    result = tfma.load_eval_result(str(evaluation / "tfma"))
-    thresholds = metric_specs.metric_thresholds_from_metrics_specs(
-        result.config.metrics_specs, eval_config=result.config
-    )
-    assert {key.name for key in thresholds} == {"exact_match", "chrf", "bleu"}
-    for key, metrics in result.get_metrics_for_all_slices().items():
-        values = {
-            MetricKey(name, "candidate", example_weighted=None): metrics[name]["doubleValue"]
-            for name in METRICS
-        }
-        theirs = metrics_validator.validate_metrics((key, values), result.config)
-        names = {
-            failure.metric_key.name
-            for part in theirs.metric_validations_per_slice
-            for failure in part.failures
-            if failure.message == ""
-        }
-        mine = {name for name, one in failures.get(key, {}).items() if "version" not in one.message}
-        assert names == mine, key
-
-
-def test_lower_is_better_and_what_is_undefined(folder, tmp_path):
-    numbers(folder, predictions.CANDIDATE, [0.5, 0.5, 0.5], [0.25, 0.5, 1.0])
+def test_undefined_metrics(folder, tmp_path):
+    numbers(folder, prediction_table.CANDIDATE, [0.5, 0.5, 0.5], [0.25, 0.5, 1.0])
     summary(folder, 3, fake_tasks.Matcher().contract())
-    evaluation, _ = run(tmp_path, {**NUMBERS, "floors": {"mse": 0.01}})
-    found = validation(evaluation)
-    failures = {one.metric_key.name: one for one in found.metric_validations_per_slice[0].failures}
-    assert failures["mse"].metric_threshold.value_threshold.upper_bound.value == 0.01
-    assert not failures["pearson"].HasField("metric_threshold")
-    value = loaded(evaluation)[()]["pearson"]["doubleValue"]
-    assert math.isnan(float(value))
-
-
-def test_where_nothing_is_asked_the_model_is_stamped(folder, tmp_path):
-    table(folder, predictions.CANDIDATE, BAD)
-    summary(folder, 4)
-    evaluation, _ = run(tmp_path, {**CONFIG, "floors": {}, "production": None})
-    found = validation(evaluation)
-    assert found.validation_ok
-    assert found.rubber_stamp
+    evaluation, _ = run(tmp_path, NUMBERS)
+    assert math.isnan(float(load(evaluation)[()]["pearson"]["doubleValue"]))

@@ -8,19 +8,21 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
-from components.artifacts import Findings
-from components.corpus_gen.images import Images
-from components.corpus_gen.records import Encoder
-from components.errors import UserError
-from components.example_validator.executor import Executor
-from components.seen import key, read
-from models.tasks.features import Feature
+from regard.components.common.artifacts import Findings
+from regard.components.common.errors import UserError
+from regard.components.corpus_gen.example_writer import ExampleEncoder
+from regard.components.data.images import Images
+from regard.components.data.target_overlap import read_overlap, text_hash
+from regard.components.example_validator.executor import Executor
+from regard.components.settings.data import DataChecksConfig
+from regard.models.tasks.description import Feature
 
 BEAM = [
     "--runner=FnApiRunner",
     "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",  # else TFX packs itself up for remote workers each time: 2 s
+    "--sdk_container_image=unused",  # otherwise TFX packages itself for remote workers: 2 s
 ]
+OFF = dict.fromkeys(DataChecksConfig.model_fields)
 PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
 CHECKS = {
     "empty_side": {"limit": 0.01, "action": "fail"},
@@ -38,13 +40,13 @@ CHECKS = {
     "drift_oov": {"limit": 0.02, "action": "warn"},
     "drift_lengths": {"limit": 0.05, "action": "warn"},
 }
-COUNTED = [name for name in CHECKS if not name.startswith("drift")]
+ROW_CHECKS = [name for name in CHECKS if not name.startswith("drift")]
 
 
 def artifact(kind, tmp_path):
-    made = kind()
-    made.uri = str(tmp_path / kind.__name__)
-    return made
+    new = kind()
+    new.uri = str(tmp_path / kind.__name__)
+    return new
 
 
 def write_examples(tmp_path, features=PAIR, **splits):
@@ -53,10 +55,10 @@ def write_examples(tmp_path, features=PAIR, **splits):
     for split, rows in splits.items():
         folder = tmp_path / "Examples" / f"Split-{split}"
         folder.mkdir(parents=True)
-        encoded = Encoder(features, f"{split}.tsv", Images({"root": str(tmp_path)}))
+        encode = ExampleEncoder(features, f"{split}.tsv", Images(str(tmp_path)))
         with tf.io.TFRecordWriter(str(folder / "data_tfrecord-00000-of-00001.gz"), "GZIP") as out:
             for line, row in enumerate(rows, 1):
-                out.write(encoded(line, row))
+                out.write(encode(line, row))
     return examples
 
 
@@ -80,9 +82,9 @@ def describe(tmp_path, examples, features=PAIR):
 
 @pytest.fixture
 def validate(tmp_path, monkeypatch):
-    """Runs the executor; TFX's part is left out unless statistics and schema are given."""
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
+    """Runs the executor; without statistics and schema TFX's part is skipped."""
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(log))
 
     def run(
         examples, checks, statistics=None, schema=None, features=PAIR, production=""
@@ -90,7 +92,7 @@ def validate(tmp_path, monkeypatch):
         anomalies = artifact(standard_artifacts.ExampleAnomalies, tmp_path)
         findings = artifact(Findings, tmp_path)
         if statistics is None:
-            module = "components.example_validator.executor"
+            module = "regard.components.example_validator.executor"
             monkeypatch.setattr(f"{module}.tfx_executor.Executor.Do", lambda *_: None)
             anomalies.split_names = "[]"
         context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
@@ -101,14 +103,14 @@ def validate(tmp_path, monkeypatch):
                 inputs,
                 {"anomalies": [anomalies], "findings": [findings]},
                 {
-                    "checks": json.dumps(checks),
+                    "checks": json.dumps({**OFF, **checks}),
                     "features": json.dumps([feature.to_json() for feature in features]),
                     "production": production,
                 },
             )
-        except UserError as refusal:
-            error = refusal
-        lines = told.read_text("utf-8").splitlines() if told.exists() else []
+        except UserError as raised:
+            error = raised
+        lines = log.read_text("utf-8").splitlines() if log.exists() else []
         return SimpleNamespace(
             error=error,
             anomalies=anomalies,
@@ -125,7 +127,7 @@ def plain(count, start=0):
     return [(f"source number {i}", f"target number {i}") for i in range(start, start + count)]
 
 
-def test_clean_examples_pass_together_with_tfx(tmp_path, validate):
+def test_valid_examples_with_tfx(tmp_path, validate):
     examples = write_examples(tmp_path, train=plain(30), eval=plain(5, 100), test=plain(5, 200))
     checks = {**CHECKS, "near_overlap": {**CHECKS["near_overlap"], "limit": 1.0}}
     result = validate(examples, checks, *describe(tmp_path, examples))
@@ -134,7 +136,7 @@ def test_clean_examples_pass_together_with_tfx(tmp_path, validate):
     assert result.content["rows"] == {"train": 30, "eval": 5, "test": 5}
     counts = {name: f["count"] for name, f in result.content["checks"].items()}
     assert counts.pop("near_overlap") == 10  # they differ in a number
-    assert counts == dict.fromkeys(COUNTED[:5] + COUNTED[6:], 0)
+    assert counts == dict.fromkeys(ROW_CHECKS[:5] + ROW_CHECKS[6:], 0)
     assert "drift" not in result.content
     assert json.loads(result.anomalies.split_names) == ["train", "eval", "test"]
     assert result.anomalies.get_json_value_custom_property("blessed") == {
@@ -144,7 +146,7 @@ def test_clean_examples_pass_together_with_tfx(tmp_path, validate):
     }
 
 
-def test_tfdvs_anomalies_become_warnings(tmp_path, validate):
+def test_anomalies_become_warnings(tmp_path, validate):
     examples = write_examples(tmp_path, train=plain(30))
     statistics, schema = describe(tmp_path, examples)
     path = tmp_path / "Schema" / "schema.pbtxt"
@@ -154,7 +156,7 @@ def test_tfdvs_anomalies_become_warnings(tmp_path, validate):
     assert any("train: target: " in text for text in result.warnings)
 
 
-def test_every_check_finds_its_rows(tmp_path, validate):
+def test_rows_of_every_check(tmp_path, validate):
     train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
     train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
     test = [plain(20)[7], ("new", " "), ("Source  number 13.", "target")]
@@ -166,8 +168,8 @@ def test_every_check_finds_its_rows(tmp_path, validate):
             "script": {**CHECKS["script"], "usual": 0.05},
         },
     )
-    found = result.content["checks"]
-    where = {name: [e["where"] for e in f["examples"]] for name, f in found.items()}
+    findings = result.content["checks"]
+    where = {name: [e["where"] for e in f["examples"]] for name, f in findings.items()}
     assert where == {
         "empty_side": ["test.tsv:2"],
         "length_ratio": ["train.tsv:22"],
@@ -181,13 +183,13 @@ def test_every_check_finds_its_rows(tmp_path, validate):
         "control_characters": ["train.tsv:26"],
         "encoding": ["train.tsv:27"],
     }
-    assert found["near_overlap"]["examples"][0]["same_as"] == "train.tsv:14"
-    assert found["encoding"]["examples"][0]["told"] == "source would be 'über'"
-    assert found["script"]["examples"][0]["told"] == "source is Cyrillic"
-    assert {tuple(finding) for finding in found.values()} == {tuple(found["overlap"])}
-    assert found["duplicates"]["examples"][0]["same_as"] == "train.tsv:1"
-    assert found["overlap"]["examples"][0]["same_as"] == "train.tsv:8"
-    assert found["overlap"]["share"] == pytest.approx(1 / 3)
+    assert findings["near_overlap"]["examples"][0]["same_as"] == "train.tsv:14"
+    assert findings["encoding"]["examples"][0]["detail"] == "source should be 'über'"
+    assert findings["script"]["examples"][0]["detail"] == "source is Cyrillic"
+    assert {tuple(finding) for finding in findings.values()} == {tuple(findings["overlap"])}
+    assert findings["duplicates"]["examples"][0]["same_as"] == "train.tsv:1"
+    assert findings["overlap"]["examples"][0]["same_as"] == "train.tsv:8"
+    assert findings["overlap"]["share"] == pytest.approx(1 / 3)
     assert result.error is None
     assert [text.split(":")[0] for text in result.warnings] == [
         "too_long",
@@ -197,36 +199,36 @@ def test_every_check_finds_its_rows(tmp_path, validate):
         "control_characters",
         "encoding",
     ]
-    assert found["target_overlap"]["examples"][0]["same_as"] == "train.tsv:8"
-    assert result.files == ["checks.json", "profile.json", "seen.json"]
-    assert read(tmp_path / "Findings", "") == {key("target number 7")}
+    assert findings["target_overlap"]["examples"][0]["same_as"] == "train.tsv:8"
+    assert result.files == ["checks.json", "profile.json", "target_overlap.json"]
+    assert read_overlap(tmp_path / "Findings", "") == {text_hash("target number 7")}
 
 
-def test_too_many_empty_sides_end_the_run(tmp_path, validate):
+def test_too_many_empty_sides(tmp_path, validate):
     result = validate(write_examples(tmp_path, train=[("a", ""), *plain(9)]), CHECKS)
     assert result.error.where == "train.tsv:1"
     assert "1 of 10 rows (10.00%)" in result.error.message
     assert result.content["checks"]["empty_side"]["exceeded"]
 
 
-def test_what_was_not_measured_is_warned_of_though_nothing_is_over_a_limit(tmp_path, validate):
+def test_capped_comparisons_are_a_warning(tmp_path, validate):
     rooms = [f"Room number {i:04d} on floor {i % 9} is free from nine to ten." for i in range(99)]
     train, test = [(text.upper(), "x") for text in rooms[:3]], [(text, "y") for text in rooms]
     checks = {"near_overlap": {"similarity": 0.5, "limit": 1.0, "action": "fail"}}
     result = validate(write_examples(tmp_path, train=train, test=test), checks)
     assert result.error is None
-    (told,) = result.warnings
-    assert "of train may be like over 50 rows" in told
+    (warning,) = result.warnings
+    assert "of train had more than 50 similar candidates" in warning
 
 
-def test_an_empty_target_is_nobodys_answer(tmp_path, validate):
+def test_empty_targets_do_not_overlap(tmp_path, validate):
     train, test = [*plain(9), ("a", "")], [("b", " "), ("c", "target number 3")]
     checks = {"target_overlap": {"limit": 0.9, "action": "warn"}}
     result = validate(write_examples(tmp_path, train=train, test=test), checks)
     assert result.content["checks"]["target_overlap"]["splits"] == {"test": 1}
 
 
-def test_a_check_that_is_off_is_not_in_the_findings(tmp_path, validate):
+def test_checks_that_are_off(tmp_path, validate):
     rows = plain(3) * 2
     checks = {"duplicates": None, "empty_side": CHECKS["empty_side"]}
     result = validate(write_examples(tmp_path, train=rows, test=rows), checks)
@@ -244,25 +246,25 @@ def test_rows_without_any_text(tmp_path, validate):
     described = describe(tmp_path, examples, features)
     result = validate(examples, CHECKS, *described, features)
     assert result.error is None
-    found = result.content["checks"]
-    counts = {name: f["count"] for name, f in found.items()}
-    assert counts == {**dict.fromkeys(COUNTED, 0), "duplicates": 1, "overlap": 1}
+    findings = result.content["checks"]
+    counts = {name: f["count"] for name, f in findings.items()}
+    assert counts == {**dict.fromkeys(ROW_CHECKS, 0), "duplicates": 1, "overlap": 1}
     assert result.content["lengths"]["points"]["unit"] == "point"
     assert list(result.profile["features"]) == ["points"]
-    (again,) = found["duplicates"]["examples"]
-    assert again["text"] == "2 points: (3, 0) (0, 1) | 0 1 | 0.5"
-    assert (again["where"], again["same_as"]) == ("train.tsv:31", "train.tsv:4")
-    (shared,) = found["overlap"]["examples"]
-    assert (shared["text"], shared["same_as"]) == (
+    (duplicate,) = findings["duplicates"]["examples"]
+    assert duplicate["text"] == "2 points: (3, 0) (0, 1) | 0 1 | 0.5"
+    assert (duplicate["where"], duplicate["same_as"]) == ("train.tsv:31", "train.tsv:4")
+    (overlap,) = findings["overlap"]["examples"]
+    assert (overlap["text"], overlap["same_as"]) == (
         "2 points: (4, 0) (0, 1) | 1 0 | ",
         "train.tsv:5",
     )
-    assert "1 of 2 rows (50.00%) of the other splits have inputs that are" in result.warnings[-1]
+    assert "1 of 2 rows (50.00%) of the other splits have inputs of the" in result.warnings[-1]
 
 
-def test_an_image_under_two_names_is_the_same_input(tmp_path, validate):
+def test_image_with_two_names(tmp_path, validate):
     features = [Feature("image", "image")]
-    features.append(Feature("caption", "text", role="reference", several=True))
+    features.append(Feature("caption", "text", role="reference", multiple=True))
     for name, content in (("a", b"x"), ("b", b"y"), ("copy", b"x")):
         (tmp_path / f"{name}.png").write_bytes(content)
     train = [("a.png", ["a dog", "one dog"]), ("b.png", ["a cat", ""])]
@@ -270,17 +272,17 @@ def test_an_image_under_two_names_is_the_same_input(tmp_path, validate):
         tmp_path, features, train=train, test=[("copy.png", ["dogs", "a cat"])]
     )
     checks = {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}}
-    found = validate(examples, checks, features=features).content["checks"]
-    assert found["overlap"]["examples"] == [
+    findings = validate(examples, checks, features=features).content["checks"]
+    assert findings["overlap"]["examples"] == [
         {"where": "test.tsv:1", "text": "copy.png | dogs / a cat", "same_as": "train.tsv:1"}
     ]
-    (seen,) = found["target_overlap"]["examples"]
-    assert (seen["where"], seen["same_as"]) == ("test.tsv:1", "train.tsv:2")
-    assert found["empty_side"]["examples"][0]["text"] == "b.png | a cat /"
-    assert found["duplicates"]["count"] == found["length_ratio"]["count"] == 0
+    (overlap,) = findings["target_overlap"]["examples"]
+    assert (overlap["where"], overlap["same_as"]) == ("test.tsv:1", "train.tsv:2")
+    assert findings["empty_side"]["examples"][0]["text"] == "b.png | a cat /"
+    assert findings["duplicates"]["count"] == findings["length_ratio"]["count"] == 0
 
 
-def test_lengths_and_words_are_kept(tmp_path, validate):
+def test_lengths_and_words(tmp_path, validate):
     train = [("one two, two", "x" * 6000), ("three", "我有 two")]
     result = validate(write_examples(tmp_path, train=train, test=plain(3)), {})
     lengths = result.content["lengths"]["target"]
@@ -300,7 +302,7 @@ def test_lengths_and_words_are_kept(tmp_path, validate):
     assert target["lengths"]["counts"] == lengths["splits"]["train"]
 
 
-def test_data_is_held_against_that_of_the_model_in_production(tmp_path, validate):
+def test_drift_from_production(tmp_path, validate):
     train = [(f"red {i % 7} dogs", "hunde") for i in range(40)]
     before = validate(write_examples(tmp_path / "a", train=train), CHECKS)
     profile = tmp_path / "before.json"
@@ -321,12 +323,12 @@ def test_data_is_held_against_that_of_the_model_in_production(tmp_path, validate
     cats = [(source.replace("dogs", "cats"), target) for source, target in train]
     checks = {**CHECKS, "drift_oov": {"limit": 0.02, "action": "fail"}, "drift_lengths": None}
     other = validate(write_examples(tmp_path / "c", train=cats), checks, production=production)
-    found = other.content["drift"]["checks"]
-    assert list(found) == ["drift_words", "drift_oov"]
-    assert found["drift_words"]["feature"] == "source"
-    assert found["drift_words"]["features"]["target"]["value"] == pytest.approx(0, abs=1e-9)
-    assert found["drift_oov"]["features"]["source"]["rate"] == pytest.approx(1 / 3)
+    findings = other.content["drift"]["checks"]
+    assert list(findings) == ["drift_words", "drift_oov"]
+    assert findings["drift_words"]["feature"] == "source"
+    assert findings["drift_words"]["features"]["target"]["value"] == pytest.approx(0, abs=1e-9)
+    assert findings["drift_oov"]["features"]["source"]["rate"] == pytest.approx(1 / 3)
     assert "drift_words: since version 3 in production, the words of source" in other.warnings[-1]
     assert other.error.where == "data.checks.drift_oov"
     assert "33.33% of the running words of source are new" in other.error.message
-    assert "above all 'cats'" in other.error.message
+    assert "mainly 'cats'" in other.error.message

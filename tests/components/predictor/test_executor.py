@@ -10,19 +10,19 @@ import pytest
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
-from components import events, predictions
-from components.artifacts import Predictions
-from components.errors import UserError
-from components.predictor import asking, executor, plan
-from components.predictor.decode import Decoded
-from components.predictor.executor import PredictorExecutor
-from components.predictor.parts import Told
-from models.tasks.features import Feature
-from serving.saved_model import SavedModelError
+from regard.components.common import events, prediction_table
+from regard.components.common.artifacts import Predictions
+from regard.components.common.errors import UserError
+from regard.components.predictor import batch_plan, decode, executor
+from regard.components.predictor.batch_results import BatchStats
+from regard.components.predictor.decode import DecodeResult
+from regard.components.predictor.executor import PredictorExecutor
+from regard.models.tasks.description import Feature
+from regard.serving.contract import SavedModelError
 from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser, artifact
 
-BY_DEFAULT = json.dumps({"layer": None, "head": None})
+DEFAULT_ATTENTION = json.dumps({"layer": None, "head": None})
 BEAM = ["--runner=FnApiRunner", "--sdk_container_image=unused"]
 IN_MEMORY = [*BEAM, "--direct_running_mode=in_memory"]
 PROCESSES = [*BEAM, "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
@@ -44,7 +44,7 @@ def row(line: int, text: str, file: str = "test.en") -> dict:
     return {"source": text, "target": text.upper(), "file": file, "line": line}
 
 
-def made(tmp_path: Path, beam=IN_MEMORY) -> PredictorExecutor:
+def make_executor(tmp_path: Path, beam=IN_MEMORY) -> PredictorExecutor:
     context = BaseBeamExecutor.Context(beam_pipeline_args=beam, tmp_dir=str(tmp_path / "tmp"))
     return PredictorExecutor(context)
 
@@ -63,7 +63,7 @@ def run(
         lines = [row(number, text) for number, text in enumerate(TEXTS, start=1)]
         shards = [[lines[1], lines[3]], [lines[4], lines[0], lines[2]]]
     out = artifact(Predictions, tmp_path / "predictions")
-    made(tmp_path, beam).Do(
+    make_executor(tmp_path, beam).Do(
         {
             "examples": [fake_models.examples(tmp_path / "examples", shards)],
             "model": [artifact(standard_artifacts.Model, model)],
@@ -81,12 +81,12 @@ def run(
     return Path(out.uri)
 
 
-def test_answers_stand_in_the_order_of_the_corpus(models, tmp_path, monkeypatch):
+def test_outputs_are_in_the_order_of_the_corpus(models, tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     folder = run(tmp_path, models / "good")
 
-    table = predictions.read(folder / predictions.CANDIDATE)
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     assert table["row"] == [0, 1, 2, 3, 4]
     assert table["line"] == [1, 2, 3, 4, 5]
     assert table["source"] == TEXTS
@@ -101,14 +101,14 @@ def test_answers_stand_in_the_order_of_the_corpus(models, tmp_path, monkeypatch)
     np.testing.assert_array_equal(table["alignment"][0], mirror)
     assert table["alignment"][1] == [[1.0]]
     assert table["size"] == [len(text) for text in TEXTS]
-    assert pq.read_schema(folder / predictions.CANDIDATE).field("score").type == "float"
+    assert pq.read_schema(folder / prediction_table.CANDIDATE).field("score").type == "float"
 
-    summary = predictions.read_summary(folder)
+    summary = prediction_table.read_summary(folder)
     assert summary["rows"] == 5
     assert summary["sentences_per_second"] > 0
     assert summary["production"] is None
     assert summary["contract"] == Reverser().contract()
-    assert not (folder / predictions.PRODUCTION).exists()
+    assert not (folder / prediction_table.PRODUCTION).exists()
     assert sorted(path.name for path in folder.iterdir()) == [
         "candidate.parquet",
         "predictions.json",
@@ -119,17 +119,21 @@ def test_answers_stand_in_the_order_of_the_corpus(models, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_processes_give_what_one_process_gives(models, tmp_path, monkeypatch):
-    """Each of two workers loads the model, and what they tell and write comes together."""
+def test_several_processes_give_the_same_table(models, tmp_path, monkeypatch):
+    """Each of two workers loads the model, and their results are joined."""
     log = tmp_path / "events.jsonl"
-    alone = run(tmp_path / "alone", models / "good", aligned=BY_DEFAULT)
+    alone = run(tmp_path / "alone", models / "good", reference_attention=DEFAULT_ATTENTION)
     monkeypatch.setenv(events.VARIABLE, str(log))
-    shared = run(tmp_path / "shared", models / "good", beam=PROCESSES, aligned=BY_DEFAULT)
-    ours, theirs = (pq.read_table(folder / predictions.CANDIDATE) for folder in (alone, shared))
+    shared = run(
+        tmp_path / "shared", models / "good", beam=PROCESSES, reference_attention=DEFAULT_ATTENTION
+    )
+    ours, theirs = (
+        pq.read_table(folder / prediction_table.CANDIDATE) for folder in (alone, shared)
+    )
     assert theirs.equals(ours)
     assert theirs.schema.equals(ours.schema, check_metadata=True)
     assert [event["fraction"] for event, _ in events.read(log)][-1] == 1.0
-    assert predictions.read_summary(shared)["device"] == "CPU"
+    assert prediction_table.read_summary(shared)["device"] == "CPU"
 
     strict = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
     with pytest.raises(UserError, match=r"test.en:1: a source has more than the 100") as caught:
@@ -137,88 +141,88 @@ def test_processes_give_what_one_process_gives(models, tmp_path, monkeypatch):
     assert caught.value.where == "search.long_source"
 
 
-def test_the_longest_are_asked_first_and_the_table_is_in_order(models, tmp_path, monkeypatch):
-    """Of windows of four rows, each written as a group of two."""
-    monkeypatch.setattr(plan, "WINDOW", 4)
-    monkeypatch.setattr(predictions, "ROWS_A_GROUP", 2)
-    asked = []
-    real = asking._ask
+def test_the_longest_rows_are_decoded_first(models, tmp_path, monkeypatch):
+    """With windows of four rows, written as groups of two."""
+    monkeypatch.setattr(batch_plan, "WINDOW", 4)
+    monkeypatch.setattr(prediction_table, "ROW_GROUP_SIZE", 2)
+    batches = []
+    predict = decode.predict_batch
 
-    def noted(model, batch):
-        asked.append([len(one.inputs["source"]) for one in batch])
-        return real(model, batch)
+    def record_batch(model, rows):
+        batches.append([len(one.inputs["source"]) for one in rows])
+        return predict(model, rows)
 
-    monkeypatch.setattr(asking, "_ask", noted)
+    monkeypatch.setattr(decode, "predict_batch", record_batch)
     lengths = [1, 9, 3, 4, 20, 2, 8, 7, 6]
     lines = [row(number, "x" * length) for number, length in enumerate(lengths, start=1)]
     folder = run(tmp_path, models / "good", shards=[lines[5:], lines[:5]])
-    assert asked == [[20, 8], [9, 4], [7, 2], [6], [3, 1]]
-    table = predictions.read(folder / predictions.CANDIDATE)
+    assert batches == [[20, 8], [9, 4], [7, 2], [6], [3, 1]]
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     assert table["row"] == list(range(9))
     assert [len(text) for text in table["hypothesis"]] == lengths
-    groups = pq.read_metadata(folder / predictions.CANDIDATE)
+    groups = pq.read_metadata(folder / prediction_table.CANDIDATE)
     assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [2, 2, 2, 2, 1]
 
 
-def test_where_it_looks_for_the_references(models, tmp_path):
-    folder = run(tmp_path, models / "good", aligned=BY_DEFAULT)
-    table = predictions.read(folder / predictions.CANDIDATE)
+def test_attention_of_the_references(models, tmp_path):
+    folder = run(tmp_path, models / "good", reference_attention=DEFAULT_ATTENTION)
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     for row, text in enumerate(TEXTS):
-        # The references are no answers of the model: the capitals in order, and not reversed.
+        # The references differ from the outputs: capitals in order, not reversed.
         assert table["forced_target_pieces"][row] == [*text.upper(), "</s>"]
         assert table["forced_source_pieces"][row] == [*text, "</s>"]
         weights = np.array(table["forced_alignment"][row], "float32")
         expected = np.zeros((len(text) + 1, len(text) + 1))
-        for at in range(len(text)):
-            expected[at, len(text) - 1 - at] = 1.0
+        for position in range(len(text)):
+            expected[position, len(text) - 1 - position] = 1.0
         np.testing.assert_array_equal(weights, expected)
-    assert "forced_alignment" not in predictions.column_names(
-        run(tmp_path / "without", models / "good") / predictions.CANDIDATE
+    assert "forced_alignment" not in prediction_table.column_names(
+        run(tmp_path / "without", models / "good") / prediction_table.CANDIDATE
     )
-    told = predictions.read_summary(folder)["contract"]["signatures"]["align"]["outputs"]
-    assert "forced_alignment" not in told
+    outputs = prediction_table.read_summary(folder)["contract"]["signatures"]["align"]["outputs"]
+    assert "forced_alignment" not in outputs
 
 
 @pytest.mark.parametrize(("layer", "head", "row"), [(1, 1, 0), (2, 2, -1)])
-def test_a_layer_and_a_head_of_it(tmp_path, layer, head, row):
-    """The first head looks where the letters came from, the second back to front."""
+def test_attention_of_a_layer_and_a_head(tmp_path, layer, head, row):
+    """The first head attends to the source letter, the second in reverse."""
     model = fake_models.save(fake_models.ManyHeaded(), tmp_path / "m" / "Format-Serving").parent
     line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
-    asked = json.dumps({"layer": layer, "head": head})
-    folder = run(tmp_path, model, shards=[[line]], aligned=asked)
-    table = predictions.read(folder / predictions.CANDIDATE)
+    attention = json.dumps({"layer": layer, "head": head})
+    folder = run(tmp_path, model, shards=[[line]], reference_attention=attention)
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     assert table["forced_alignment"][0][row] == [0.0, 0.0, 1.0, 0.0]
     assert table["forced_source_pieces"] == [["a", "b", "c", "</s>"]]
     assert table["forced_target_pieces"] == [["C", "B", "A", "</s>"]]
 
 
-def test_a_layer_that_there_is_not_is_the_users_error(models, tmp_path):
-    asked = json.dumps({"layer": 1, "head": None})
-    with pytest.raises(UserError, match="no layers with heads") as caught:
-        run(tmp_path, models / "good", aligned=asked)
+def test_a_missing_layer_is_a_user_error(models, tmp_path):
+    attention = json.dumps({"layer": 1, "head": None})
+    with pytest.raises(UserError, match="no layers of attention heads") as caught:
+        run(tmp_path, models / "good", reference_attention=attention)
     assert caught.value.where == "evaluation.alignment.layer"
 
 
-def test_production_without_the_layer_is_compared_all_the_same(models, tmp_path, monkeypatch):
+def test_production_without_the_layer_is_still_decoded(models, tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     model = fake_models.save(fake_models.ManyHeaded(), tmp_path / "m" / "Format-Serving").parent
     line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
-    asked = json.dumps({"layer": 2, "head": None})
+    attention = json.dumps({"layer": 2, "head": None})
     production = models / "good" / "Format-Serving"
-    folder = run(tmp_path, model, shards=[[line]], production=production, aligned=asked)
-    assert predictions.read_summary(folder)["production_error"] is None
-    assert predictions.read(folder / predictions.PRODUCTION)["hypothesis"] == ["CBA"]
+    folder = run(
+        tmp_path, model, shards=[[line]], production=production, reference_attention=attention
+    )
+    assert prediction_table.read_summary(folder)["production_error"] is None
+    assert prediction_table.read(folder / prediction_table.PRODUCTION)["hypothesis"] == ["CBA"]
     (warning,) = (event for event, _ in events.read(log) if event["kind"] == "warning")
-    assert warning["text"] == "version 3 in production has no layer 2, so there is no aer of it"
+    assert warning["text"] == "version 3 in production has no layer 2, so its aer is unknown"
 
 
 @pytest.mark.parametrize("window", [4, 1000])
-def test_production_leaves_out_the_weights_of_a_batch_that_are_too_many(
-    tmp_path, monkeypatch, window
-):
-    """The longest rows are in the first batch, which is the last of the table."""
-    monkeypatch.setattr(plan, "WINDOW", window)
+def test_production_leaves_out_attention_that_is_too_large(tmp_path, monkeypatch, window):
+    """The longest rows are in the first batch, which ends the table."""
+    monkeypatch.setattr(batch_plan, "WINDOW", window)
     ours, theirs = (
         fake_models.save(fake_models.ManyHeaded(longest), tmp_path / name / "Format-Serving")
         for name, longest in (("ours", 9), ("theirs", 4))
@@ -228,28 +232,36 @@ def test_production_leaves_out_the_weights_of_a_batch_that_are_too_many(
         {"source": text, "target": text.upper()[::-1], "file": "f", "line": number}
         for number, text in enumerate(texts)
     ]
-    asked = json.dumps({"layer": 1, "head": 1})
-    folder = run(tmp_path, ours.parent, [lines], production=theirs, aligned=asked)
-    assert predictions.read_summary(folder)["production_error"] is None
-    table = predictions.read(folder / predictions.PRODUCTION)
+    attention = json.dumps({"layer": 1, "head": 1})
+    folder = run(tmp_path, ours.parent, [lines], production=theirs, reference_attention=attention)
+    assert prediction_table.read_summary(folder)["production_error"] is None
+    table = prediction_table.read(folder / prediction_table.PRODUCTION)
     assert table["hypothesis"] == [line["target"] for line in lines]
     for name in ("forced_alignment", "forced_source_pieces", "forced_target_pieces"):
         assert [value is None for value in table[name]] == [len(text) > 4 for text in texts]
 
 
-def test_a_model_that_cannot_show_it_leaves_it_out(models, tmp_path):
+def test_a_model_without_attention_has_no_attention_columns(models, tmp_path):
     features = [Feature("points", "points"), Feature("positions", "positions", role="reference")]
     shards = [[{"points": [0.0, 1.0, 1.0, 0.0], "positions": [0, 1], "file": "a", "line": 1}]]
-    folder = run(tmp_path, models / "sorter", shards, features=features, aligned=BY_DEFAULT)
-    assert "forced_alignment" not in predictions.column_names(folder / predictions.CANDIDATE)
+    folder = run(
+        tmp_path,
+        models / "sorter",
+        shards,
+        features=features,
+        reference_attention=DEFAULT_ATTENTION,
+    )
+    assert "forced_alignment" not in prediction_table.column_names(
+        folder / prediction_table.CANDIDATE
+    )
 
 
-def test_production_is_decoded_beside_it(models, tmp_path):
+def test_production_is_decoded_too(models, tmp_path):
     production = models / "good" / "Format-Serving"
     folder = run(tmp_path, models / "good", production=production)
-    ours = predictions.read(folder / predictions.CANDIDATE)
-    assert predictions.read(folder / predictions.PRODUCTION) == ours
-    summary = predictions.read_summary(folder)
+    ours = prediction_table.read(folder / prediction_table.CANDIDATE)
+    assert prediction_table.read(folder / prediction_table.PRODUCTION) == ours
+    summary = prediction_table.read_summary(folder)
     assert summary["production"] == str(production)
     assert summary["production_version"] == "3"
     assert set(summary["models"]) == {"candidate", "production"}
@@ -259,80 +271,60 @@ def test_production_is_decoded_beside_it(models, tmp_path):
     ("which", "reason"),
     [
         ("missing", "there is no model at"),
-        ("no_align/Format-Serving", "there is no signature 'align'"),
-        ("matcher/Format-Serving", "it takes first, and the rows have source"),
+        ("no_align/Format-Serving", "There is no signature 'align'"),
+        ("matcher/Format-Serving", "the model needs the input first, but the rows have source"),
     ],
 )
 def test_a_production_model_that_fails_is_left_out(models, tmp_path, monkeypatch, which, reason):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     folder = run(tmp_path, models / "good", production=models / which)
-    summary = predictions.read_summary(folder)
+    summary = prediction_table.read_summary(folder)
     assert summary["production"] is None
     assert reason in summary["production_error"]
-    assert len(predictions.read(folder / predictions.CANDIDATE)["row"]) == 5
-    assert not (folder / predictions.PRODUCTION).exists()
+    assert len(prediction_table.read(folder / prediction_table.CANDIDATE)["row"]) == 5
+    assert not (folder / prediction_table.PRODUCTION).exists()
     warnings = [event for event, _ in events.read(log) if event["kind"] == "warning"]
     assert len(warnings) == 1
     assert "version 3" in warnings[0]["text"]
 
 
-def test_a_new_model_without_its_signature_is_a_bug(models, tmp_path):
+def test_a_new_model_without_a_signature_is_an_error(models, tmp_path):
     with pytest.raises(SavedModelError, match="no signature 'align'"):
         run(tmp_path, models / "no_align")
 
 
-def test_no_rows_give_an_empty_table(models, tmp_path):
+def test_an_empty_split_gives_an_empty_table(models, tmp_path):
     folder = run(tmp_path, models / "good", shards=[[]])
-    assert predictions.read(folder / predictions.CANDIDATE)["row"] == []
+    assert prediction_table.read(folder / prediction_table.CANDIDATE)["row"] == []
     assert json.loads((folder / "predictions.json").read_text())["rows"] == 0
 
 
-def test_examples_of_another_task_are_refused(models, tmp_path):
-    with pytest.raises(UserError, match=r"no feature 'source' \(they have: caption, target\)"):
-        run(tmp_path, models / "good", shards=[[{"caption": "a", "target": "b"}]])
-
-
-def test_a_missing_test_split_is_said(models, tmp_path):
-    given = fake_models.examples(tmp_path / "examples", [[row(1, "a")]])
-    given.split_names = '["train", "eval"]'
-    with pytest.raises(UserError, match="no 'test' split"):
-        made(tmp_path).Do(
-            {"examples": [given], "model": [artifact(standard_artifacts.Model, models / "good")]},
-            {"predictions": [artifact(Predictions, tmp_path / "out")]},
-            {
-                "features": json.dumps([f.to_json() for f in fake_models.FEATURES]),
-                "production": "",
-                "production_version": "",
-                "batch_size": 2,
-            },
-        )
-
-
-def test_sources_that_are_cut_are_counted(models, tmp_path, monkeypatch):
+def test_truncated_sources_are_counted(models, tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     long = [row(1, "a" * 103), row(2, "short"), row(3, "b" * 104)]
     run(tmp_path, models / "good", shards=[long])
-    told = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [event["text"] for event in told if event["kind"] == "warning"] == [
-        "2 of 3 sources are longer than search.max_source_length: 7 pieces were not read"
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [event["text"] for event in logged if event["kind"] == "warning"] == [
+        "2 of 3 sources are longer than search.max_source_length: 7 tokens were cut off"
     ]
 
 
-def test_where_nothing_is_searched_for_the_search_is_not_blamed(tmp_path, monkeypatch):
+def test_models_without_search_have_another_truncation_warning(tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
-    told = Told(2, 1.0, "a", 1.0, "CPU", cut_rows=1, cut_pieces=3)
-    executor._tell_cut(Decoded({**fake_tasks.Matcher().contract(), "cut": "cut"}, [told]))
+    stats = BatchStats(2, 1.0, "a", 1.0, "CPU", truncated_rows=1, truncated_tokens=3)
+    contract = {**fake_tasks.Matcher().contract(), "cut": "cut"}
+    executor._warn_about_truncation(DecodeResult(contract, [stats]))
     (event,) = (event for event, _ in events.read(log))
-    assert event["text"] == "1 of 2 rows are longer than the model reads: 3 pieces were not read"
+    assert event["text"] == "1 of 2 rows are longer than the model's limit: 3 tokens were cut off"
 
 
-def test_a_source_that_is_refused_is_a_users_error(tmp_path):
+def test_a_rejected_source_is_a_user_error(tmp_path):
     model = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
     lines = [row(1, "a" * 100), row(2, "a" * 99), row(3, "a" * 101)]
-    message = r"decoded: test.en:3: a source has more than the 100 pieces of max_source_length$"
+    message = r"decoded: test.en:3: a source has more than the 100 tokens of max_source_length$"
     with pytest.raises(UserError) as caught:
         run(tmp_path, model, shards=[lines])
     assert re.search(message, caught.value.message)
@@ -340,20 +332,22 @@ def test_a_source_that_is_refused_is_a_users_error(tmp_path):
     assert list((tmp_path / "predictions").iterdir()) == []
 
 
-def test_a_model_whose_answers_are_of_another_kind_is_a_bug(models, tmp_path):
+def test_outputs_of_another_kind_are_an_error(models, tmp_path):
     numbers = [Feature("source", "text"), Feature("target", "number", role="reference")]
     shards = [[{"source": "a", "target": 0.5}]]
-    with pytest.raises(SavedModelError, match="of the kind text, and the references are number"):
+    with pytest.raises(
+        SavedModelError, match="of kind text, but the references are of kind number"
+    ):
         run(tmp_path, models / "good", shards, features=numbers)
 
 
-def test_two_texts_and_a_number(models, tmp_path, monkeypatch):
+def test_decoding_text_pairs(models, tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     pairs = [("abcd", "abxy", 0.4), ("a", "a", 1.0), ("", "b", 0.0)]
     rows = [{"first": a, "second": b, "similarity": c} for a, b, c in pairs]
     folder = run(tmp_path, models / "matcher", [rows], features=fake_tasks.SIMILARITY)
-    table = predictions.read(folder / predictions.CANDIDATE)
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     assert list(zip(table["first"], table["second"], strict=True)) == [p[:2] for p in pairs]
     assert table["hypothesis"] == [0.5, 1.0, 0.0]
     assert table["references"] == [[0.4], [1.0], [0.0]]
@@ -361,13 +355,13 @@ def test_two_texts_and_a_number(models, tmp_path, monkeypatch):
     assert "3 of 3 rows" in [event for event, _ in events.read(log)][-1]["text"]
 
 
-def test_points_and_positions(models, tmp_path):
+def test_decoding_points(models, tmp_path):
     rows = [
         {"points": [0.5, 0.0, 0.25, 1.0], "order": [1, 0], "width": []},
         {"points": [n / 10 for n in range(10)], "order": [0, 1, 2, 3, 4], "width": 4.2},
     ]
     folder = run(tmp_path, models / "sorter", [rows], features=fake_tasks.SORTING)
-    table = predictions.read(folder / predictions.CANDIDATE)
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     assert table["points"][0] == [[0.5, 0.0], [0.25, 1.0]]
     assert table["points"][1][:2] == [[0.0, 0.1], [0.2, 0.3]]
     assert table["hypothesis"] == [[1, 0], [0, 1, 2, 3, 4]]
@@ -377,7 +371,7 @@ def test_points_and_positions(models, tmp_path):
     assert np.array(table["pointing"][0]).tolist() == [[0, 1], [1, 0]]
 
 
-def test_images_are_asked_as_bytes_and_kept_as_paths(models, tmp_path):
+def test_decoding_images(models, tmp_path):
     rows = [
         {
             "image": fake_tasks.png(height, 2),
@@ -387,7 +381,7 @@ def test_images_are_asked_as_bytes_and_kept_as_paths(models, tmp_path):
         for height in (3, 1)
     ]
     folder = run(tmp_path, models / "namer", [rows], features=fake_tasks.CAPTIONING)
-    table = predictions.read(folder / predictions.CANDIDATE)
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
     assert table["image"] == ["3.png", "1.png"]
     assert table["hypothesis"] == ["3 by 2", "1 by 2"]
     assert table["references"] == [row["caption"] for row in rows]

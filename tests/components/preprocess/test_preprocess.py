@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,14 +16,22 @@ from tfx.proto import transform_pb2
 from tfx.types import channel_utils, standard_artifacts
 from tfx.utils import io_utils, json_utils, proto_utils
 
-from components.artifacts import Tokenizer
-from components.corpus_gen.images import Images
-from components.corpus_gen.records import Encoder
-from components.preprocess import Preprocess
-from components.preprocess.executor import Executor
-from components.preprocess.transforming import Transformer, _Loaded, at_once, jobs
-from components.tokenizer_trainer.sentencepiece_model import train
-from models.tasks.features import Feature
+from regard.components.common.artifacts import Tokenizer
+from regard.components.corpus_gen.example_writer import ExampleEncoder
+from regard.components.data.images import Images
+from regard.components.preprocess import transform_graph
+from regard.components.preprocess.component import Preprocess
+from regard.components.preprocess.executor import Executor
+from regard.components.preprocess.transform_graph import (
+    FileTransformer,
+    _LoadedGraph,
+    batch_rows,
+    file_jobs,
+)
+from regard.components.settings.tokenizer import TokenizerConfig
+from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
+from regard.models.settings.base import Section
+from regard.models.tasks.description import Feature
 
 SPLITS = {
     "train": [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(50)],
@@ -60,31 +69,21 @@ def write_examples(folder: Path) -> Any:
 
 def write_tokenizer(folder: Path) -> None:
     folder.mkdir()
-    settings = {
-        "type": "unigram",
-        "vocab_size": 40,
-        "character_coverage": 1.0,
-        "vocab_limit": "soft",
-        "normalization": "nmt_nfkc",
-        "punctuation": "keep",
-        "words": None,
-        "special_pieces": [],
-        "byte_fallback": False,
-    }
+    config = TokenizerConfig(vocab_size=40, vocab_limit="soft")
     features = {}
     for index, side in enumerate(("source", "target")):
-        model = train((row[index].encode() for row in SPLITS["train"]), settings)
+        model = train_tokenizer((row[index].encode() for row in SPLITS["train"]), config)
         (folder / f"{side}.model").write_bytes(model.proto)
-        features[side] = {"file": f"{side}.model", "pieces": len(model.pieces)}
+        features[side] = {"file": f"{side}.model", "tokens": len(model.tokens)}
     (folder / "tokenizer.json").write_text(json.dumps({"features": features}))
 
 
 def artifact(kind: Any, folder: Path, split_names: str | None = None) -> Any:
-    made = kind()
-    made.uri = str(folder)
+    new = kind()
+    new.uri = str(folder)
     if split_names is not None:
-        made.split_names = split_names
-    return made
+        new.split_names = split_names
+    return new
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +91,19 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("preprocess")
     examples = write_examples(root / "examples")
     write_tokenizer(root / "tokenizer")
-    for split in SPLITS:  # as an attempt leaves it that is killed
-        left = root / "transformed" / f"Split-{split}" / ".transformed_examples.gz.0123abcd.tmp"
-        left.parent.mkdir(parents=True)
-        left.write_bytes(b"half")
-    run(root, wired(), examples, SCHEMA, {"tokenizer": [artifact(Tokenizer, root / "tokenizer")]})
+    for split in SPLITS:  # as a killed attempt leaves it
+        unfinished = (
+            root / "transformed" / f"Split-{split}" / ".transformed_examples.gz.0123abcd.tmp"
+        )
+        unfinished.parent.mkdir(parents=True)
+        unfinished.write_bytes(b"half")
+    run(
+        root,
+        component_of(),
+        examples,
+        SCHEMA,
+        {"tokenizer": [artifact(Tokenizer, root / "tokenizer")]},
+    )
     return root
 
 
@@ -117,7 +124,7 @@ def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any
     )
 
 
-def wired(task: str = "translation", tokenized: bool = True, **settings: Any) -> Preprocess:
+def component_of(task: str = "translation", tokenized: bool = True, **settings: Any) -> Preprocess:
     return Preprocess(
         examples=channel_utils.as_channel([standard_artifacts.Examples()]),
         schema=channel_utils.as_channel([standard_artifacts.Schema()]),
@@ -143,7 +150,7 @@ def _dense(value: Any) -> tf.Tensor:
 
 
 @pytest.mark.parametrize("split", list(SPLITS))
-def test_ids_are_the_tokenizers(transformed: Path, split: str) -> None:
+def test_ids_are_those_of_the_tokenizer(transformed: Path, split: str) -> None:
     models = {
         side: sentencepiece.SentencePieceProcessor(
             model_proto=(transformed / "tokenizer" / f"{side}.model").read_bytes()
@@ -154,29 +161,29 @@ def test_ids_are_the_tokenizers(transformed: Path, split: str) -> None:
     for source, target in SPLITS[split]:
         ids = models["source"].encode(source), models["target"].encode(target)
         expected.append((*ids, [len(ids[1])]))
-    found = [
+    actual = [
         (row["source_ids"], row["target_ids"], row["target_lengths"])
         for row in rows_of(transformed, split)
     ]
-    assert found == expected
+    assert actual == expected
 
 
-def test_a_file_has_the_same_bytes_again(transformed: Path, tmp_path: Path) -> None:
+def test_transformed_file_is_reproducible(transformed: Path, tmp_path: Path) -> None:
     raw = str(transformed / "examples" / "Split-train" / "part-00000.gz")
-    (job,) = jobs([raw], str(tmp_path))
-    Transformer(str(transformed / "graph"))(job)
+    (job,) = file_jobs([raw], str(tmp_path))
+    FileTransformer(str(transformed / "graph"))(job)
     (first,) = (transformed / "transformed" / "Split-train").iterdir()
     assert Path(job.transformed).read_bytes() == first.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == [first.name]
 
 
-def test_no_padding_and_no_text_on_disk(transformed: Path) -> None:
+def test_no_padding_and_no_text(transformed: Path) -> None:
     spec = tft.TFTransformOutput(str(transformed / "graph")).transformed_feature_spec()
     assert set(spec) == {"source_ids", "target_ids", "target_lengths"}
     assert not any(0 in row["source_ids"] for row in rows_of(transformed, "train"))
 
 
-def test_the_saved_graph_gives_the_same_ids(transformed: Path) -> None:
+def test_saved_graph_gives_the_same_ids(transformed: Path) -> None:
     output = tft.TFTransformOutput(str(transformed / "graph"))
     layer = output.transform_features_layer()
     source, target = SPLITS["eval"][0]
@@ -189,7 +196,7 @@ def test_the_saved_graph_gives_the_same_ids(transformed: Path) -> None:
         assert result[f"{side}_ids"].to_list() == [model.encode(text)]
 
 
-def test_the_graph_has_the_tokenizer_beside_it(transformed: Path) -> None:
+def test_tokenizer_is_stored_with_the_graph(transformed: Path) -> None:
     copied = transformed / "graph" / "tokenizer"
     assert {path.name for path in copied.iterdir()} == {
         "source.model",
@@ -202,7 +209,7 @@ def test_the_graph_has_the_tokenizer_beside_it(transformed: Path) -> None:
 
 
 def test_wiring() -> None:
-    component = wired()
+    component = component_of()
     assert component.id == "Preprocess"
     assert set(component.inputs) == {"examples", "schema", "tokenizer"}
     assert set(component.outputs) == {"transform_graph", "transformed_examples"}
@@ -219,26 +226,32 @@ def test_wiring() -> None:
     assert list(config.transform) == ["train", "eval", "test"]
 
 
+class ScalingConfig(Section):
+    scale: float | None = None
+
+
 class Scaling:
     """A task without text: points are made larger, by what the configuration says.
 
     Or, where it says nothing, so that the largest number of the training split becomes 1.
     """
 
-    def preprocess(self, inputs: Any, tokenizers: Any, settings: Any) -> dict[str, Any]:
+    description = SimpleNamespace(preprocessing=ScalingConfig)
+
+    def preprocess(self, inputs: Any, tokenizers: Any, settings: ScalingConfig) -> dict[str, Any]:
         assert tokenizers == {}
         points = inputs["points"]
-        scaled = points.values * (settings.get("scale") or 1 / tft.max(points))
+        scaled = points.values * (settings.scale or 1 / tft.max(points))
         return {"points": tf.SparseTensor(points.indices, scaled, points.dense_shape)}
 
 
 @pytest.mark.parametrize(("settings", "scale"), [({"scale": 2.0}, 2.0), ({}, 1 / 8)])
-def test_a_task_without_text_has_no_tokenizer(
+def test_task_without_text(
     settings: dict[str, float], scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.tasks.get", {"scaling": Scaling()}.__getitem__)
+    monkeypatch.setattr("regard.models.tasks.get", {"scaling": Scaling()}.__getitem__)
     rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 8.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
-    encoded = Encoder([Feature("points", "points")], "x.tsv", Images({}))
+    encoded = ExampleEncoder([Feature("points", "points")], "x.tsv", Images(""))
     for split, points in rows.items():
         path = tmp_path / "examples" / f"Split-{split}" / "part-00000.gz"
         path.parent.mkdir(parents=True)
@@ -247,40 +260,45 @@ def test_a_task_without_text_has_no_tokenizer(
                 writer.write(encoded(line, [values]))
     names = json.dumps(list(rows))
     examples = artifact(standard_artifacts.Examples, tmp_path / "examples", split_names=names)
-    component = wired("scaling", tokenized=False, **settings)
+    component = component_of("scaling", tokenized=False, **settings)
     assert set(component.inputs) == {"examples", "schema"}
     schema = 'feature { name: "points" type: FLOAT presence { min_fraction: 1 min_count: 1 } }'
     run(tmp_path, component, examples, schema)
-    found = {split: [row["points"] for row in rows_of(tmp_path, split)] for split in rows}
+    actual = {split: [row["points"] for row in rows_of(tmp_path, split)] for split in rows}
     expected = {
         split: [[scale * x for x in row] for row in points] for split, points in rows.items()
     }
-    assert found == expected
+    assert actual == expected
     assert not (tmp_path / "graph" / "tokenizer").exists()
 
 
-def test_nothing_but_whole_files_is_in_a_split(transformed: Path) -> None:
+def test_unfinished_files_are_removed(transformed: Path) -> None:
     for split in SPLITS:
         (file,) = (transformed / "transformed" / f"Split-{split}").iterdir()
         assert file.name == "transformed_examples-00000-of-00001.gz"
 
 
-def test_two_attempts_at_one_file_are_in_nobodys_way(
+def test_two_attempts_at_one_file(
     transformed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (job,) = jobs([str(transformed / "examples" / "Split-train" / "part-00000.gz")], str(tmp_path))
-    transform, records, begun = Transformer(str(transformed / "graph")), _Loaded.records, []
+    (job,) = file_jobs(
+        [str(transformed / "examples" / "Split-train" / "part-00000.gz")], str(tmp_path)
+    )
+    # TFX reloads the module, so its present class is the one in use.
+    loaded_graph = transform_graph._LoadedGraph
+    transform = transform_graph.FileTransformer(str(transformed / "graph"))
+    records, attempts = loaded_graph.transform_file, []
 
-    def overtaken(self: _Loaded, path: str) -> Iterator[bytes]:
-        begun.append(path)
+    def transform_twice(self: _LoadedGraph, path: str) -> Iterator[bytes]:
+        attempts.append(path)
         for number, record in enumerate(records(self, path)):
-            if number == 20 and len(begun) == 1:
+            if number == 20 and len(attempts) == 1:
                 transform(job)
             yield record
 
-    monkeypatch.setattr(_Loaded, "records", overtaken)
+    monkeypatch.setattr(loaded_graph, "transform_file", transform_twice)
     transform(job)
-    assert len(begun) == 2
+    assert len(attempts) == 2
     assert [file.name for file in tmp_path.iterdir()] == [Path(job.transformed).name]
     first = transformed / "transformed" / "Split-train" / "transformed_examples-00000-of-00001.gz"
     assert Path(job.transformed).read_bytes() == first.read_bytes()
@@ -290,9 +308,9 @@ def test_two_attempts_at_one_file_are_in_nobodys_way(
     ("sizes", "rows"),
     [([10], 1024), ([2**20, 10], 4), ([10, 2**20], 4), ([2**23], 1), ([0], 1024), ([], 1024)],
 )
-def test_large_rows_are_few_at_once(tmp_path: Path, sizes: list[int], rows: int) -> None:
+def test_batches_of_large_rows(tmp_path: Path, sizes: list[int], rows: int) -> None:
     path = str(tmp_path / "rows.gz")
     with tf.io.TFRecordWriter(path, "GZIP") as writer:
         for size in sizes:
             writer.write(bytes(size))
-    assert at_once(tf.data.TFRecordDataset(path, compression_type="GZIP")) == rows
+    assert batch_rows(tf.data.TFRecordDataset(path, compression_type="GZIP")) == rows

@@ -7,23 +7,26 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from components import events, profiles, provenance
-from components.artifacts import Findings
-from components.errors import UserError
-from components.pusher import executor
-from components.pusher.executor import PusherExecutor
-from components.registry import PROFILE, Registry
-from components.registry.pruning import prune
-from components.registry.rollback import rollback
+from regard.components.common import events, provenance
+from regard.components.common.artifacts import Findings
+from regard.components.common.errors import UserError
+from regard.components.data.profiles import PROFILE_FILE
+from regard.components.pusher import executor
+from regard.components.pusher.executor import PusherExecutor
+from regard.components.registry import PROFILE, Registry
+from regard.components.registry.prune import prune
+from regard.components.registry.rollback import rollback
 
-SENTENCE = "Blessed: BLEU 33.1 is over the floor of 30.0."
-METRICS = {"bleu": {"name": "bleu", "value": 33.1, "signature": "nrefs:1", "scale": 100.0}}
+SENTENCE = "Passed: BLEU 33.1 is above the threshold of 30.0."
+METRICS = {
+    "bleu": {"name": "bleu", "label": "BLEU", "value": 33.1, "signature": "nrefs:1", "scale": 100.0}
+}
 
-KEPT = '{"rows": 3, "features": {}}'
+PROFILE_TEXT = '{"rows": 3, "features": {}}'
 
 
 class Case:
-    """A model with its blessings, and a registry to push it to."""
+    """A model with its blessings, and a registry."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -35,12 +38,12 @@ class Case:
         self.findings = self.artifact(Findings)
         self.corpus = self.artifact(Findings, "corpus")
         self.pushed = self.artifact(standard_artifacts.PushedModel)
-        Path(self.findings.uri, profiles.FILE).write_text(KEPT, encoding="utf-8")
+        Path(self.findings.uri, PROFILE_FILE).write_text(PROFILE_TEXT, encoding="utf-8")
         export = Path(self.model.uri, "Format-Serving")
         (export / "variables").mkdir(parents=True)
         (export / "saved_model.pb").write_bytes(b"graph")
         (export / "variables" / "variables.index").write_bytes(b"index")
-        blessing = json.dumps({"blessed": True, "sentence": SENTENCE, "reasons": []})
+        blessing = json.dumps({"blessed": True, "sentence": SENTENCE, "verdicts": []})
         Path(self.blessing.uri, "blessing.json").write_text(blessing, encoding="utf-8")
         metrics = json.dumps({"rows": 3, "metrics": METRICS, "production": {"version": "4"}})
         Path(self.evaluation.uri, "metrics.json").write_text(metrics, encoding="utf-8")
@@ -57,10 +60,10 @@ class Case:
         self.bless(1, 1)
 
     def artifact(self, kind, name=""):
-        made = kind()
-        made.uri = str(self.root / (name or kind.TYPE_NAME))
-        Path(made.uri).mkdir()
-        return made
+        artifact = kind()
+        artifact.uri = str(self.root / (name or kind.TYPE_NAME))
+        Path(artifact.uri).mkdir()
+        return artifact
 
     def bless(self, model: int, infra: int) -> None:
         self.blessing.set_int_custom_property("blessed", model)
@@ -82,7 +85,7 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
 
 
-def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
+def test_a_blessed_model_is_pushed_with_a_record(case, tmp_path, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     result = case.push()
@@ -94,53 +97,54 @@ def test_a_blessed_model_is_pushed_with_its_record(case, tmp_path, monkeypatch):
     identifier = (folder / "assets.extra" / "mlmd_uuid").read_text()
     assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
     assert not (folder / "assets.extra" / "tf_serving_warmup_requests").exists()
-    assert (folder / PROFILE).read_text(encoding="utf-8") == KEPT
+    assert (folder / PROFILE).read_text(encoding="utf-8") == PROFILE_TEXT
     record = Registry(case.registry).record("m", 1)
-    assert record["mlmd_uuid"] == identifier
-    assert "run" not in record
-    assert record["data_fingerprint"] == "abc"
-    assert record["config"] == {"name": "m"}
-    assert record["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
-    assert record["compared_with"] == "4"
-    assert (record["rows"], record["spans"]) == ({"train": 9}, [{"name": "7"}])
-    assert "files" not in record
-    assert record["blessing"] == SENTENCE
-    assert {"tensorflow", "keras", "tfx"} <= set(record["stack"])
-    assert record["regard"] == provenance.code_version()
-    assert record["code"] == "c0de"
+    assert record.mlmd_uuid == identifier
+    assert not record.run
+    assert record.data_fingerprint == "abc"
+    assert record.config == {"name": "m"}
+    assert record.to_dict()["metrics"] == {"bleu": {"value": 33.1, "signature": "nrefs:1"}}
+    assert record.compared_with == "4"
+    assert record.rows == {"train": 9}
+    assert [span.name for span in record.spans] == ["7"]
+    assert "files" not in record.to_dict()
+    assert record.blessing == SENTENCE
+    assert {"tensorflow", "keras", "tfx"} <= set(record.stack)
+    assert record.regard == provenance.code_version()
+    assert record.code == "c0de"
     (note,) = (event for event, _ in events.read(log))
     assert (note["kind"], note["node"]) == ("note", "Pusher")
     assert note["text"] == f"Pushed as m@1: {folder}"
 
 
-def test_the_record_has_what_only_the_run_knew(case):
-    """On a cluster: the fingerprint that CorpusGen took, and the parameters of the run."""
+def test_the_record_contains_run_time_values(case):
+    """On a cluster: CorpusGen's fingerprint and the run's parameters."""
     Path(case.corpus.uri, "corpus.json").write_text(json.dumps({"fingerprint": "f00"}))
     config = {"name": "m", "training": {"max_epochs": 20, "seed": 17}}
     unknown = json.dumps({"data_fingerprint": "", "config": config})
     case.push(record=unknown, max_epochs=3)
     record = Registry(case.registry).record("m", 1)
-    assert record["data_fingerprint"] == "f00"
-    assert record["config"]["training"] == {"max_epochs": 3, "seed": 17}
+    assert record.data_fingerprint == "f00"
+    assert record.config["training"] == {"max_epochs": 3, "seed": 17}
 
 
-def test_the_record_names_the_run_where_there_is_one(case):
+def test_the_record_names_the_run(case):
     case.push(PusherExecutor.Context(pipeline_run_id="20261120-101643"))
-    assert Registry(case.registry).record("m", 1)["run"] == "20261120-101643"
+    assert Registry(case.registry).record("m", 1).run == "20261120-101643"
 
 
-def test_the_version_in_production_is_named_though_it_could_not_be_decoded(case):
-    """By it the next run of the same recipe finds what it would be compared with."""
+def test_the_compared_version_is_recorded_without_a_comparison(case):
+    """The next run of the same recipe compares with it."""
     path = Path(case.evaluation.uri, "metrics.json")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**found, "production": None}), encoding="utf-8")
+    evaluation = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**evaluation, "production": None}), encoding="utf-8")
     case.push()
-    assert Registry(case.registry).record("m", 1)["compared_with"] == "4"
+    assert Registry(case.registry).record("m", 1).compared_with == "4"
 
 
-def test_the_same_model_again_is_marked_with_its_version(case):
+def test_the_same_model_keeps_its_version(case):
     case.push()
-    Path(case.findings.uri, profiles.FILE).write_text("{}", encoding="utf-8")  # of other data
+    Path(case.findings.uri, PROFILE_FILE).write_text("{}", encoding="utf-8")
     result = case.push()
     assert result["version"] == 1
     assert "already" in result["text"]
@@ -148,19 +152,19 @@ def test_the_same_model_again_is_marked_with_its_version(case):
     assert Registry(case.registry).versions("m") == [1]
 
 
-def test_a_model_is_found_by_its_artifact_though_its_pusher_was_killed(case):
-    """After the push and before ML Metadata heard of it: the next run finds it pushed."""
+def test_the_model_id_survives_a_killed_pusher(case):
+    """The process was killed between the push and the update of ML Metadata."""
     case.push()
     case.pushed = case.artifact(standard_artifacts.PushedModel, "again")
     case.push()
-    identifier = Registry(case.registry).record("m", 1)["mlmd_uuid"]
+    identifier = Registry(case.registry).record("m", 1).mlmd_uuid
     assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
 
 
 @pytest.mark.parametrize(
-    ("model", "infra", "words"), [(0, 1, SENTENCE), (1, 0, "serving check did not pass")]
+    ("model", "infra", "words"), [(0, 1, SENTENCE), (1, 0, "serving check failed")]
 )
-def test_nothing_is_pushed_without_both_blessings(case, model, infra, words):
+def test_both_blessings_are_required(case, model, infra, words):
     case.bless(model, infra)
     result = case.push()
     assert result["pushed"] is False
@@ -169,44 +173,44 @@ def test_nothing_is_pushed_without_both_blessings(case, model, infra, words):
     assert not case.registry.exists()
 
 
-def test_a_registry_that_is_a_file_is_the_users_to_mend(case):
+def test_a_registry_that_is_a_file_is_a_user_error(case):
     case.registry.write_text("")
     with pytest.raises(UserError, match="cannot be pushed"):
         case.push()
 
 
-def test_a_read_only_registry_is_the_users_to_mend(case, monkeypatch):
-    def refuse(*_):
+def test_a_read_only_registry_is_a_user_error(case, monkeypatch):
+    def raise_error(*_):
         raise OSError(errno.EROFS, "Read-only file system", str(case.registry))
 
-    # Permissions do not bind the superuser, who may be the one to run this.
-    monkeypatch.setattr(executor, "push", refuse)
+    # Permissions do not apply to root, which may run this test.
+    monkeypatch.setattr(executor, "push", raise_error)
     with pytest.raises(UserError, match="Read-only file system") as caught:
         case.push()
     assert caught.value.where == str(case.registry)
     assert "serving.registry" in caught.value.remedy
 
 
-def test_the_requests_of_the_serving_check_go_with_the_model(case):
+def test_warm_up_requests_are_pushed_with_the_model(case):
     Path(case.infra.uri, "tf_serving_warmup_requests").write_bytes(b"requests")
     case.push()
     pushed = case.registry / "m" / "1"
     assert (pushed / "assets.extra" / "tf_serving_warmup_requests").read_bytes() == b"requests"
-    # What comes with a push does not make another model of it.
+    # Warm-up requests are not part of the model's content.
     Path(case.infra.uri, "tf_serving_warmup_requests").write_bytes(b"other requests")
     assert case.push()["text"].startswith("m@1 is this same model already")
 
 
-def test_a_model_that_production_was_rolled_back_from_is_not_pushed(case):
+def test_a_withdrawn_model_is_not_pushed(case):
     case.push()
     Path(case.model.uri, "Format-Serving", "saved_model.pb").write_bytes(b"another graph")
     case.push()
     rollback(Registry(case.registry), "m")
     result = case.push()
     assert result["pushed"] is False
-    assert "the model of m@2, which production was rolled back from" in result["text"]
+    assert "Production was rolled back from this model, m@2" in result["text"]
     assert "`regard rollback m 2`" in result["text"]
     assert case.pushed.get_int_custom_property("pushed") == 0
     assert Registry(case.registry).versions("m") == [1, 2, 3]
     prune(Registry(case.registry), "m", 1)
-    assert case.push()["text"].endswith("production was rolled back from.")
+    assert case.push()["text"].endswith("rolled back from this model, m@2.")

@@ -1,4 +1,4 @@
-"""Small models in a registry, as the Pusher leaves them."""
+"""Small models in a registry, as the Pusher writes them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from components.pusher.push import push
-from components.registry import Registry
+from regard.components.registry import Registry, VersionRecord
+from regard.components.registry.publish import push
 
 
 def make_model(path: Path, weights: bytes) -> Path:
@@ -18,7 +18,7 @@ def make_model(path: Path, weights: bytes) -> Path:
 
 
 def push_models(root: Path, count: int, **record: Any) -> Registry:
-    """A registry with versions 1 to ``count`` of ``m``; the weights of each are its number."""
+    """Return a registry with versions 1 to ``count`` of ``m``, whose weights are their number."""
     for number in range(1, count + 1):
         push_model(root, number, run=f"r{number}", **record)
     return Registry(root)
@@ -26,10 +26,11 @@ def push_models(root: Path, count: int, **record: Any) -> Registry:
 
 def push_model(root: Path, weights: int, **record: Any) -> tuple[int, bool]:
     model = make_model(root.parent / f"model-{uuid.uuid4().hex}", b"%d" % weights)
-    return push(model, root, "m", {"recipe": f"recipe-{weights}", **record})
+    fields = {"recipe": f"recipe-{weights}", **record}
+    return push(model, root, "m", VersionRecord.model_validate(fields))
 
 
 def weights_of(registry: Registry, version: int | None = None) -> int:
-    """Which model a version is; that of production where none is given."""
+    """Return the weights of a version, by default of the live one."""
     folder = registry.path("m", registry.number("m", version))
     return int((folder / "variables" / "variables.data-00000-of-00001").read_bytes())

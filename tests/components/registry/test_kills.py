@@ -1,4 +1,4 @@
-"""SIGKILL at each step of what changes the registry: it can be served at any moment, and mended."""
+"""SIGKILL at each step of a change: the registry stays servable and can be repaired."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from components.registry import Registry, read_record
-from components.registry.pruning import prune
-from components.registry.rollback import rollback
-from serving.local.versions import versions_in
+from regard.components.registry import Registry, read_record
+from regard.components.registry.prune import prune
+from regard.components.registry.rollback import rollback
+from regard.serving.server.versions import list_versions
 from tests.components.registry.models import push_models, weights_of
 
-# What changes something on the disk, or waits for it.
+# The calls that change or sync the disk.
 CHANGES = (
     *((os, name) for name in ("rename", "mkdir", "fsync", "unlink", "rmdir")),
     (shutil, "copyfile"),
@@ -26,8 +26,8 @@ CHANGES = (
 )
 
 
-def ended_at(point: int, when: str, work: Callable[[], object]) -> None:
-    """Works, and ends itself before or after the n-th change."""
+def run_and_kill(point: int, when: str, work: Callable[[], object]) -> None:
+    """Run a function, and kill the process before or after the n-th change."""
     count = 0
 
     def killing(real):
@@ -49,59 +49,61 @@ def ended_at(point: int, when: str, work: Callable[[], object]) -> None:
     work()
 
 
-def killed(point: int, when: str, work: Callable[[], object]) -> bool:
-    # A fork: it has imported what it needs already.
-    process = multiprocessing.get_context("fork").Process(target=ended_at, args=(point, when, work))
+def is_killed(point: int, when: str, work: Callable[[], object]) -> bool:
+    # A fork has the imports already.
+    process = multiprocessing.get_context("fork").Process(
+        target=run_and_kill, args=(point, when, work)
+    )
     process.start()
     process.join(60)
     assert process.exitcode in (0, -signal.SIGKILL)
     return process.exitcode != 0
 
 
-def whole(registry: Registry) -> list[int]:
-    """The versions that a server sees, each of them whole."""
-    found = versions_in(registry.root / "m")
-    for number, folder in found.items():
-        assert read_record(folder)["version"] == number
+def complete_versions(registry: Registry) -> list[int]:
+    """Return the versions that a server sees, which must be complete."""
+    folders = list_versions(registry.root / "m")
+    for number, folder in folders.items():
+        assert read_record(folder).version == number
         assert weights_of(registry, number) > 0
-    return sorted(found)
+    return sorted(folders)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rollback_that_is_killed_has_happened_or_not(tmp_path, when):
-    seen = set()
-    for point in range(1, 100):  # until it ends before it is killed
+def test_a_killed_rollback_has_happened_completely_or_not_at_all(tmp_path, when):
+    counts = set()
+    for point in range(1, 100):  # until it finishes before it is killed
         root = tmp_path / str(point) / "registry"
         registry = push_models(root, 3)
-        if not killed(point, when, partial(rollback, registry, "m")):
+        if not is_killed(point, when, partial(rollback, registry, "m")):
             break
-        seen.add(len(whole(registry)))
-        assert whole(registry) in ([1, 2, 3], [1, 2, 3, 4])
-        assert weights_of(registry) == (2 if 4 in whole(registry) else 3)
-        if 4 not in whole(registry):
+        counts.add(len(complete_versions(registry)))
+        assert complete_versions(registry) in ([1, 2, 3], [1, 2, 3, 4])
+        assert weights_of(registry) == (2 if 4 in complete_versions(registry) else 3)
+        if 4 not in complete_versions(registry):
             rollback(registry, "m")
-            assert (whole(registry), weights_of(registry)) == ([1, 2, 3, 4], 2)
-            assert len(list((root / "m").iterdir())) == 4  # nothing is left lying about
+            assert (complete_versions(registry), weights_of(registry)) == ([1, 2, 3, 4], 2)
+            assert len(list((root / "m").iterdir())) == 4  # no leftovers
     else:
-        raise AssertionError("it never ended")
+        raise AssertionError("it never finished")
     assert point > 8
-    assert seen == {3, 4}
+    assert counts == {3, 4}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_prune_that_is_killed_leaves_whole_versions_and_the_live_one(tmp_path, when):
-    seen = set()
-    for point in range(1, 100):  # until it ends before it is killed
+def test_a_killed_prune_leaves_complete_versions(tmp_path, when):
+    counts = set()
+    for point in range(1, 100):  # until it finishes before it is killed
         root = tmp_path / str(point) / "registry"
         registry = push_models(root, 3)
-        if not killed(point, when, partial(prune, registry, "m", 1)):
+        if not is_killed(point, when, partial(prune, registry, "m", 1)):
             break
-        left = whole(registry)
-        seen.add(len(left))
-        assert left in ([1, 2, 3], [1, 3], [3])
+        versions = complete_versions(registry)
+        counts.add(len(versions))
+        assert versions in ([1, 2, 3], [1, 3], [3])
         assert weights_of(registry) == 3
         prune(registry, "m", 1)
         assert [path.name for path in (root / "m").iterdir()] == ["3"]
     else:
-        raise AssertionError("it never ended")
-    assert seen >= {2, 1}
+        raise AssertionError("it never finished")
+    assert counts >= {2, 1}

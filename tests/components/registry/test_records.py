@@ -1,48 +1,51 @@
-"""What a record may say, and what is told of one that says something else."""
+"""Valid and invalid records of versions."""
 
 from __future__ import annotations
 
 import pytest
 
-from components.errors import UserError
-from components.registry.records import known_of, read_record
+from regard.components.common.errors import UserError
+from regard.components.registry.records import VersionRecord, read_record, read_record_or_empty
 
 
-def test_a_version_of_other_hands_has_none(tmp_path):
-    assert read_record(tmp_path) == {}
-    assert read_record(tmp_path / "gone") == {}
+def test_a_version_without_a_record_has_an_empty_one(tmp_path):
+    assert read_record(tmp_path) == VersionRecord()
+    assert read_record(tmp_path / "gone") == VersionRecord()
 
 
-def test_what_nobody_relies_on_is_told_as_it_stands(tmp_path):
+def test_unknown_keys_are_kept(tmp_path):
     (tmp_path / "regard.json").write_text('{"more": [null], "spans": [{"name": "7", "x": 1}]}')
-    assert read_record(tmp_path) == {"more": [None], "spans": [{"name": "7", "x": 1}]}
+    assert read_record(tmp_path).to_dict() == {"more": [None], "spans": [{"name": "7", "x": 1}]}
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "not valid JSON: "),
         ("{", "not valid JSON: "),
         ("[" * 100_000, "not valid JSON: "),
-        ("[]", "no record: Input should be a valid dictionary"),
-        ('{"withdrawn": null}', "no record: withdrawn: "),
-        ('{"withdrawn": [{}]}', "no record: withdrawn.0.version: "),
-        ('{"withdrawn": ["x"]}', "no record: withdrawn.0: Input should be a valid dictionary"),
-        ('{"metrics": null}', "no record: metrics: "),
-        ('{"metrics": {"bleu": 3}}', "no record: metrics.bleu: "),
-        ('{"spans": null}', "no record: spans: "),
-        ('{"spans": [{"name": "7", "rows": 3}]}', "no record: spans.0.rows: "),
-        ('{"created": 5}', "no record: created: "),
-        ('{"rollback_of": "2"}', "no record: rollback_of: "),
-        ('{"warm_start": {"start": null}}', "no record: warm_start.start: "),
+        ("[]", "not a valid record: Input should be a valid dictionary"),
+        ('{"withdrawn": null}', "not a valid record: withdrawn: "),
+        ('{"withdrawn": [{}]}', "not a valid record: withdrawn.0.version: "),
+        (
+            '{"withdrawn": ["x"]}',
+            "not a valid record: withdrawn.0: Input should be a valid dictionary",
+        ),
+        ('{"metrics": null}', "not a valid record: metrics: "),
+        ('{"metrics": {"bleu": 3}}', "not a valid record: metrics.bleu: "),
+        ('{"spans": null}', "not a valid record: spans: "),
+        ('{"spans": [{"name": "7", "rows": 3}]}', "not a valid record: spans.0.rows: "),
+        ('{"created": 5}', "not a valid record: created: "),
+        ('{"rollback_of": "2"}', "not a valid record: rollback_of: "),
+        ('{"warm_start": {"start": null}}', "not a valid record: warm_start.start: "),
     ],
 )
-def test_what_is_no_record_is_refused_with_its_path(tmp_path, content, told):
+def test_an_invalid_record_is_an_error_with_its_path(tmp_path, content, message):
     (tmp_path / "regard.json").write_text(content)
     with pytest.raises(UserError) as caught:
         read_record(tmp_path)
-    assert caught.value.message.startswith(told)
+    assert caught.value.message.startswith(message)
     assert "instance of" not in caught.value.message
     assert caught.value.where == str(tmp_path / "regard.json")
-    assert caught.value.remedy.startswith("Move the file away")
-    assert known_of(tmp_path) == {}
+    assert caught.value.remedy.startswith("Move the file out")
+    assert read_record_or_empty(tmp_path) == VersionRecord()

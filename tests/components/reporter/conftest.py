@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.components.reporter import runs
+from tests.components.reporter import sample_runs
 
 
 @pytest.fixture
 def facts(tmp_path):
-    """Of a run whose texts are answered with texts."""
-    return runs.text_run(tmp_path)
+    """The facts of a run of a text-to-text task."""
+    return sample_runs.text_run(tmp_path)

@@ -1,4 +1,4 @@
-"""The report in a real browser, from the disk: nothing is asked for, all is drawn and readable."""
+"""The report in a real browser, from a local file."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from components.reporter import page
-from tests.components.reporter import runs
+from regard.components.reporter import page
+from tests.components.reporter import sample_runs
 
-# Where pictures of what the tests saw go, to be looked at; nowhere by default.
-PICTURES = os.environ.get("REGARD_TEST_PICTURES")
+# A folder for screenshots, to check by eye; none by default.
+SCREENSHOTS = os.environ.get("REGARD_TEST_PICTURES")
 
 
 @pytest.fixture
-def shown(chromium, tmp_path, request):
-    """Opens the report of a run of some kind at a width; nothing may be complained of."""
+def open_page(chromium, tmp_path, request):
+    """Opens the report of a sample run at a width; the browser must not log any error."""
 
     def open_report(kind="text", width=1440):
         file = tmp_path / "report.html"
-        file.write_text(page.render(runs.KINDS[kind](tmp_path / "run")), encoding="utf-8")
+        file.write_text(page.render(sample_runs.KINDS[kind](tmp_path / "run")), encoding="utf-8")
         chromium.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=1000, deviceScaleFactor=1, mobile=False,
@@ -30,94 +30,96 @@ def shown(chromium, tmp_path, request):
 
     chromium.log.clear()
     yield open_report
-    if PICTURES:
+    if SCREENSHOTS:
         height = chromium.run("document.documentElement.scrollHeight")
         width = chromium.run("innerWidth")
         chromium.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
-        chromium.screenshot(Path(PICTURES, f"{request.node.name}.png"))
+        chromium.screenshot(Path(SCREENSHOTS, f"{request.node.name}.png"))
     assert chromium.log == []
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("kind", runs.KINDS)
-def test_nothing_is_fetched_and_nothing_sticks_out(shown, kind, width):
-    report = shown(kind, width)
+@pytest.mark.parametrize("width", [390, 820, 1440])
+@pytest.mark.parametrize("kind", sample_runs.KINDS)
+def test_the_page_fits_and_requests_nothing(open_page, kind, width):
+    report = open_page(kind, width)
     assert report.run("performance.getEntriesByType('resource').length") == 0
     assert report.run("document.documentElement.scrollWidth") <= width
     outside = (
-        "[...document.querySelectorAll('main *')].filter((e) => !e.closest('.wide, .map, .grids, "
+        "[...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, .map, .grids, "
         f"pre, svg, .hidden') && e.getBoundingClientRect().right > {width}).length"
     )
     assert report.run(outside) == 0
 
 
-def test_many_metrics_do_not_push_the_page_out(shown, tmp_path, monkeypatch):
-    """Slices stand beside a picture where there is room for it."""
-    many = {f"m{n}": runs.metric(f"a_long_name_{n}", 10.0) for n in range(8)}
-    written = runs.put
+def test_many_metrics_do_not_widen_the_page(open_page, tmp_path, monkeypatch):
+    """Slices are next to a figure if there is room."""
+    many = {f"m{n}": sample_runs.metric(f"a_long_name_{n}", 10.0) for n in range(8)}
+    stored_text = sample_runs.put
 
     def put(root, artifact, file, content):
         if file == "metrics.json":
             content = {**content, "metrics": content["metrics"] | many}
-        written(root, artifact, file, content)
+        stored_text(root, artifact, file, content)
 
-    monkeypatch.setattr(runs, "put", put)
-    report = shown("text", 1000)
+    monkeypatch.setattr(sample_runs, "put", put)
+    report = open_page("text", 1000)
     assert report.run("document.documentElement.scrollWidth") <= 1000
 
 
-def test_hovering_shows_where_it_looked(shown):
-    report = shown()
-    caption = "document.querySelector('.look[open] [aria-live]').textContent"
-    assert report.run(caption).startswith("“A” looked at a 80%")
+def test_hovering_shows_attention(open_page):
+    report = open_page()
+    caption = "document.querySelector('.attention[open] [aria-live]').textContent"
+    assert report.run(caption).startswith("“A” → a 80%")
     box = report.run(
-        "(() => { const piece = document.querySelectorAll('.look[open] button.piece')[1];"
+        "(() => { const piece = document.querySelectorAll('.attention[open] button.token')[1];"
         " piece.scrollIntoView({ block: 'center' }); const box = piece.getBoundingClientRect();"
         " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
     )
     report.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
-    report.wait(f"{caption}.startsWith('“</s>” looked at')")
-    lit = "document.querySelectorAll('.look[open] .pieces')[1].children[0].style.backgroundColor"
-    assert "color-mix" in report.run(lit)
+    report.wait(f"{caption}.startsWith('“</s>” →')")
+    highlight = (
+        "document.querySelectorAll('.attention[open] .tokens')[1].children[0].style.backgroundColor"
+    )
+    assert "color-mix" in report.run(highlight)
 
 
-def test_a_look_is_drawn_when_it_is_opened(shown):
-    report = shown()
-    second = "document.querySelectorAll('details.look')[1]"
+def test_attention_is_drawn_on_demand(open_page):
+    report = open_page()
+    second = "document.querySelectorAll('details.attention')[1]"
     assert report.run(f"{second}.childElementCount") == 1
     report.run(f"{second}.open = true")
     report.wait(f"{second}.childElementCount === 2")
     assert report.run(f"{second}.querySelectorAll('.map rect').length") > 4
 
 
-def test_points_are_joined_and_images_lit(shown):
-    report = shown("points")
+def test_attention_of_points_and_images(open_page):
+    report = open_page("points")
     report.wait("document.querySelectorAll('.plane line').length === 3")
-    report = shown("image")
+    report = open_page("image")
     report.wait("document.querySelector('.over-image canvas') !== null")
-    assert "Where it looked for c" in report.run(
+    assert "Attention for “c”" in report.run(
         "document.querySelector('.over-image canvas').getAttribute('aria-label')"
     )
 
 
-def test_every_picture_has_a_text_in_its_place(shown):
-    report = shown("image")
-    unnamed = (
+def test_figures_and_images_have_a_text_alternative(open_page):
+    report = open_page("image")
+    unlabelled = (
         "[...document.querySelectorAll('figure svg, img, canvas')].filter((e) =>"
         " !(e.getAttribute('aria-label') || e.getAttribute('alt'))).length"
     )
-    assert report.run(unnamed) == 0
+    assert report.run(unlabelled) == 0
     assert report.run(
         "[...document.querySelectorAll('figure')].every((f) => f.querySelector('table tbody tr'))"
     )
     assert report.run("[...document.querySelectorAll('table')].every((t) => t.caption)")
 
 
-def test_light_and_dark(shown):
-    report = shown()
+def test_light_and_dark_theme(open_page):
+    report = open_page()
     paper = "getComputedStyle(document.body).backgroundColor"
     line = "getComputedStyle(document.querySelector('#loss-marks-train-loss path')).stroke"
     report.run("document.documentElement.dataset.theme = 'light'")
@@ -128,8 +130,8 @@ def test_light_and_dark(shown):
     assert before[1] != after[1]
 
 
-def test_on_paper_all_examples_are_open(shown):
-    report = shown()
+def test_all_examples_are_open_in_print(open_page):
+    report = open_page()
     opened = "[...document.querySelectorAll('details.group')].map((d) => d.open)"
     assert report.run(opened) == [True, False, False]
     report.call("Page.printToPDF")

@@ -1,69 +1,165 @@
+"""Selection and scores of example rows, and their cards."""
+
 from __future__ import annotations
 
+import io
 import math
 
-from components.reporter import examples
-from components.reporter.ranking import ranked
+import pytest
+from PIL import Image
+
+from regard.components.reporter import examples
+from regard.components.reporter.examples import (
+    GROUP_SIZE,
+    Selection,
+    attention_data,
+    choose_groups,
+    make_cards,
+    score_rows,
+    select_rows,
+    small_jpeg,
+)
+from regard.models.metrics import Rows
 from tests import fake_models
-from tests.components.reporter import runs
+from tests.components.reporter import sample_runs
+
+SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 
-def groups(facts):
-    return examples.groups(facts, ranked(facts))
+def test_groups_do_not_overlap_and_prefer_long_rows():
+    scores = [5.0] * 10 + [1.0, 2.0] + [9.0] * 10
+    lengths = list(range(22))
+    groups = choose_groups(scores, lengths)
+    assert groups["worst"] == [10, 11, 9, 8, 7, 6]
+    assert groups["best"] == [21, 20, 19, 18, 17, 16]
+    assert len(groups["random"]) == GROUP_SIZE
+    rows = [row for group in groups.values() for row in group]
+    assert len(set(rows)) == len(rows)
+    assert groups == choose_groups(scores, lengths)
 
 
-def cards(facts):
-    return [card for group in groups(facts) for card in group["cards"]]
+def test_groups_of_few_rows():
+    assert choose_groups([1.0, 0.0], [1, 1]) == {"worst": [1, 0], "best": [], "random": []}
 
 
-def test_the_cards_of_texts(facts):
-    worst, chance, best = groups(facts)
-    assert [group["name"] for group in (worst, chance, best)] == ["worst", "chance", "best"]
-    card = worst["cards"][0]
-    assert card["where"].startswith("test.tsv:")
-    assert "chrF" in card["told"]
-    assert "log-probability -" in card["told"]
-    assert not card["right"]
-    assert any(differs and "MORE" in text for text, differs in card["answer"])
-    assert card["look"]["outputs"]["alignment"][0] == [0.8, 0.2, 0.0]
-    assert best["cards"][0]["right"]
+def test_texts_are_scored_by_chrf():
+    rows = Rows(["the cat sat", "x"], [["the cat sat"], ["the cat sat"]])
+    values, texts = score_rows(rows, ["exact_match", "bleu"], {})
+    assert values[0] > values[1]
+    assert texts[0] == "chrF 100.00"
 
 
-def test_a_look_that_nobody_could_read_is_left_out(facts, monkeypatch):
-    monkeypatch.setattr(examples, "_MOST_WEIGHTS", 5)
-    assert all(card["look"] is None for card in cards(facts))
+def test_numbers_are_scored_by_their_error():
+    rows = Rows([0.5, 0.9, math.nan], [[0.25], [0.9], [0.5]])
+    values, texts = score_rows(rows, ["pearson"], {})
+    assert values == [-0.25, 0.0, -math.inf]
+    assert texts == ["error 0.25", "error 0", "undefined"]
 
 
-def test_weights_that_are_no_numbers_are_not_drawn():
+def test_positions_are_scored_by_the_metric_of_the_run():
+    rows = Rows([[0, 1, 2, 3], [0, 2, 1, 3]], [[[0, 1, 2, 3]]] * 2, {"points": [SQUARE] * 2})
+    values, texts = score_rows(rows, ["tour_length"], {})
+    assert values[0] == pytest.approx(-4.0)
+    assert values[1] < values[0]
+    assert texts[0] == "tour length 4.0000"
+    assert score_rows(rows, [], {})[0] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("metric", ["tour_length", "tour_ratio"])
+def test_a_tour_that_omits_points_is_undefined(metric):
+    rows = Rows([[0, 1], [0, 1, 2, 3]], [[[0, 1, 2, 3]]] * 2, {"points": [SQUARE] * 2})
+    values, texts = score_rows(rows, [metric], {})
+    assert values[0] == -math.inf
+    assert texts[0].endswith("undefined")
+    assert math.isfinite(values[1])
+
+
+def test_a_large_split_is_sampled_evenly(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples, "MAX_SCORED_ROWS", 8)
+    selection = select_rows(sample_runs.text_run(tmp_path))
+    assert sorted(selection.scores) == list(range(0, 20, 3))
+    assert {row for rows in selection.groups.values() for row in rows} <= selection.scores.keys()
+
+
+def card_groups(facts):
+    return make_cards(facts, select_rows(facts))
+
+
+def all_cards(facts):
+    return [card for group in card_groups(facts) for card in group.cards]
+
+
+def test_no_predictions(tmp_path):
+    facts = sample_runs.number_run(tmp_path)
+    (tmp_path / "predictions" / "candidate.parquet").unlink()
+    assert select_rows(facts) == Selection({}, {})
+    assert card_groups(facts) == []
+
+
+def test_cards_of_texts(facts):
+    worst, sample, best = card_groups(facts)
+    assert [group.name for group in (worst, sample, best)] == ["worst", "random", "best"]
+    card = worst.cards[0]
+    assert card.location.startswith("test.tsv:")
+    assert "chrF" in card.score
+    assert "log-probability -" in card.score
+    assert not card.is_correct
+    assert any(differs and "MORE" in text for text, differs in card.output)
+    assert card.attention["outputs"]["alignment"][0] == [0.8, 0.2, 0.0]
+    assert best.cards[0].is_correct
+
+
+def test_attention_maps_that_are_too_large_are_omitted(facts, monkeypatch):
+    monkeypatch.setattr(examples, "_MAX_WEIGHTS", 5)
+    assert all(card.attention is None for card in all_cards(facts))
+
+
+def test_attention_that_is_not_finite_is_omitted():
     row = {"hypothesis": "x", "alignment": [[0.5, math.nan]], "source_pieces": ["a", "b"]}
-    assert examples.look({**row, "target_pieces": ["x"]}, fake_models.Reverser().contract()) is None
+    contract = fake_models.Reverser().contract()
+    assert attention_data({**row, "target_pieces": ["x"]}, contract) is None
 
 
-def test_long_texts_are_cut(facts, monkeypatch):
-    monkeypatch.setattr(examples, "_MOST_CHARACTERS", 6)
-    texts = [entry["text"] for card in cards(facts) for entry in card["inputs"]]
+def test_long_texts_are_truncated(facts, monkeypatch):
+    monkeypatch.setattr(examples, "_MAX_CHARACTERS", 6)
+    texts = [entry.text for card in all_cards(facts) for entry in card.inputs]
     assert max(map(len, texts)) == 6
     assert texts[0].endswith("…")
 
 
-def test_images_are_on_the_page_and_missing_ones_have_no_look(tmp_path):
-    found = {card["inputs"][0]["path"]: card for card in cards(runs.image_run(tmp_path))}
-    gone, there = found["images/2.png"], found["images/0.png"]
-    assert gone["inputs"][0]["source"] is None
-    assert gone["look"] is None
-    assert there["inputs"][0]["source"].startswith("data:image/jpeg;base64,")
-    assert there["look"] is not None
+def test_cards_of_images(tmp_path):
+    cards = {card.inputs[0].path: card for card in all_cards(sample_runs.image_run(tmp_path))}
+    missing, present = cards["images/2.png"], cards["images/0.png"]
+    assert (missing.inputs[0].url, missing.attention) == (None, None)
+    assert present.inputs[0].url.startswith("data:image/jpeg;base64,")
+    assert present.attention is not None
 
 
-def test_positions_and_points(tmp_path):
-    card = groups(runs.points_run(tmp_path))[0]["cards"][0]
-    assert card["answer"] == [("0 → 1 → 2", False)]
-    assert card["reference"] == [("0 → 2 → 1", False)]
-    assert card["look"]["inputs"]["points"] == [[0.1, 0.2], [0.9, 0.4], [0.5, 0.8]]
-    assert card["look"]["outputs"]["order"] == [0, 1, 2]
+def test_cards_of_points(tmp_path):
+    card = card_groups(sample_runs.points_run(tmp_path))[0].cards[0]
+    assert card.output == [("0 → 1 → 2", False)]
+    assert card.reference == [("0 → 2 → 1", False)]
+    assert card.attention["inputs"]["points"] == [[0.1, 0.2], [0.9, 0.4], [0.5, 0.8]]
+    assert card.attention["outputs"]["order"] == [0, 1, 2]
 
 
-def test_nothing_was_answered(tmp_path):
-    facts = runs.number_run(tmp_path)
-    (tmp_path / "predictions" / "candidate.parquet").unlink()
-    assert groups(facts) == []
+def config(folder):
+    return {"data": {"root": str(folder)}}
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "L", "CMYK"])
+def test_images_are_reduced(tmp_path, mode):
+    kind = "JPEG" if mode == "CMYK" else "PNG"
+    Image.new(mode, (1200, 600)).save(tmp_path / "a", kind)
+    with Image.open(io.BytesIO(small_jpeg("a", config(tmp_path)))) as image:
+        assert image.size == (480, 240)
+
+
+def test_invalid_images_are_omitted(tmp_path, monkeypatch):
+    (tmp_path / "text").write_text("not an image")
+    (tmp_path / "cut").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    (tmp_path / "folder").mkdir()
+    Image.new("1", (4000, 4000)).save(tmp_path / "huge", "PNG")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    for name in ("text", "cut", "folder", "missing", "huge"):
+        assert small_jpeg(name, config(tmp_path)) is None

@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
 
-from components.reporter import page
-from components.reporter.facts import About, Facts
-from tests.components.reporter import runs
+from regard.components.common.matplotlib_style import style
+from regard.components.reporter import page
+from regard.components.reporter.attention_statistics import measure_attention
+from regard.components.reporter.figures import draw_figures
+from regard.components.reporter.run_facts import RunFacts, RunInfo
+from tests.components.reporter import sample_runs
 from tests.pages import plain
 
 _VOID = {"meta", "link", "img", "br", "input", "hr"}
 
 
 class Tags(HTMLParser):
-    """All attributes, and whether every element is closed where it should be."""
+    """Collects all attributes, and asserts that elements are closed in order."""
 
     def __init__(self):
         super().__init__()
@@ -31,90 +35,135 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def parsed(text):
+def parse_attributes(text):
     tags = Tags()
     tags.feed(text)
     assert tags.open == []
     return tags.attributes
 
 
-@pytest.mark.parametrize("kind", runs.KINDS)
-def test_no_two_parts_of_a_page_have_one_name(tmp_path, kind):
-    text = page.render(runs.KINDS[kind](tmp_path))
-    names = [value for name, value in parsed(text) if name == "id"]
+@pytest.mark.parametrize("kind", sample_runs.KINDS)
+def test_ids_are_unique(tmp_path, kind):
+    text = page.render(sample_runs.KINDS[kind](tmp_path))
+    names = [value for name, value in parse_attributes(text) if name == "id"]
     assert len(set(names)) == len(names)
 
 
-def test_what_older_runs_do_not_say_is_left_out(facts, tmp_path):
+def test_missing_values_are_omitted(facts, tmp_path):
     content = json.loads((tmp_path / "model_run" / "training.json").read_text())
-    for key in ("target_tokens", "best_step", "averaged", "pretrained", "warm_start"):
+    for key in ("target_tokens", "best_step", "average", "pretrained", "warm_start"):
         del content[key]
-    runs.put(tmp_path, "model_run", "training.json", content)
+    sample_runs.put(tmp_path, "model_run", "training.json", content)
     content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
     content["metrics"]["bleu"] |= {"value": None, "interval": None, "higher_is_better": False}
-    runs.put(tmp_path, "evaluation", "metrics.json", content)
-    told = plain(page.render(facts))
-    assert "units trained on" not in told
-    assert "BLEU lower is better undefined 30.00 0.012" in told
+    sample_runs.put(tmp_path, "evaluation", "metrics.json", content)
+    text = plain(page.render(facts))
+    assert "tokens seen" not in text
+    assert "BLEU lower is better undefined 30.00 0.012" in text
 
 
-@pytest.mark.parametrize("kind", runs.KINDS)
-def test_a_page_needs_nothing_else(tmp_path, kind):
-    text = page.render(runs.KINDS[kind](tmp_path))
-    for name, value in parsed(text):
+@pytest.mark.parametrize("kind", sample_runs.KINDS)
+def test_the_page_has_no_external_resources(tmp_path, kind):
+    text = page.render(sample_runs.KINDS[kind](tmp_path))
+    for name, value in parse_attributes(text):
         if name in ("src", "href", "xlink:href"):
             assert re.match(r"#|data:", value), (name, value)
     assert "@import" not in text
     assert len(text) < 500_000
 
 
-def test_texts_of_the_data_stay_texts(tmp_path):
-    text = page.render(runs.text_run(tmp_path))
+def test_html_in_the_data_is_escaped(tmp_path):
+    text = page.render(sample_runs.text_run(tmp_path))
     assert "<img src=x" not in text
     assert "<b>" not in text
-    assert runs.HOSTILE in plain(text)
-    assert "s <i> · (nothing)" in plain(text)
+    assert sample_runs.HOSTILE in plain(text)
+    assert "s <i> · (empty)" in plain(text)
 
 
-def test_the_page_tells_of_all(facts):
-    told = plain(page.render(facts))
+def test_contents_of_the_page(facts):
+    text = plain(page.render(facts))
     for part in (
         "A Luong translation model",
         "BLEU 40.00 39.00 to 41.00 30.00 +10.00, better 0.012 (randomization) of:bleu",
-        "Blessed: BLEU 40.0",
-        "By domain",
-        "everything else",
-        "train.tsv:7 · a | b · as train.tsv:3",
-        "Beside the data of version 1",
-        "bad rows, left out: 2 train.tsv:9: 1 column, expected 2",
+        "Passed: BLEU 40.0",
+        "Scores by domain",
+        "other rows",
+        "train.tsv:7 · a | b · same as train.tsv:3",
+        "Drift from the data of version 1",
+        "invalid rows, skipped: 2 train.tsv:9: 1 column, expected 2",
         "span 6, version 2 (20 of 90 rows replayed)",
         "span 7 (80 train)",
-        "started from the weights of mine@1",
-        "words: divergence, 0 to 1 source 0.0456 0.03 refused neu",
+        "initial weights mine@1",
+        "word frequencies (Jensen-Shannon divergence, 0 to 1) source 0.0456 0.03 failed neu",
         "max_epochs: 6",
         "regard run mine.yaml",
-        "Trainer done 1 min 15 s 2.0 GiB",
+        "Trainer done 1:15 2.0 GiB",
         "train 100 90 6 4",
         "abcdef",
         "tensorflow 2.21.0",
     ):
-        assert part in told, part
+        assert part in text, part
 
 
-def test_a_run_that_failed_says_why():
-    failure = {"node": "CorpusGen", "error": "no such file <x>", "remedy": "Mend it."}
-    text = page.render(Facts(About("mine", "translation", {}, failure=failure), {}))
-    parsed(text)
-    told = plain(text)
-    assert "the run failed at CorpusGen" in told
-    assert "no such file <x> Mend it." in told
-    assert "Examples" not in told
+def test_page_of_a_failed_run():
+    failure = {"node": "CorpusGen", "error": "no such file <x>", "remedy": "Fix it."}
+    text = page.render(RunFacts(RunInfo("mine", "translation", {}, failure=failure), {}))
+    parse_attributes(text)
+    text = plain(text)
+    assert "the run failed at CorpusGen" in text
+    assert "no such file <x> Fix it." in text
+    assert "Examples" not in text
 
 
-def test_the_scripts_are_one_module():
-    script = page.script()
+def test_scripts_are_bundled_into_one_module():
+    script = page.bundle_scripts()
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
     names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
     assert len(set(names)) == len(names)
-    assert {"make", "picture", "shares", "look"} <= set(names)
+    assert {"make", "drawAttention", "drawTokenWeights", "drawMap"} <= set(names)
     assert "</script" not in script
+
+
+NAMESPACES = {"s": "http://www.w3.org/2000/svg"}
+
+
+@pytest.fixture
+def drawings(facts):
+    """The SVG of each figure by name."""
+    with style(page.DRAWING_STYLE):
+        figures = draw_figures(facts, measure_attention(facts))
+        return {figure.name: page.inline_svg(figure) for figure in figures}
+
+
+def test_marks_have_tooltips(drawings):
+    root = ET.fromstring(drawings["loss"])
+    group = root.find(".//s:g[@id='loss-marks-train-loss']", NAMESPACES)
+    titles = [title.text for title in group.iterfind(".//s:use/s:title", NAMESPACES)]
+    assert len(titles) == 6
+    assert titles[0] == "step 100: train 8.0000"
+    bars = ET.fromstring(drawings["coverage"])
+    first = bars.find(".//s:g[@id='coverage-bar-0']/s:path/s:title", NAMESPACES)
+    assert first.text == "0.00 to 0.15: 0%"
+
+
+def test_links_stay_within_their_figure(drawings):
+    for text in drawings.values():
+        ids = set(re.findall(r'\bid="([^"]+)"', text))
+        links = re.findall(r'href="#([^"]+)"', text) + re.findall(r"url\(#([^)]+)\)", text)
+        assert links
+        assert set(links) <= ids
+
+
+def test_figures_use_the_colours_of_the_theme(drawings):
+    for name in ("blue", "orange", "ink"):
+        assert f"var(--{name})" in drawings["loss"]
+    assert not re.search(r"#[0-9a-fA-F]{6}\b", "".join(drawings.values()))
+
+
+def test_figures_have_text_and_a_label(drawings):
+    root = ET.fromstring(drawings["by-length"])
+    texts = ["".join(text.itertext()) for text in root.iterfind(".//s:text", NAMESPACES)]
+    assert "up to 10" in texts
+    assert root.get("role") == "img"
+    assert root.get("aria-label").startswith("BLEU by input length")
+    assert "width" not in root.attrib

@@ -8,14 +8,13 @@ import pytest
 from tfx.components.util import model_utils
 from tfx.types import standard_artifacts
 
-from components import predictions
-from components.artifacts import Predictions
-from components.errors import UserError
-from components.predictions import Row
-from components.serving_check import executor
-from components.serving_check.executor import ServingCheckExecutor
-from components.serving_check.process import run_check
-from serving import check, saved_model, warmup
+from regard.components.common import prediction_table
+from regard.components.common.artifacts import Predictions
+from regard.components.common.errors import UserError
+from regard.components.common.prediction_table import Row
+from regard.components.serving_check import executor
+from regard.components.serving_check.executor import ServingCheckExecutor, run_check
+from regard.serving import checks, saved_model, warmup_requests
 from tests import fake_models, fake_tasks
 from tests.fake_models import artifact
 
@@ -23,15 +22,17 @@ TEXTS = ["the cat sat", "on a mat", "", "abc def"]
 
 
 def predict(folder: Path, model: Path, features, rows: list[Row], change=None) -> None:
-    """What the Predictor leaves behind."""
+    """Write predictions as the Predictor does."""
     folder.mkdir(parents=True, exist_ok=True)
     loaded = saved_model.load(model)
-    answers = loaded.ask(loaded.contract["detail"], [row.inputs for row in rows])
+    predictions = loaded.predict(loaded.contract["detail"], [row.inputs for row in rows])
     if change:
-        answers[0] = dataclasses.replace(answers[0], outputs={**answers[0].outputs, **change})
-    predictions.write(folder / predictions.CANDIDATE, features, rows, answers)
+        predictions[0] = dataclasses.replace(
+            predictions[0], outputs={**predictions[0].outputs, **change}
+        )
+    prediction_table.write(folder / prediction_table.CANDIDATE, features, rows, predictions)
     summary = {"rows": len(rows), "device": "CPU", "contract": loaded.contract}
-    predictions.write_summary(folder, summary)
+    prediction_table.write_summary(folder, summary)
 
 
 def run(
@@ -44,17 +45,22 @@ def run(
     shards=(),
 ):
     rows = rows or [Row({"source": text}, [text]) for text in TEXTS]
-    answers = artifact(Predictions, tmp_path / "predictions")
-    predict(Path(answers.uri), model / "Format-Serving", features, rows, change)
+    predictions = artifact(Predictions, tmp_path / "predictions")
+    predict(Path(predictions.uri), model / "Format-Serving", features, rows, change)
     blessing = artifact(standard_artifacts.InfraBlessing, tmp_path / "blessing")
     ServingCheckExecutor().Do(
         {
             "model": [artifact(standard_artifacts.Model, model)],
-            "predictions": [answers],
+            "predictions": [predictions],
             "examples": [fake_models.examples(tmp_path / "examples", shards)],
         },
         {"blessing": [blessing]},
-        {"tf_serving": json.dumps(servers), "rows": 32, "timeout_seconds": 300, "code": ""},
+        {
+            "tf_serving_versions": json.dumps(servers),
+            "rows": 32,
+            "timeout_seconds": 300,
+            "code": "",
+        },
     )
     return blessing
 
@@ -66,14 +72,14 @@ def tokenizing(tmp_path_factory) -> Path:
     return root
 
 
-def test_a_model_with_sentencepiece_inside_is_blessed(tokenizing, tmp_path):
+def test_a_sentencepiece_model_is_blessed(tokenizing, tmp_path):
     blessing = run(tmp_path, tokenizing, ["2.14", "2.19", "2.20"])
     assert model_utils.is_infra_validated(blessing)
     folder = Path(blessing.uri)
     assert (folder / "INFRA_BLESSED").exists()
     result = json.loads((folder / "serving_check.json").read_text(encoding="utf-8"))
     assert result["failures"] == []
-    requests = warmup.read(folder / "tf_serving_warmup_requests")
+    requests = warmup_requests.read(folder / "tf_serving_warmup_requests")
     assert [one.model_spec.signature_name for one in requests] == [
         "serving_default",
         "align",
@@ -81,29 +87,29 @@ def test_a_model_with_sentencepiece_inside_is_blessed(tokenizing, tmp_path):
     ]
     assert result["unsupported_ops"] == {"2.14": {}, "2.19": {}, "2.20": {}}
     assert "SentencepieceTokenizeOp" in result["text_ops"]
-    # Registered operations of TensorFlow itself are not taken for TensorFlow Text's.
+    # TensorFlow's own operations do not count as those of TensorFlow Text.
     assert all("Sentencepiece" in name for name in result["text_ops"])
     assert result["rows"] == len(TEXTS) + 2
 
 
-def test_an_operation_that_a_server_lacks_is_named(tmp_path):
+def test_a_missing_operation_is_a_user_error(tmp_path):
     model = tmp_path / "model"
     fake_models.save(fake_models.whitespace_model(), model / "Format-Serving")
     with pytest.raises(UserError) as caught:
         run(tmp_path, model, ["2.19", "2.6.2"])
     assert "TensorFlow Serving 2.6.2" in caught.value.message
     assert "TFText>WhitespaceTokenizeWithOffsetsV2" in caught.value.message
-    # TensorFlow writes it into every SavedModel since 2.11.
+    # TensorFlow adds it to every SavedModel since 2.11.
     assert "DisableCopyOnRead" in caught.value.message
     assert not (tmp_path / "blessing" / "INFRA_BLESSED").exists()
 
 
-def test_another_answer_is_a_bug_with_row_and_values(tokenizing, tmp_path, monkeypatch):
-    monkeypatch.setattr(executor, "run_check", lambda request, _: check.check(request))
+def test_different_outputs_are_an_error_with_row_and_values(tokenizing, tmp_path, monkeypatch):
+    monkeypatch.setattr(executor, "run_check", lambda request, _: checks.check(request))
     change = {"translation": "OTHER", "score": -99.0}
     with pytest.raises(RuntimeError, match=r"row 0 \('the cat sat'\)[^\n]*'OTHER' \(-99\.0"):
         run(tmp_path, tokenizing, ["2.20"], change)
-    # What was found is kept, but there is no blessing.
+    # The result is kept, but there is no blessing.
     assert [path.name for path in (tmp_path / "blessing").iterdir()] == ["serving_check.json"]
 
 
@@ -116,29 +122,29 @@ def test_another_answer_is_a_bug_with_row_and_values(tokenizing, tmp_path, monke
         ("CPU, GPU", ["CPU"], executor.TOLERANCES_ACCELERATOR),
     ],
 )
-def test_an_answer_of_a_gpu_is_only_about_the_same(tmp_path, predictor, trainer, expected):
-    predictions.write_summary(tmp_path, {"device": predictor})
+def test_outputs_of_an_accelerator_have_larger_tolerances(tmp_path, predictor, trainer, expected):
+    prediction_table.write_summary(tmp_path, {"device": predictor})
     rows = [{"device": device} for device in trainer]
     assert executor._tolerances(tmp_path, rows) == expected
 
 
-def test_an_unknown_server_is_refused_before_anything_runs(tokenizing, tmp_path):
-    with pytest.raises(UserError, match=r"'2\.99' are not known \(choices: 2\.6 to 2\.20\)"):
+def test_an_unknown_server_version_is_a_user_error(tokenizing, tmp_path):
+    with pytest.raises(UserError, match=r"'2\.99' are not known\. Use 2\.6 to 2\.20"):
         run(tmp_path, tokenizing, ["2.99"])
 
 
-def test_a_process_that_takes_too_long_is_ended(tmp_path):
+def test_a_slow_process_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match=r"not loaded and checked within 0\.05 s"):
         run_check({"model": str(tmp_path)}, 0.05)
 
 
-def test_a_process_that_fails_tells_its_last_lines():
+def test_a_failing_process_shows_its_last_lines():
     with pytest.raises(RuntimeError, match=r"ended with status 1:\n[^$]*KeyError: 'model'"):
         run_check({}, 300)
 
 
 def test_images_come_from_the_examples(tmp_path):
-    """The predictions hold only their paths."""
+    """The predictions contain only their paths."""
     model = tmp_path / "model"
     fake_models.save(fake_tasks.Namer(), model / "Format-Serving")
     pictures = [fake_tasks.png(height, 2) for height in (1, 2, 3)]
@@ -146,7 +152,7 @@ def test_images_come_from_the_examples(tmp_path):
         Row({"image": picture}, ["c"], {}, {"image": f"{n}.png"}, "f", n)
         for n, picture in enumerate(pictures)
     ]
-    written = [
+    stored_text = [
         {"image": picture, "image_file": f"{n}.png", "caption": "c", "file": "f", "line": n}
         for n, picture in enumerate(pictures)
     ]
@@ -156,7 +162,7 @@ def test_images_come_from_the_examples(tmp_path):
         ["2.20"],
         features=fake_tasks.CAPTIONING,
         rows=rows,
-        shards=[[written[2], written[0]], [written[1]]],
+        shards=[[stored_text[2], stored_text[0]], [stored_text[1]]],
     )
     result = json.loads((Path(blessing.uri) / "serving_check.json").read_text(encoding="utf-8"))
     assert (result["failures"], result["rows"]) == ([], 3)

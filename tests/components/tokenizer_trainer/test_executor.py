@@ -11,26 +11,14 @@ import sentencepiece
 import tensorflow as tf
 from tfx.types import channel_utils, standard_artifacts
 
-from components import events
-from components.artifacts import Tokenizer
-from components.errors import UserError
-from components.tokenizer_trainer import TokenizerTrainer
-from components.tokenizer_trainer.executor import Executor
-from components.tokenizer_trainer.sentences import LONGEST
+from regard.components.common import events
+from regard.components.common.artifacts import Tokenizer
+from regard.components.common.errors import UserError
+from regard.components.tokenizer_trainer.component import TokenizerTrainer
+from regard.components.tokenizer_trainer.executor import Executor
+from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 
-SETTINGS: dict[str, Any] = {
-    "type": "unigram",
-    "vocab_size": 60,
-    "shared": False,
-    "character_coverage": 1.0,
-    "vocab_limit": "soft",
-    "sample": 1000,
-    "normalization": "nmt_nfkc",
-    "punctuation": "keep",
-    "words": None,
-    "special_pieces": [],
-    "byte_fallback": False,
-}
+SETTINGS: dict[str, Any] = {"vocab_size": 60, "vocab_limit": "soft", "input_sentence_size": 1000}
 BEAM = [
     "--runner=FnApiRunner",
     "--direct_running_mode=in_memory",
@@ -68,6 +56,7 @@ def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Pat
         {
             "config": json.dumps({**SETTINGS, **settings}),
             "features": '["source", "target"]',
+            "word_list_digest": "",
             "seed": 0,
             "code": "x",
         },
@@ -75,27 +64,27 @@ def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Pat
     return Path(tokenizer.uri), tokenizer
 
 
-def pieces_of(path: Path) -> list[str]:
+def tokens_of(path: Path) -> list[str]:
     model = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
     return [model.id_to_piece(i) for i in range(model.get_piece_size())]
 
 
-def test_one_model_a_side_from_train_only(tmp_path: Path) -> None:
+def test_one_model_per_side_from_train(tmp_path: Path) -> None:
     folder, artifact = run(tmp_path, ROWS)
-    source, target = pieces_of(folder / "source.model"), pieces_of(folder / "target.model")
+    source, target = tokens_of(folder / "source.model"), tokens_of(folder / "target.model")
     assert "Z" in "".join(target)
     assert "Z" not in "".join(source)
     assert not set("ÖÜ") & set("".join(source + target))
-    described = json.loads((folder / "tokenizer.json").read_text())
-    assert described["ids"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
-    assert described["features"]["source"] == {
+    description = json.loads((folder / "tokenizer.json").read_text())
+    assert description["ids"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
+    assert description["features"]["source"] == {
         "file": "source.model",
         "type": "unigram",
-        "pieces": len(source),
+        "tokens": len(source),
         "sentences": 200,
         "too_long": 0,
     }
-    assert artifact.get_int_custom_property("target_pieces") == len(target)
+    assert artifact.get_int_custom_property("target_tokens") == len(target)
     vocabulary = (folder / "source.vocab").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[0] for line in vocabulary] == source
     assert not list(folder.glob(".*"))
@@ -104,15 +93,15 @@ def test_one_model_a_side_from_train_only(tmp_path: Path) -> None:
 def test_shared(tmp_path: Path) -> None:
     folder, _ = run(tmp_path, ROWS, shared=True)
     assert (folder / "source.model").read_bytes() == (folder / "target.model").read_bytes()
-    described = json.loads((folder / "tokenizer.json").read_text())
-    assert described["shared"] is True
-    assert described["features"]["source"]["sentences"] == 400
-    assert {"Z", "n"} <= set("".join(pieces_of(folder / "source.model")))
+    description = json.loads((folder / "tokenizer.json").read_text())
+    assert description["shared"] is True
+    assert description["features"]["source"]["sentences"] == 400
+    assert {"Z", "n"} <= set("".join(tokens_of(folder / "source.model")))
 
 
-def test_the_sample_is_the_same_again(tmp_path: Path) -> None:
-    one, _ = run(tmp_path / "1", ROWS, sample=50)
-    two, _ = run(tmp_path / "2", ROWS, sample=50)
+def test_sample_is_reproducible(tmp_path: Path) -> None:
+    one, _ = run(tmp_path / "1", ROWS, input_sentence_size=50)
+    two, _ = run(tmp_path / "2", ROWS, input_sentence_size=50)
     assert (one / "source.model").read_bytes() == (two / "source.model").read_bytes()
     assert json.loads((one / "tokenizer.json").read_text())["features"]["source"]["sentences"] == 50
 
@@ -122,7 +111,7 @@ def test_hard_limit_names_both_sides_and_the_key(tmp_path: Path) -> None:
         run(tmp_path, ROWS, vocab_size=8000, vocab_limit="hard")
     assert "source at most " in caught.value.message
     assert "target at most " in caught.value.message
-    assert "tokenizer.vocab_limit: soft" in (caught.value.remedy or "")
+    assert "tokenizer.vocab_limit to soft" in (caught.value.remedy or "")
     assert not (tmp_path / "tokenizer" / "source.model").exists()
 
 
@@ -136,32 +125,40 @@ def test_no_text(tmp_path: Path) -> None:
         run(tmp_path, [("a b", ""), ("c", " ")], vocab_size=20)
 
 
-def test_three_lines_and_a_very_long_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_corpus_and_too_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
-    rows = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("word " * LONGEST, "Wort")]
+    rows = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("word " * MAX_BYTES, "Wort")]
     folder, _ = run(tmp_path, rows, vocab_size=8000)
-    described = json.loads((folder / "tokenizer.json").read_text())["features"]["source"]
-    assert (described["sentences"], described["too_long"]) == (2, 1)
+    description = json.loads((folder / "tokenizer.json").read_text())["features"]["source"]
+    assert (description["sentences"], description["too_long"]) == (2, 1)
     texts = {kind: [] for kind in ("note", "warning", "progress")}
     for event, _ in events.read(log):
         assert event["node"] == "TokenizerTrainer"
         texts[event["kind"]].append(event["text"])
-    assert texts["note"][0].startswith(f"source: {described['pieces']} pieces from 2 sentences (8,")
-    assert texts["warning"] == ["source: 1 line of more than 16,384 bytes was left out"]
+    assert texts["note"][0].startswith(
+        f"source: {description['tokens']} tokens from 2 sentences (the"
+    )
+    assert texts["warning"] == ["source: 1 line of more than 16,384 bytes was skipped"]
     assert "sampling sentences" in texts["progress"]
 
 
 def test_wiring() -> None:
     examples = channel_utils.as_channel([standard_artifacts.Examples()])
     component = TokenizerTrainer(
-        examples=examples, config="{}", features='["source"]', seed=3, code="x"
+        examples=examples,
+        config="{}",
+        features='["source"]',
+        word_list_digest="w",
+        seed=3,
+        code="x",
     )
     assert component.id == "TokenizerTrainer"
     assert component.outputs["tokenizer"].type is Tokenizer
     assert component.exec_properties == {
         "config": "{}",
         "features": '["source"]',
+        "word_list_digest": "w",
         "seed": 3,
         "code": "x",
     }

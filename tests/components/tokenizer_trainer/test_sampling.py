@@ -1,4 +1,4 @@
-"""The samples of several files are the sample of them all."""
+"""Samples of the sentences of one file and of several files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from components.tokenizer_trainer.sampling import Sample, Sampler, joined
+from regard.components.tokenizer_trainer.sampling import (
+    MAX_BYTES,
+    FileSampler,
+    Sample,
+    SentenceCounts,
+    join_samples,
+    read_sentences,
+    sample_sentences,
+)
 
 ROWS = 300
 FILES = 3
@@ -16,10 +24,10 @@ FILES = 3
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[tuple[int, str]]:
-    return list(enumerate(written(tmp_path)))
+    return list(enumerate(write_files(tmp_path)))
 
 
-def written(folder: Path) -> Iterator[str]:
+def write_files(folder: Path) -> Iterator[str]:
     for file in range(FILES):
         path = str(folder / f"part-{file}.gz")
         with tf.io.TFRecordWriter(path, "GZIP") as writer:
@@ -31,33 +39,101 @@ def written(folder: Path) -> Iterator[str]:
         yield path
 
 
-def drawn(folder: Path, files: list[tuple[int, str]], limit: int, seed: int = 0) -> list[Sample]:
+def samples_of(
+    folder: Path, files: list[tuple[int, str]], limit: int, seed: int = 0
+) -> list[Sample]:
     groups = [["source"], ["target"]]
-    sampler = Sampler(groups, limit, seed, str(folder))
+    sampler = FileSampler(groups, limit, seed, str(folder))
     for job in files:
         sampler(job)
-    return [joined(str(folder), number, limit) for number in range(len(groups))]
+    return [join_samples(str(folder), number, limit) for number in range(len(groups))]
 
 
-def test_all_sentences_in_order_where_there_is_room(files, tmp_path):
-    sources, targets = drawn(tmp_path / "samples", files, ROWS * FILES)
+def test_all_sentences_below_the_limit(files, tmp_path):
+    sources, targets = samples_of(tmp_path / "samples", files, ROWS * FILES)
     assert list(sources) == [b"number %d" % row for row in range(ROWS * FILES)]
     assert list(targets) == [b"Zahl %d" % row for row in range(ROWS * FILES)]
     assert (sources.counts.read, sources.counts.used) == (ROWS * FILES, ROWS * FILES)
 
 
-def test_as_many_as_are_asked_for_from_every_file(files, tmp_path):
-    sources, _ = drawn(tmp_path / "samples", files, 90)
-    found = [int(text.split()[1]) for text in sources]
-    assert len(found) == sources.counts.used == 90
-    assert found == sorted(found)
+def test_sample_is_from_every_file(files, tmp_path):
+    sources, _ = samples_of(tmp_path / "samples", files, 90)
+    rows = [int(text.split()[1]) for text in sources]
+    assert len(rows) == sources.counts.used == 90
+    assert rows == sorted(rows)
     for file in range(FILES):
         # 30 are expected of each, with a standard deviation of 4.
-        assert 14 <= sum(1 for row in found if row // ROWS == file) <= 46
+        assert 14 <= sum(1 for row in rows if row // ROWS == file) <= 46
 
 
-def test_whoever_comes_first_draws_the_same(files, tmp_path):
-    one, _ = drawn(tmp_path / "one", files, 50)
-    other, _ = drawn(tmp_path / "other", files[::-1], 50)
-    another_seed, _ = drawn(tmp_path / "another", files, 50, seed=1)
+def test_order_of_workers_does_not_matter(files, tmp_path):
+    one, _ = samples_of(tmp_path / "one", files, 50)
+    other, _ = samples_of(tmp_path / "other", files[::-1], 50)
+    another_seed, _ = samples_of(tmp_path / "another", files, 50, seed=1)
     assert list(one) == list(other) != list(another_seed)
+
+
+def corpus_of(rows: int) -> list[bytes]:
+    return [f"sentence {number}".encode() for number in range(rows)]
+
+
+def texts(sample: list[tuple[int, bytes]]) -> list[bytes]:
+    return [sentence for _, sentence in sample]
+
+
+def test_everything_below_the_limit() -> None:
+    counts = SentenceCounts()
+    assert texts(sample_sentences(corpus_of(100), 100, 0, counts)) == corpus_of(100)
+    assert (counts.read, counts.used, counts.empty, counts.too_long) == (100, 100, 0, 0)
+
+
+def test_sample_is_spread_evenly() -> None:
+    counts = SentenceCounts()
+    corpus = corpus_of(10000)
+    sample = texts(sample_sentences(iter(corpus), 1000, 0, counts))
+    assert len(sample) == counts.used == 1000
+    positions = [corpus.index(sentence) for sentence in sample]
+    assert positions == sorted(positions)
+    for tenth in range(10):
+        # 100 are expected of each tenth, with a standard deviation of 9.
+        assert 60 <= sum(1 for position in positions if position // 1000 == tenth) <= 140
+
+
+def test_seed() -> None:
+    one, two, other = (
+        sample_sentences(corpus_of(500), 50, seed, SentenceCounts()) for seed in (1, 1, 2)
+    )
+    assert one == two
+    assert one != other
+
+
+def test_copies_are_sampled_independently() -> None:
+    sample = texts(sample_sentences([b"same"] * 500 + corpus_of(500), 200, 0, SentenceCounts()))
+    assert 50 < sample.count(b"same") < 150
+
+
+def test_empty_and_too_long_lines() -> None:
+    counts = SentenceCounts()
+    sample = sample_sentences(
+        [b"", b"  ", b"x" * (MAX_BYTES + 1), b"y" * MAX_BYTES, b"z"], 1, 0, counts
+    )
+    assert len(sample) == 1
+    assert (counts.read, counts.empty, counts.too_long, counts.used) == (5, 2, 1, 1)
+
+
+def test_read_sentences_in_order(tmp_path: Path) -> None:
+    rows = [(["a"], ["b", "c"]), (["d"], []), (["e"], ["f"]), ([""], ["g"])]
+    path = str(tmp_path / "part.gz")
+    with tf.io.TFRecordWriter(path, "GZIP") as writer:
+        for row in rows:
+            example = tf.train.Example()
+            for name, texts in zip(("text", "summary"), row, strict=True):
+                values = example.features.feature[name].bytes_list
+                values.SetInParent()
+                values.value.extend(text.encode() for text in texts)
+            example.features.feature["image"].bytes_list.value.append(b"not read")
+            writer.write(example.SerializeToString())
+    assert list(read_sentences(path, ["text", "summary"])) == list(
+        map(str.encode, [*"abcdef", "", "g"])
+    )
+    assert list(read_sentences(path, ["summary"])) == [b"b", b"c", b"f", b"g"]

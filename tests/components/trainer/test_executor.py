@@ -1,4 +1,4 @@
-"""What a run sets anew, and the folder of checkpoints where the graph was made without the data."""
+"""Run-time parameters, and the checkpoint folder of a pipeline compiled without the data."""
 
 import json
 from types import SimpleNamespace
@@ -7,9 +7,10 @@ import pytest
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
 
-from components.errors import UserError
-from components.trainer.executor import Executor, checkpoints_of
-from components.trainer.holding import remove
+from regard.components.common.errors import UserError
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.checkpoint import remove_unless_locked
+from regard.components.trainer.executor import Executor, checkpoint_folder
 
 
 @pytest.fixture
@@ -17,114 +18,112 @@ def folders(tmp_path):
     (tmp_path / "examples" / "Split-train").mkdir(parents=True)
     (tmp_path / "examples" / "Split-train" / "data.gz").write_bytes(b"rows")
     (tmp_path / "tokenizer").mkdir()
-    (tmp_path / "tokenizer" / "source.model").write_bytes(b"pieces")
+    (tmp_path / "tokenizer" / "source.model").write_bytes(b"tokens")
     (tmp_path / "vectors.txt").write_text("a 0.5")
-    return [tmp_path / "examples", tmp_path / "tokenizer", tmp_path / "not-there"]
+    return [tmp_path / "examples", tmp_path / "tokenizer", tmp_path / "missing"]
 
 
-def config(folders, seed=17):
-    vectors = {"source": str(folders[0].parent / "vectors.txt"), "trainable": True}
-    return {
-        "checkpoints": "/regard/checkpoints/k3y",
-        "training": {"seed": seed},
-        "model": {"pretrained": vectors},
-    }
+def trainer_config(folders, seed=17, pretrained=True):
+    vectors = {"source": str(folders[0].parent / "vectors.txt")} if pretrained else None
+    return TrainerConfig(
+        task="translation",
+        model={"pretrained": vectors},
+        training={"seed": seed},
+        checkpoints="/regard/checkpoints/k3y",
+    )
 
 
-def test_the_same_training_finds_its_own(folders):
-    found = checkpoints_of(config(folders), folders)
-    assert found.startswith("/regard/checkpoints/k3y-")
-    assert checkpoints_of(config(folders), folders) == found
+def test_an_equal_training_gets_the_same_folder(folders):
+    folder = checkpoint_folder(trainer_config(folders), folders)
+    assert folder.startswith("/regard/checkpoints/k3y-")
+    assert checkpoint_folder(trainer_config(folders), folders) == folder
 
 
 @pytest.mark.parametrize(
     "name", ["examples/Split-train/data.gz", "tokenizer/source.model", "vectors.txt"]
 )
-def test_other_content_is_another_training(folders, name):
-    before = checkpoints_of(config(folders), folders)
+def test_other_content_gets_another_folder(folders, name):
+    folder = checkpoint_folder(trainer_config(folders), folders)
     (folders[0].parent / name).write_bytes(b"other")
-    assert checkpoints_of(config(folders), folders) != before
+    assert checkpoint_folder(trainer_config(folders), folders) != folder
 
 
-def test_other_settings_are_another_training(folders):
-    assert checkpoints_of(config(folders, 1), folders) != checkpoints_of(config(folders), folders)
-
-
-def test_a_model_without_vectors(folders):
-    plain = {**config(folders), "model": {}}
-    assert checkpoints_of(plain, folders) != checkpoints_of(config(folders), folders)
+@pytest.mark.parametrize("changes", [{"seed": 1}, {"pretrained": False}])
+def test_other_settings_get_another_folder(folders, changes):
+    folder = checkpoint_folder(trainer_config(folders), folders)
+    assert checkpoint_folder(trainer_config(folders, **changes), folders) != folder
 
 
 @pytest.fixture
-def arguments(tmp_path, folders):
-    """What ``run_fn`` is called with."""
+def resolve_config(tmp_path, folders):
+    """The configuration that ``run_fn`` gets for settings and run-time parameters."""
 
-    def made(kind):
-        artifact = kind()
-        artifact.uri = str(tmp_path / kind.TYPE_NAME)
-        return artifact
+    def artifact(kind):
+        instance = kind()
+        instance.uri = str(tmp_path / kind.TYPE_NAME)
+        return instance
 
-    examples, graph = made(Examples), made(TransformGraph)
+    examples, graph = artifact(Examples), artifact(TransformGraph)
     examples.uri = str(folders[0])
     examples.split_names = '["train", "eval"]'
     (folders[0] / "Split-eval").mkdir()
+    splits = {
+        f"{name}_args": json.dumps({"splits": [split]})
+        for name, split in (("train", "train"), ("eval", "eval"))
+    }
 
-    def call(training, **properties):
-        ends = dict.fromkeys(("max_steps", "max_minutes", "early_stop"))
-        limits = {"max_epochs": 20, "seed": 17, **ends}
-        custom = {"training": {**limits, **training}, "model": {}, "checkpoints": "/c/k3y"}
-        splits = {name: json.dumps({"splits": [name.partition("_")[0]]}) for name in _ARGS}
-        return (
-            Executor()
-            .settled(
-                {"examples": [examples], "transform_graph": [graph]},
-                {"model": [made(Model)], "model_run": [made(ModelRun)]},
-                {**splits, "custom_config": json.dumps({**custom, **properties.pop("more", {})})}
-                | properties,
-            )
-            .custom_config
+    def resolve(training, by_content=False, **parameters):
+        config = {
+            "task": "translation",
+            "model": {},
+            "training": {"early_stopping": None, **training},
+            "checkpoints": "/c/k3y",
+            "checkpoints_by_content": by_content,
+        }
+        fn_args = Executor().resolve_fn_args(
+            {"examples": [examples], "transform_graph": [graph]},
+            {"model": [artifact(Model)], "model_run": [artifact(ModelRun)]},
+            {**splits, "custom_config": json.dumps(config), **parameters},
         )
+        return TrainerConfig.model_validate(fn_args.custom_config)
 
-    return call
-
-
-_ARGS = ("train_args", "eval_args")
+    return resolve
 
 
-def test_without_parameters_everything_is_as_it_was_compiled(arguments):
-    config = arguments({})
-    assert config["training"]["max_epochs"] == 20
-    assert config["checkpoints"] == "/c/k3y"
+def test_without_parameters_the_compiled_configuration_applies(resolve_config):
+    config = resolve_config({})
+    assert config.training.max_epochs == 20
+    assert config.checkpoints == "/c/k3y"
 
 
-def test_a_run_sets_its_own(arguments):
-    config = arguments({}, max_epochs=3, seed=5, more={"checkpoints_by_content": True})
-    assert (config["training"]["max_epochs"], config["training"]["seed"]) == (3, 5)
-    assert config["checkpoints"].startswith("/c/k3y-")
-    assert "checkpoints_by_content" not in config
+def test_parameters_of_a_run(resolve_config):
+    config = resolve_config({}, by_content=True, max_epochs=3, seed=5)
+    assert (config.training.max_epochs, config.training.seed) == (3, 5)
+    assert config.checkpoints.startswith("/c/k3y-")
+    assert not config.checkpoints_by_content
 
 
-def test_a_training_without_end_is_refused(arguments):
-    with pytest.raises(UserError, match="nothing ends this training"):
-        arguments({}, max_epochs=0)
-    for end in ({"max_steps": 9}, {"early_stop": {"patience": 3}}):
-        assert arguments(end, max_epochs=0)["training"]["max_epochs"] is None
+def test_a_training_without_a_limit_is_refused(resolve_config):
+    with pytest.raises(UserError, match="has no limit"):
+        resolve_config({}, max_epochs=0)
+    for limit in ({"max_steps": 9}, {"early_stopping": {"patience": 3}}):
+        assert resolve_config(limit, max_epochs=0).training.max_epochs is None
 
 
-def test_the_folder_is_held_while_it_trains(tmp_path, monkeypatch):
-    """As GenericExecutor does it: the arguments first, then ``run_fn``."""
+def test_the_checkpoint_lock_is_held_while_training(tmp_path, monkeypatch):
+    """GenericExecutor resolves the arguments first, then calls ``run_fn``."""
     folder = tmp_path / "checkpoints" / "k3y"
-    during = []
+    exists_during_training = []
 
-    def do(self, *given):
-        self._GetFnArgs(*given)
-        remove(folder)
-        during.append(folder.is_dir())
+    def do(self, *arguments):
+        self._GetFnArgs(*arguments)
+        remove_unless_locked(folder)
+        exists_during_training.append(folder.is_dir())
 
-    settled = SimpleNamespace(custom_config={"checkpoints": str(folder)})
-    monkeypatch.setattr(Executor, "settled", lambda self, *given: settled)
+    fn_args = SimpleNamespace(custom_config={"checkpoints": str(folder)})
+    monkeypatch.setattr(Executor, "resolve_fn_args", lambda self, *arguments: fn_args)
     monkeypatch.setattr(GenericExecutor, "Do", do)
     Executor().Do({}, {}, {})
-    assert during == [True]
-    remove(folder)
+    assert exists_during_training == [True]
+    remove_unless_locked(folder)
     assert not folder.exists()

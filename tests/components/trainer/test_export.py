@@ -1,4 +1,4 @@
-"""What is written of a trained model; that real tasks export well is tested with them."""
+"""The SavedModel, its reference outputs, and the file for a warm start."""
 
 from __future__ import annotations
 
@@ -8,106 +8,173 @@ import json
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from components.trainer.export import export
-from models.tasks.served import Served
-from serving import saved_model
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import export, read_warm_start, write_warm_start
+from regard.components.trainer.optimizer_state import adam_moments
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.served_model import ServedModel
+from regard.serving import saved_model
+from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, read_contract
 from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser
 
-CONFIG = {"model": {"size": 3}, "training": {"precision": "mixed_bfloat16"}, "search": None}
+CONFIG = TrainerConfig(
+    task="translation",
+    model={"embedding": 3},
+    training=TrainingConfig(precision="mixed_bfloat16"),
+    search={"type": "beam"},
+)
 
 
 class FakeTask:
-    """Exports a model that has nothing to do with the one that was trained."""
+    """Exports a model that is unrelated to the trained one."""
 
     def __init__(self, reverser: Reverser):
         self.reverser = reverser
 
-    def build(self, model, training, pieces):
-        assert training["precision"] == "float32"
-        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(model["size"])])
+    def build(self, model, training, sizes):
+        assert training.precision == "float32"
+        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(model.embedding)])
 
-    def served(self, model, tokenizers, config):
-        self.exported, self.config = model, config
-        return Served(self.reverser, self.reverser.signatures(), self.reverser.contract())
+    def served_model(self, model, tokenizers, settings, search):
+        self.exported, self.search = model, search
+        return ServedModel(self.reverser, self.reverser.signatures(), self.reverser.contract())
 
 
 @pytest.fixture
 def trained():
-    return FakeTask(Reverser()).build(CONFIG["model"], {"precision": "float32"}, {})
+    return FakeTask(Reverser()).build(CONFIG.model, TrainingConfig(precision="float32"), {})
 
 
-def test_the_contract_lies_beside_the_model(tmp_path, trained):
+def reference_outputs(folder):
+    return json.loads((folder / IN_MEMORY).read_text())
+
+
+def test_the_contract_is_next_to_the_model(tmp_path, trained):
     task = FakeTask(Reverser())
     export(trained, task, CONFIG, {}, tmp_path / "saved")
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
-    assert saved_model.read_contract(tmp_path / "saved") == task.reverser.contract()
-    (answer,) = saved_model.load(tmp_path / "saved").ask("align", [{"source": "abc"}])
+    assert read_contract(tmp_path / "saved") == task.reverser.contract()
+    (answer,) = saved_model.load(tmp_path / "saved").predict("align", [{"source": "abc"}])
     assert answer.hypothesis == "CBA"
-    assert task.config == CONFIG
+    assert task.search == CONFIG.search
     assert (task.exported.get_weights()[0] == trained.get_weights()[0]).all()
 
 
-def test_what_it_answers_in_memory_is_kept(tmp_path, trained):
+def test_reference_outputs_are_stored(tmp_path, trained):
     rows = [{"source": "é b".encode()}, {"source": b""}]
     export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved", rows)
-    first, second = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    first, second = reference_outputs(tmp_path / "saved")
     assert first["inputs"] == {"source": "é b"}
     assert first["answer"]["translation"] == "B É"
     assert first["answer"]["alignment"] == [[0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
     assert second["answer"]["target_pieces"] == ["</s>"]
     assert first["device"] == second["device"] == saved_model.device()
     export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
-    assert json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text()) == []
+    assert reference_outputs(tmp_path / "saved") == []
 
 
-def test_rows_that_the_model_refuses_are_left_out(tmp_path, trained):
-    """A training must not end with them, after hours."""
+def test_rows_that_the_model_rejects_are_skipped(tmp_path, trained):
+    """They must not end a training after hours."""
     rows = [{"source": b"ab"}, {"source": b"x" * 101}]
     export(trained, FakeTask(Reverser("refuse")), CONFIG, {}, tmp_path / "saved", rows)
-    (row,) = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    (row,) = reference_outputs(tmp_path / "saved")
     assert row["inputs"] == {"source": "ab"}
     export(trained, FakeTask(Reverser("refuse")), CONFIG, {}, tmp_path / "saved", rows[1:])
-    assert json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text()) == []
+    assert reference_outputs(tmp_path / "saved") == []
 
 
-def test_texts_are_asked_as_they_are_kept(tmp_path, trained):
+def test_invalid_utf8_is_replaced_before_the_prediction(tmp_path, trained):
     export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved", [{"source": b"a\xff"}])
-    (row,) = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
-    (answer,) = saved_model.load(tmp_path / "saved").ask("align", [row["inputs"]])
+    (row,) = reference_outputs(tmp_path / "saved")
+    (answer,) = saved_model.load(tmp_path / "saved").predict("align", [row["inputs"]])
     assert row["inputs"] == {"source": "a\ufffd"}
     assert row["answer"]["translation"] == answer.hypothesis
 
 
-def test_images_are_kept_in_base64_and_points_as_numbers(tmp_path, trained):
+def test_images_are_stored_in_base64_and_points_as_numbers(tmp_path, trained):
     png = fake_tasks.png(3, 4)
     export(trained, FakeTask(fake_tasks.Namer()), CONFIG, {}, tmp_path / "saved", [{"image": png}])
-    (row,) = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    (row,) = reference_outputs(tmp_path / "saved")
     assert base64.b64decode(row["inputs"]["image"]) == png
     assert row["answer"]["caption"] == "3 by 4"
     points = np.array([[3, 0], [1, 0.5]], "float32")
     rows = [{"points": points}, {"points": points[:1]}]
     export(trained, FakeTask(fake_tasks.Sorter()), CONFIG, {}, tmp_path / "saved", rows)
-    first, second = json.loads((tmp_path / "saved" / saved_model.IN_MEMORY).read_text())
+    first, second = reference_outputs(tmp_path / "saved")
     assert first["inputs"] == {"points": [[3, 0], [1, 0.5]]}
     assert (first["answer"]["order"], second["answer"]["order"]) == ([1, 0], [0])
 
 
-def test_a_second_export_takes_the_place_of_the_first(tmp_path, trained):
-    """Also of one that was killed half-way."""
+def test_an_export_replaces_an_earlier_or_incomplete_one(tmp_path, trained):
     leftover = tmp_path / "saved.tmp" / "assets.extra"
     leftover.mkdir(parents=True)
     (leftover / "contract.json").write_text("{")
     fake_models.save(Reverser(), tmp_path / "saved", contract={"task": "old"})
     export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
-    assert json.loads((tmp_path / "saved" / saved_model.CONTRACT).read_text())["answer"]
+    assert json.loads((tmp_path / "saved" / CONTRACT).read_text())["answer"]
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
 
 
-def test_nothing_is_there_where_the_export_fails(tmp_path, trained):
+def test_a_failed_export_leaves_no_model(tmp_path, trained):
     task = FakeTask(Reverser())
     task.reverser.contract = lambda: {"not JSON": object()}
     with pytest.raises(TypeError):
         export(trained, task, CONFIG, {}, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
+
+
+TOKENIZERS = {"source": b"\x00one\xff", "target": b""}
+
+
+@pytest.fixture
+def fitted():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="dense")])
+    model.compile(optimizer="adam", loss="mse")
+    model.fit(np.ones((4, 2)), np.ones((4, 3)), verbose=0)
+    return model
+
+
+@pytest.fixture
+def write_and_read(fitted, tmp_path):
+    """Writes the model as an export does, and reads what a warm start gets."""
+
+    def run(warm_start):
+        module = tf.Module()
+        module.weights = [weight.value for weight in fitted.weights]
+        tf.saved_model.save(module, str(tmp_path))
+        training = TrainingConfig.model_validate({"warm_start": warm_start})
+        config = CONFIG.model_copy(update={"training": training})
+        write_warm_start(tmp_path, fitted, config, TOKENIZERS)
+        return read_warm_start(tmp_path)
+
+    return run
+
+
+@pytest.mark.parametrize("warm_start", [None, {"optimizer": False}])
+def test_a_warm_start_gets_weights_names_tokenizers_and_settings(
+    write_and_read, fitted, tmp_path, warm_start
+):
+    checkpoint = write_and_read(warm_start)
+    assert (checkpoint.task, checkpoint.model) == ("translation", CONFIG.model_settings)
+    assert checkpoint.tokenizers == TOKENIZERS
+    assert checkpoint.weight_names == [weight.path for weight in fitted.weights]
+    for value, weight in zip(checkpoint.weights, fitted.get_weights(), strict=True):
+        np.testing.assert_array_equal(value, weight)
+    assert (checkpoint.updates, checkpoint.adam_moments) == (0, [])
+    # The weights are stored once, in the SavedModel.
+    assert not any("weight" in name for name in np.load(tmp_path / TRAINING).files)
+
+
+def test_a_warm_start_gets_the_optimizer_state_on_request(write_and_read, fitted):
+    checkpoint = write_and_read({"optimizer": True})
+    assert checkpoint.updates == int(fitted.optimizer.iterations) == 1
+    for value, moment in zip(checkpoint.adam_moments, adam_moments(fitted.optimizer), strict=True):
+        np.testing.assert_array_equal(value, np.asarray(moment))
+    assert any(value.any() for value in checkpoint.adam_moments)
+
+
+def test_other_saved_models_offer_no_warm_start(tmp_path):
+    assert read_warm_start(tmp_path) is None

@@ -1,6 +1,6 @@
-"""Why ``components.trainer.together`` is there: what Keras's own ``fit`` does on two devices.
+"""Why there is a ``DistributedTrainStep``: the limits of Keras's ``fit`` on two devices.
 
-Once this fails, Keras can do what it could not, and our own step may go.
+If this test fails, Keras has removed them, and ``DistributedTrainStep`` can be deleted.
 """
 
 import json
@@ -26,24 +26,24 @@ def losses(strategy, **options):
     return model.fit(rows, epochs=3, shuffle=False, verbose=0).history["loss"]
 
 two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-told = {name: [losses(s, **o) for s in (None, two)] for name, o in
+results = {name: [losses(s, **o) for s in (None, two)] for name, o in
         {"plain": {}, "clipped": {"global_clipnorm": 0.1}}.items()}
 try:
     losses(two, gradient_accumulation_steps=2)
 except RuntimeError as error:
-    told["accumulated"] = str(error)
-print(json.dumps(told))
+    results["accumulated"] = str(error)
+print(json.dumps(results))
 """
 
 
 def test_keras_clips_before_it_sums_and_cannot_accumulate():
     command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    told = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    results = json.loads(process.stdout.splitlines()[-1])
 
-    def apart(pair):
+    def max_difference(pair):
         return max(abs(a - b) for a, b in zip(*pair, strict=True))
 
-    assert apart(told["plain"]) < 1e-5
-    assert apart(told["clipped"]) > 1e-3
-    assert "merge_call" in told["accumulated"]
+    assert max_difference(results["plain"]) < 1e-5
+    assert max_difference(results["clipped"]) > 1e-3
+    assert "merge_call" in results["accumulated"]

@@ -1,24 +1,91 @@
-"""The optimizer: its settings, what decays, and batches that make one step."""
+"""The optimizer: settings, fused updates, weight decay, accumulation; the automatic precision."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.trainer.optimizer import compile_model
-from tests.components.trainer.tiny import Tiny, data, settings
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer import optimizer as optimizer_module
+from regard.components.trainer.optimizer import (
+    Adam,
+    AdamW,
+    compile_model,
+    fast_precision,
+    resolve_precision,
+)
+from regard.models.settings.text_to_text import TextToTextModelConfig
+from tests.components.trainer.tiny_training import TinyTask, batches, training_config
+
+OPTIMIZERS = {
+    "Adam": (Adam, keras.optimizers.Adam, {}),
+    "AdamW": (AdamW, keras.optimizers.AdamW, {"weight_decay": 0.1}),
+}
 
 
-def make(**changes):
-    training = settings(**{"clip_norm": None, **changes})
+def random_weights():
+    random = np.random.default_rng(5)
+    shapes = [(7, 4), (4, 3), (3,)]
+    return [keras.Variable(random.normal(size=shape), dtype="float32") for shape in shapes]
+
+
+def random_gradients(step):
+    """Of an embedding with repeated lookups of a row, of a matrix, and of a bias."""
+    random = np.random.default_rng(step)
+    values = tf.cast(random.normal(size=(3, 4)), tf.float32)
+    rows = tf.IndexedSlices(values, tf.constant([1, 5, 1]), tf.constant([7, 4]))
+    rest = [tf.cast(random.normal(size=shape), tf.float32) for shape in [(4, 3), (3,)]]
+    return [rows, *rest]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("clip", [None, 0.5, 1e6])
+def test_fused_updates_equal_keras(kind, clip):
+    fused_class, keras_class, options = OPTIMIZERS[kind]
+    options = {**options, "learning_rate": 0.01, "beta_2": 0.98, "epsilon": 1e-8}
+    options["global_clipnorm"] = clip
+    weights, keras_weights = random_weights(), random_weights()
+    fused, reference = fused_class(**options), keras_class(**options)
+    fused.build(weights)
+    reference.build(keras_weights)
+    apply = tf.function(lambda *gradients: fused.apply(gradients, weights))
+    for step in range(5):
+        apply(*random_gradients(step))
+        reference.apply([tf.convert_to_tensor(g) for g in random_gradients(step)], keras_weights)
+    pairs = zip(fused.variables + weights, reference.variables + keras_weights, strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-7, err_msg=one.path)
+
+
+def test_clipping_sums_repeated_lookups():
+    table = keras.Variable(np.zeros((7, 4)), dtype="float32")
+    adam = Adam(learning_rate=1.0, global_clipnorm=1.0)
+    adam.build([table])
+    repeated = tf.IndexedSlices(tf.ones((2, 4)), tf.constant([2, 2]), tf.constant([7, 4]))
+    (clipped,) = adam._clip_gradients([repeated])
+    assert float(tf.norm(clipped)) == pytest.approx(1.0)
+    np.testing.assert_allclose(clipped[2], 0.5 * np.ones(4), rtol=1e-6)
+
+
+def test_clipping_keeps_gradients_that_are_not_finite():
+    """The training has to see them, to end."""
+    weight = keras.Variable(np.zeros(3), dtype="float32")
+    adam = Adam(global_clipnorm=1.0)
+    adam.build([weight])
+    adam.apply([tf.constant([1.0, np.inf, 0.0])], [weight])
+    assert np.isnan(np.array(weight)).any()
+
+
+def compiled_model(**changes):
+    training = training_config(**{"clip_norm": None, **changes})
     keras.utils.set_random_seed(3)
-    model = Tiny().build({"dropout": 0.0}, training, {})
+    model = TinyTask().build(TextToTextModelConfig(dropout=0.0), training, {})
     compile_model(model, training)
     return model
 
 
-def test_its_settings():
-    model = make(beta_1=0.8, beta_2=0.9, epsilon=1e-4, learning_rate=0.02, clip_norm=0.5)
+def test_settings():
+    model = compiled_model(beta_1=0.8, beta_2=0.9, epsilon=1e-4, learning_rate=0.02, clip_norm=0.5)
     config = model.optimizer.get_config()
     assert (config["beta_1"], config["beta_2"], config["epsilon"]) == (0.8, 0.9, 1e-4)
     assert config["global_clipnorm"] == 0.5
@@ -27,39 +94,79 @@ def test_its_settings():
     assert not isinstance(model.optimizer, keras.optimizers.AdamW)
 
 
-def test_weight_decay_spares_the_bias():
-    """Of AdamW only the decay is left where there is no gradient."""
-    model = make(weight_decay=0.5, learning_rate=0.1)
+def test_weight_decay_excludes_biases():
+    """With gradients of zero, AdamW's update is the decay."""
+    model = compiled_model(weight_decay=0.5, learning_rate=0.1)
     assert isinstance(model.optimizer, keras.optimizers.AdamW)
     model.dense.bias.assign(np.ones(12))
     before = model.get_weights()
-    nothing = [np.zeros(w.shape, "float32") for w in model.trainable_variables]
-    model.optimizer.apply(nothing, model.trainable_variables)
+    zeros = [np.zeros(w.shape, "float32") for w in model.trainable_variables]
+    model.optimizer.apply(zeros, model.trainable_variables)
     for weight, old in zip(model.weights, before, strict=True):
-        left = 1.0 if weight is model.dense.bias else 1 - 0.1 * 0.5
-        np.testing.assert_allclose(np.array(weight), left * old, rtol=1e-5)
+        factor = 1.0 if weight is model.dense.bias else 1 - 0.1 * 0.5
+        np.testing.assert_allclose(np.array(weight), factor * old, rtol=1e-5)
 
 
-def test_batches_accumulate_to_the_mean_of_their_gradients():
-    """Three batches of one step do what their mean gradient does, embeddings included."""
-    batches = list(data()[0].epoch(0).take(3))
-    apart, reference = make(accumulate=3), make()
-    first = apart.get_weights()
-    for number, batch in enumerate(batches):
-        for weight, old in zip(apart.get_weights(), first, strict=True):
+def test_accumulation_applies_the_mean_gradient():
+    """Also of embeddings."""
+    parts = list(batches()[0].epoch(0).take(3))
+    model, reference = compiled_model(gradient_accumulation_steps=3), compiled_model()
+    initial = model.get_weights()
+    for number, batch in enumerate(parts):
+        for weight, old in zip(model.get_weights(), initial, strict=True):
             np.testing.assert_array_equal(weight, old, f"changed before batch {number}")
-        apart.train_step(batch)
-    gradients = [gradient(reference, batch) for batch in batches]
-    mean = [np.mean(parts, axis=0) for parts in zip(*gradients, strict=True)]
+        model.train_step(batch)
+    gradients = [dense_gradients(reference, batch) for batch in parts]
+    mean = [np.mean(values, axis=0) for values in zip(*gradients, strict=True)]
     reference.optimizer.apply(mean, reference.trainable_variables)
-    assert int(apart.optimizer.iterations) == 1
-    for ours, theirs in zip(apart.get_weights(), reference.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert int(model.optimizer.iterations) == 1
+    for one, other in zip(model.get_weights(), reference.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def gradient(model, batch):
-    """The gradient by every weight, dense."""
+def dense_gradients(model, batch):
     with tf.GradientTape() as tape:
         loss = model.compute_loss(x=batch, y_pred=model(batch, training=True))
-    found = tape.gradient(loss, [w.value for w in model.trainable_variables])
-    return [np.array(tf.convert_to_tensor(g)) for g in found]
+    gradients = tape.gradient(loss, [w.value for w in model.trainable_variables])
+    return [np.array(tf.convert_to_tensor(g)) for g in gradients]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ([], "float32"),
+        ([(9, 0), (8, 0)], "mixed_bfloat16"),
+        ([(7, 5)], "mixed_float16"),
+        ([(9, 0), (7, 0)], "mixed_float16"),  # supported by all of them
+        ([(6, 1), (9, 0)], "float32"),
+    ],
+)
+def test_the_format_that_is_fast_on_all_gpus(capabilities, expected):
+    assert fast_precision(capabilities) == expected
+
+
+def trainer_config(precision):
+    training = training_config(precision=precision)
+    return TrainerConfig(task="translation", model={}, training=training, checkpoints="/c")
+
+
+def test_an_explicit_precision_is_kept():
+    config = trainer_config("mixed_float16")
+    assert resolve_precision(config) == config
+
+
+@pytest.mark.parametrize(
+    ("capability", "precision", "checkpoints"),
+    [((8, 9), "mixed_bfloat16", "/c-mixed_bfloat16"), (None, "float32", "/c")],
+)
+def test_auto_precision_depends_on_the_gpus(monkeypatch, capability, precision, checkpoints):
+    gpus = [] if capability is None else ["GPU:0"]
+    config_api = optimizer_module.tf.config
+    monkeypatch.setattr(config_api, "list_physical_devices", lambda kind: gpus)
+    monkeypatch.setattr(
+        config_api.experimental,
+        "get_device_details",
+        lambda gpu: {"compute_capability": capability},
+    )
+    config = resolve_precision(trainer_config("auto"))
+    assert (config.training.precision, config.checkpoints) == (precision, checkpoints)

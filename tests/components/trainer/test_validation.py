@@ -1,90 +1,101 @@
-"""BLEU while training: of the rows that were asked for, with the weights of the moment."""
+"""Metrics of decoded outputs during training."""
 
 import numpy as np
 import pytest
 
-from components.trainer.validation import decoder
-from models import metrics
-from tests.components.trainer.tiny import Tiny, data, make, settings, train
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.validation import metric_function
+from regard.models import metrics
+from tests.components.trainer.tiny_training import (
+    TinyTask,
+    assert_equal_arrays,
+    batches,
+    new_model,
+    train,
+    training_config,
+)
 
 
-class Telling(Tiny):
-    """Answers with the references themselves in rows whose first piece is even."""
+class DecodingTask(TinyTask):
+    """Outputs the reference in rows whose first token is even; records weights and rows."""
 
     def __init__(self):
-        self.models, self.rows = [], 0
+        self.weights, self.rows = [], 0
 
-    def build(self, model, training, pieces):
-        built = super().build(model, training, pieces)
-        assert training["precision"] == "float32"
-        return built
+    def build(self, model, training, sizes):
+        assert training.precision == "float32"
+        return super().build(model, training, sizes)
 
-    def answering(self, model, tokenizers, config):
-        assert config["search"] == {"type": "beam"}
+    def decode_fn(self, model, tokenizers, settings, search):
+        assert search.type == "beam"
 
-        def answer(batch):
-            self.models.append([np.array(w) for w in model.weights])
+        def decode(batch):
+            self.weights.append([np.array(w) for w in model.weights])
             self.rows += len(batch["target"])
-            wanted = [" ".join(str(i) for i in row if i) for row in np.array(batch["target"])]
-            found = [w if w[0] in "468" else "11 11 11 11 11" for w in wanted]
-            return found, [[w] for w in wanted]
+            texts = [" ".join(str(i) for i in row if i) for row in np.array(batch["target"])]
+            outputs = [text if text[0] in "468" else "11 11 11 11 11" for text in texts]
+            return outputs, [[text] for text in texts]
 
-        return answer
+        return decode
 
 
-def ask(task, **changes):
-    training = settings(**changes)
-    config = {"model": {}, "training": training, "search": {"type": "beam"}}
-    return decoder(data()[1], task, config, {}, {})
+def metric_function_for(task, **changes):
+    config = TrainerConfig(
+        task="translation",
+        model={},
+        training=training_config(**changes),
+        search={"type": "beam"},
+    )
+    return metric_function(batches()[1], task, config, {}, {})
 
 
 @pytest.mark.parametrize(
     ("changes", "rows"),
     [
         ({}, None),
-        ({"early_stop": {"metric": "loss"}}, None),
+        ({"early_stopping": {"metric": "loss"}}, None),
         ({"validation_rows": 7}, 7),
-        ({"early_stop": {"metric": "bleu"}}, 40),
-        ({"early_stop": {"metric": "bleu"}, "validation_rows": 12}, 12),
+        ({"early_stopping": {"metric": "bleu"}}, 40),
+        ({"early_stopping": {"metric": "bleu"}, "validation_rows": 12}, 12),
     ],
 )
-def test_how_many_rows_are_decoded(changes, rows):
-    task = Telling()
-    decode = ask(task, **changes)
+def test_the_configuration_selects_the_rows(changes, rows):
+    task = DecodingTask()
+    compute = metric_function_for(task, **changes)
     if rows is None:
-        assert decode is None
+        assert compute is None
         return
-    found = decode(make(settings()))
+    values = compute(new_model(training_config()))
     assert task.rows == rows
-    assert 0.0 < found["bleu"] < 100.0
-    decode(make(settings()))
+    assert 0.0 < values["bleu"] < 100.0
+    compute(new_model(training_config()))
     assert task.rows == 2 * rows
 
 
-def test_its_tokenization():
-    values = {
-        name: ask(Telling(), validation_rows=20, validation_tokenize=name)(make(settings()))["bleu"]
-        for name in ("none", "char")
-    }
-    assert values["none"] != values["char"]
-    assert set(metrics.tokenizers()) > set(values)
+def test_tokenization_of_bleu():
+    model = new_model(training_config())
+    values = set()
+    for name in ("none", "char"):
+        options = {"validation_rows": 20, "validation_tokenize": name}
+        values.add(metric_function_for(DecodingTask(), **options)(model)["bleu"])
+    assert len(values) == 2
+    assert {"none", "char"} < set(metrics.tokenizers())
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_the_weights_are_those_of_the_moment(precision):
-    """In mixed precision a model in float32 answers, with the same weights."""
-    task = Telling()
-    decode = ask(task, validation_rows=4, precision=precision)
-    model = make(settings(precision=precision))
+def test_a_float32_model_decodes_with_the_present_weights(precision):
+    task = DecodingTask()
+    compute = metric_function_for(task, validation_rows=4, precision=precision)
+    model = new_model(training_config(precision=precision))
     for scale in (1.0, 2.0):
         for weight in model.weights:
             weight.assign(np.array(weight) * scale)
-        task.models.clear()
-        decode(model)
-        for ours, theirs in zip(task.models[-1], model.get_weights(), strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        task.weights.clear()
+        compute(model)
+        assert_equal_arrays(task.weights[-1], model.get_weights())
 
 
-def test_it_goes_into_the_history(tmp_path):
-    _, position = train(tmp_path, decode=ask(Telling(), validation_rows=9), max_epochs=2)
-    assert [entry["bleu"] > 0 for entry in position.history] == [True, True]
+def test_metrics_enter_the_history(tmp_path):
+    compute = metric_function_for(DecodingTask(), validation_rows=9)
+    _, state = train(tmp_path, compute_metrics=compute, max_epochs=2)
+    assert [entry["bleu"] > 0 for entry in state.history] == [True, True]

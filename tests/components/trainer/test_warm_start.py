@@ -1,6 +1,5 @@
-"""The first weights from another model: the same, those of another vocabulary, or a refusal."""
+"""Initial weights from another model: equal or mapped vocabularies, and refusals."""
 
-import json
 import shutil
 from dataclasses import replace
 
@@ -10,17 +9,19 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
-from components.errors import UserError
-from components.trainer import warm_start
-from components.trainer.checkpoint import Checkpoints, Position
-from components.trainer.data import Batches
-from components.trainer.fitting import fit
-from components.trainer.kept import read
-from components.trainer.optimizer import moments_of
-from models import tasks
-from tests.components.trainer.records import SPEC, write
-from tests.components.trainer.starting import (
-    KINDS,
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.trainer import warm_start
+from regard.components.trainer.checkpoint import Checkpoints, TrainState
+from regard.components.trainer.export import read_warm_start
+from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.training_loop import fit
+from regard.models import tasks
+from tests.components.trainer.tfrecords import SPEC, write_tfrecords
+from tests.components.trainer.tiny_training import assert_equal_arrays
+from tests.components.trainer.warm_start_models import (
+    ARCHITECTURES,
     LSTM,
     NEW,
     OLD,
@@ -29,271 +30,251 @@ from tests.components.trainer.starting import (
     TRANSFORMER,
     WORDS,
     build,
-    put,
-    settings,
-    start_of,
+    save,
+    starting_from,
+    trainer_config,
+    with_training,
 )
 
 
-def data(folder, serialized):
-    """The batches of a little corpus; each line is its own translation."""
+def corpus_batches(folder, serialized):
+    """The batches of a small corpus; each line is its own translation."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=serialized["source"])
     pairs = [(ids, ids) for ids in processor.encode(WORDS * 4)]
     folder.mkdir()
-    return Batches([write(folder / "rows.gz", pairs)], SPEC, TASK, 200, 20, seed=5)
+    return Batches([write_tfrecords(folder / "rows.gz", pairs)], SPEC, TASK, 200, 20, seed=5)
 
 
-def loss(model, batches):
+def evaluate(model, batches):
     return model.evaluate(batches.epoch(), verbose=0, return_dict=True)["plain_loss"]
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def ended(request, tmp_path_factory):
-    """A training that has ended: its settings, its model, its last loss, where it was put."""
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def earlier(request, tmp_path_factory):
+    """A complete training: configuration to start from it, model, final state, batches."""
     folder = tmp_path_factory.mktemp(request.param)
-    config = settings(KINDS[request.param], max_steps=60, max_epochs=None)
-    config["training"]["warm_start"]["optimizer"] = True
-    model, batches = build(config, OLD), data(folder / "data", OLD)
-    checkpoints = Checkpoints(folder / "ck")
-    position = fit(
-        model, batches, batches, config["training"], checkpoints, str(folder / "log"), None
+    config = trainer_config(
+        ARCHITECTURES[request.param],
+        max_steps=60,
+        max_epochs=None,
+        warm_start={"optimizer": True},
     )
-    config["start"] = start_of(put(folder / "saved", model, config, OLD))
-    return config, model, position, batches
+    model, batches = build(config, OLD), corpus_batches(folder / "data", OLD)
+    checkpoints, log_dir = Checkpoints(folder / "ck"), str(folder / "log")
+    state = fit(model, batches, batches, config.training, checkpoints, log_dir)
+    config = starting_from(config, save(folder / "saved", model, config, OLD))
+    return config, model, state, batches
 
 
-def begin(config, serialized, folder, seed=2):
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """The file of the events."""
+    path = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(path))
+    return path
+
+
+def start(config, serialized, folder, seed=2):
     model = build(config, serialized, seed)
-    task = tasks.get(config["task"])
-    report = warm_start.begin(model, task, config, serialized, Checkpoints(folder / "ck"))
+    task, checkpoints = tasks.get(config.task), Checkpoints(folder / "ck")
+    report = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
     return model, report
 
 
-def test_it_goes_on_where_the_other_one_ended(ended, tmp_path):
-    config, old, position, batches = ended
-    model, report = begin(config, OLD, tmp_path)
-    for ours, theirs in zip(model.get_weights(), old.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    best = min(entry["loss"] for entry in position.history)
-    assert loss(model, batches) == pytest.approx(best, abs=1e-6)
-    digest = config["start"]["digest"]
+def test_an_equal_vocabulary_continues_with_the_optimizer_state(earlier, tmp_path, log):
+    config, old, state, batches = earlier
+    model, report = start(config, OLD, tmp_path)
+    assert_equal_arrays(model.get_weights(), old.get_weights())
+    best = min(entry["loss"] for entry in state.history)
+    assert evaluate(model, batches) == pytest.approx(best, abs=1e-6)
+    digest = config.start.digest
     assert report == {"model": "tiny@1", "digest": digest, "optimizer": True, "vocabularies": {}}
-    for ours, theirs in zip(moments_of(model.optimizer), moments_of(old.optimizer), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_equal_arrays(adam_moments(model.optimizer), adam_moments(old.optimizer))
     assert int(model.optimizer.iterations) == 60
+    assert "continues after 60 steps at a learning rate of 0.02" in log.read_text()
 
 
-def test_another_vocabulary_is_understood_from_the_old_one(ended, tmp_path):
-    config, old, position, _ = ended
-    config = json.loads(json.dumps(config))
-    config["training"]["warm_start"]["optimizer"] = False
-    batches = data(tmp_path / "data", NEW)
-    fresh = loss(build(config, NEW, seed=2), batches)
-    model, report = begin(config, NEW, tmp_path)
-    first = loss(model, batches)
-    assert first < 0.5 * fresh
-    assert first > position.best  # it has not seen these pieces
-    found = report["vocabularies"]["target"]
-    assert min(found["copied"], found["composed"], found["new"]) > 0
-    assert report["vocabularies"]["source"] == found
-    # What counts no pieces is taken over as it is.
-    by_piece = {id(weight) for weight, *_ in TASK.by_piece(model)}
+def test_another_vocabulary_starts_from_mapped_rows(earlier, tmp_path, log):
+    config, old, state, _ = earlier
+    batches = corpus_batches(tmp_path / "data", NEW)
+    random_loss = evaluate(build(config, NEW, seed=2), batches)
+    model, report = start(config, NEW, tmp_path)
+    loss = evaluate(model, batches)
+    assert loss < 0.5 * random_loss
+    assert loss > state.best_score  # the model was not trained on these tokens
+    counts = report["vocabularies"]["target"]
+    assert min(counts["copied"], counts["composed"], counts["new"]) > 0
+    assert report["vocabularies"]["source"] == counts
+    by_token = {id(weight) for weight, *_ in TASK.vocab_weights(model)}
     others = [
-        (ours, theirs)
-        for ours, theirs in zip(model.weights, old.weights, strict=True)
-        if id(ours) not in by_piece
+        (weight, old_weight)
+        for weight, old_weight in zip(model.weights, old.weights, strict=True)
+        if id(weight) not in by_token
     ]
     assert others
-    for ours, theirs in others:
-        np.testing.assert_array_equal(ours, theirs)
+    assert_equal_arrays(*zip(*others, strict=True))
+    # The optimizer state belongs to the old vocabulary.
+    assert report["optimizer"] is False
+    assert int(model.optimizer.iterations) == 0
+    assert "the optimizer starts afresh: the vocabulary differs" in log.read_text()
 
 
-def test_a_training_that_has_begun_is_left_alone(ended, tmp_path, monkeypatch):
-    config, _, _, _ = ended
-    model, report = begin(config, OLD, tmp_path)
-    Checkpoints(tmp_path / "ck").save(model, Position(batch=1))
-    gone = {**config, "start": {**config["start"], "path": str(tmp_path / "gone")}}
-    own = build(config, OLD, seed=3)
-    weights = own.get_weights()
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
-    again = warm_start.begin(own, TASK, gone, OLD, Checkpoints(tmp_path / "ck"))
-    assert again == report
-    for ours, theirs in zip(own.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert not told.exists()
+def test_a_training_with_a_checkpoint_keeps_its_weights(earlier, tmp_path, log):
+    config, *_ = earlier
+    model, report = start(config, OLD, tmp_path)
+    Checkpoints(tmp_path / "ck").save(model, TrainState(batches=1))
+    log.unlink()
+    missing = config.start.model_copy(update={"path": str(tmp_path / "missing")})
+    config = config.model_copy(update={"start": missing})
+    resumed = build(config, OLD, seed=3)
+    weights = resumed.get_weights()
+    checkpoints = Checkpoints(tmp_path / "ck")
+    assert warm_start.initialize_weights(resumed, TASK, config, OLD, checkpoints) == report
+    assert_equal_arrays(resumed.get_weights(), weights)
+    assert not log.exists()
+    # The report may be lost.
+    path = tmp_path / "ck/warm_start.json"
+    for content in ("{", "[]", None):
+        path.unlink() if content is None else path.write_text(content)
+        assert warm_start.initialize_weights(resumed, TASK, config, OLD, checkpoints) == {}
+    assert log.read_text().count("the report will not name the model") == 3
 
 
-def test_what_a_training_has_started_from_may_be_lost(ended, tmp_path, monkeypatch):
-    config, _, _, _ = ended
-    model, _ = begin(config, OLD, tmp_path)
-    Checkpoints(tmp_path / "ck").save(model, Position(batch=1))
-    told, report = tmp_path / "events.jsonl", tmp_path / "ck/warm_start.json"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
-    for broken in ("{", "[]", None):
-        report.unlink() if broken is None else report.write_text(broken)
-        again = warm_start.begin(model, TASK, config, OLD, Checkpoints(tmp_path / "ck"))
-        assert again == {}
-    assert told.read_text().count("what it has started from is no longer told") == 3
-
-
-def refused(config, serialized, old=None, **start):
-    config = {**config, "start": {**config["start"], **start}}
+def assert_refused(config, serialized, message, old=None, **changes):
+    if changes:
+        start = config.start.model_copy(update=changes)
+        config = config.model_copy(update={"start": start})
     model = build(config, serialized)
     before = model.get_weights()
-    if old is None:
-        start, last = warm_start.begin, [Checkpoints("/nowhere")]
-    else:
-        start, last = warm_start.apply, [old, "tiny@1"]
-    with pytest.raises(UserError) as caught:
-        start(model, TASK, config, serialized, *last)
-    for ours, theirs in zip(model.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert caught.value.where.startswith("training.warm_start")
-    return str(caught.value)
+    initialize, arguments = warm_start.initialize_weights, (Checkpoints("/nowhere"),)
+    if old is not None:
+        initialize, arguments = warm_start.load_weights, (old, "tiny@1")
+    with pytest.raises(UserError) as error:
+        initialize(model, TASK, config, serialized, *arguments)
+    assert_equal_arrays(model.get_weights(), before)
+    assert error.value.where == "training.warm_start"
+    assert message in str(error.value)
 
 
 @pytest.fixture(scope="module")
-def simple(tmp_path_factory):
-    """A model that has not been trained, for what is refused anyway: settings and what it kept."""
-    config = settings(LSTM)
-    model = build(config, OLD)
-    folder = put(tmp_path_factory.mktemp("simple") / "saved", model, config, OLD)
-    config["start"] = start_of(folder)
-    return config, read(folder), folder
+def untrained(tmp_path_factory):
+    """An untrained model for refusals: configuration, checkpoint, folder."""
+    config = trainer_config(LSTM)
+    folder = tmp_path_factory.mktemp("untrained") / "saved"
+    save(folder, build(config, OLD), config, OLD)
+    return starting_from(config, folder), read_warm_start(folder), folder
 
 
-def test_another_architecture_is_refused(simple):
-    config, old, _ = simple
-    wider = settings({**LSTM, "encoder": {"type": "recurrent", "units": 9}})
-    told = refused(wider, OLD, old)
-    assert "model.encoder.units is 9, and there 8" in told
-    assert "kernel is (2, 16, 36), and there (2, 16, 32)" in told
-    transformer = refused(settings(TRANSFORMER), OLD, old)
-    assert "model.encoder.type is transformer, and there recurrent" in transformer
-    # The same shapes, and yet another network.
-    dot = settings({**LSTM, "attention": {"score": "dot"}})
-    scaled = settings({**LSTM, "attention": {"score": "scaled_dot"}})
-    kept = replace(old, model=dot["model"], weights=build(dot, OLD).get_weights())
-    kept = replace(kept, names=[weight.path for weight in build(dot, OLD).weights])
-    told = refused(scaled, OLD, kept)
-    assert "model.attention.score.type is scaled_dot, and there dot" in told
-    one_less = replace(old, names=old.names[:-1], weights=old.weights[:-1])
-    assert "combine/kernel (32, 16) is not there" in refused(config, OLD, one_less)
+def test_another_architecture_is_refused(untrained):
+    config, old, _ = untrained
+    wider = trainer_config({**LSTM, "encoder": {"type": "recurrent", "units": 9}})
+    assert_refused(wider, OLD, "model.encoder.units is 9 here and 8 there", old)
+    assert_refused(wider, OLD, "kernel is (2, 16, 36) here and (2, 16, 32) there", old)
+    transformer = trainer_config(TRANSFORMER)
+    message = "model.encoder.type is transformer here and recurrent there"
+    assert_refused(transformer, OLD, message, old)
+    # Equal shapes, but another network.
+    dot = trainer_config({**LSTM, "attention": {"score": "dot"}})
+    scaled = trainer_config({**LSTM, "attention": {"score": "scaled_dot"}})
+    model = build(dot, OLD)
+    other = replace(
+        old,
+        model=dot.model_settings,
+        weights=model.get_weights(),
+        weight_names=[weight.path for weight in model.weights],
+    )
+    message = "model.attention.score.type is scaled_dot here and dot there"
+    assert_refused(scaled, OLD, message, other)
+    shorter = replace(old, weight_names=old.weight_names[:-1], weights=old.weights[:-1])
+    assert_refused(config, OLD, "that model lacks", shorter)
 
 
-@pytest.mark.parametrize(("here", "told"), [("sinusoidal", 1), ("none", 0)])
-def test_a_captioner_of_before_has_no_positions(here, told):
+@pytest.mark.parametrize("positions", ["sinusoidal", "none"])
+def test_older_captioning_models_have_no_positions(positions):
     grid = {"type": "convolutional", "units": 8}
-    found = [*warm_start._differing({"encoder": {**grid, "positions": here}}, {"encoder": grid})]
-    assert found == [f"model.encoder.positions is {here}, and there none"] * told
+    new, old = {"encoder": {**grid, "positions": positions}}, {"encoder": grid}
+    differences = [*warm_start._setting_differences(new, old)]
+    message = f"model.encoder.positions is {positions} here and none there"
+    assert differences == [message] * (positions != "none")
 
 
-def test_what_weights_do_not_depend_on_may_differ(simple):
-    _, old, _ = simple
-    config = settings({**LSTM, "dropout": 0.3})
+def test_settings_that_do_not_change_the_weights_may_differ(untrained):
+    _, old, _ = untrained
+    config = trainer_config({**LSTM, "dropout": 0.3})
     model = build(config, OLD, seed=2)
-    warm_start.apply(model, TASK, config, OLD, old, "tiny@1")
-    for ours, theirs in zip(model.get_weights(), old.weights, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    warm_start.load_weights(model, TASK, config, OLD, old, "tiny@1")
+    assert_equal_arrays(model.get_weights(), old.weights)
 
 
-def test_models_that_cannot_be_read_are_refused(simple, tmp_path):
-    config, old, folder = simple
-    assert "tiny@1 is gone" in refused(config, OLD, path=str(tmp_path / "gone"))
-    (tmp_path / "other").mkdir()
-    assert "an older Regard" in refused(config, OLD, path=str(tmp_path / "other"))
-    (tmp_path / "other/assets.extra").mkdir()
-    whole = (folder / "assets.extra/training.npz").read_bytes()
-    for content in (b"", b"no zip", whole[:100], whole):  # the last one has no weights beside it
-        (tmp_path / "other/assets.extra/training.npz").write_bytes(content)
-        assert "cannot be read" in refused(config, OLD, path=str(tmp_path / "other"))
-    assert "is a model for pointer" in refused(config, OLD, replace(old, task="pointer"))
+def test_damaged_models_are_refused(untrained, tmp_path):
+    config, old, folder = untrained
+    assert_refused(config, OLD, "tiny@1 does not exist", path=str(tmp_path / "missing"))
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    assert_refused(config, OLD, "not exported by this version", path=str(damaged))
+    (damaged / "assets.extra").mkdir()
+    complete = (folder / "assets.extra/training.npz").read_bytes()
+    # The last one lacks the weights.
+    for content in (b"", b"no zip", complete[:100], complete):
+        (damaged / "assets.extra/training.npz").write_bytes(content)
+        assert_refused(config, OLD, "cannot be read", path=str(damaged))
+    assert_refused(config, OLD, "is a model for pointer", replace(old, task="pointer"))
 
 
-def test_a_model_that_has_changed_is_refused(simple, tmp_path):
-    config, _, folder = simple
-    assert "no longer those that its digest" in refused(config, OLD, digest="nonsense")
-    saved = shutil.copytree(folder, tmp_path / "saved")
-    (saved / "saved_model.pb").write_bytes(b"exported anew")
-    assert "no longer those that its digest" in refused(config, OLD, path=str(saved))
+def test_changed_models_are_refused(untrained, tmp_path):
+    config, _, folder = untrained
+    message = "have changed since its digest"
+    assert_refused(config, OLD, message, digest="nonsense")
+    copy = shutil.copytree(folder, tmp_path / "saved")
+    (copy / "saved_model.pb").write_bytes(b"exported again")
+    assert_refused(config, OLD, message, path=str(copy))
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path):
-    config = settings(LSTM)
+    config = trainer_config(LSTM)
     model = build(config, OLD)
     model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
-    config["start"] = start_of(put(tmp_path / "saved", model, config, OLD))
-    assert "of tiny@1 is not finite" in refused(config, OLD)
+    config = starting_from(config, save(tmp_path / "saved", model, config, OLD))
+    assert_refused(config, OLD, "of tiny@1 is not finite")
 
 
-def test_tokenizers_that_are_not_there_or_broken_are_refused(simple):
-    config, old, _ = simple
-    one = replace(old, tokenizers={"source": OLD["source"]})
-    assert "the tokenizer of target that tiny@1 keeps" in refused(config, OLD, one)
-    junk = replace(old, tokenizers=dict.fromkeys(SIDES, b"junk"))
-    assert "the tokenizer of source that tiny@1 keeps" in refused(config, OLD, junk)
+def test_missing_or_damaged_tokenizers_are_refused(untrained):
+    config, old, _ = untrained
+    incomplete = replace(old, tokenizers={"source": OLD["source"]})
+    assert_refused(config, OLD, "The target tokenizer of tiny@1", incomplete)
+    damaged = replace(old, tokenizers=dict.fromkeys(SIDES, b"junk"))
+    assert_refused(config, OLD, "The source tokenizer of tiny@1", damaged)
 
 
-def test_the_optimizer_begins_anew_with_other_pieces_and_says_so(ended, tmp_path, monkeypatch):
-    config, _, _, _ = ended
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
-    model, report = begin(config, NEW, tmp_path)
+def test_a_model_without_optimizer_state_starts_the_optimizer_afresh(untrained, tmp_path, log):
+    _, old, folder = untrained
+    assert old.adam_moments == []
+    options = {"warm_start": {"optimizer": True}, "gradient_accumulation_steps": 2}
+    model, report = start(starting_from(trainer_config(LSTM, **options), folder), OLD, tmp_path)
     assert report["optimizer"] is False
-    assert int(model.optimizer.iterations) == 0
-    assert "the optimizer begins anew: the vocabulary has other pieces" in told.read_text()
-
-
-def test_the_first_learning_rate_is_told(ended, tmp_path, monkeypatch):
-    config, _, _, _ = ended
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
-    begin(config, OLD, tmp_path)
-    assert "goes on after 60 steps, with a learning rate of 0.02" in told.read_text()
-
-
-def test_an_optimizer_that_was_not_kept_begins_anew(simple, tmp_path, monkeypatch):
-    _, old, folder = simple
-    assert old.moments == []
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
-    config = settings(LSTM, warm_start={"optimizer": True}, accumulate=2)
-    config["start"] = start_of(folder)
-    model, report = begin(config, OLD, tmp_path)
-    assert report["optimizer"] is False
-    assert "begins anew" in told.read_text()
+    assert "starts afresh: that model has no optimizer state" in log.read_text()
     assert int(model.optimizer.iterations) == 0
 
 
-def test_updates_are_counted_and_not_batches(ended, tmp_path):
-    config, _, _, _ = ended
-    config = json.loads(json.dumps(config))
-    config["training"]["accumulate"] = 3
-    model, _ = begin(config, OLD, tmp_path)
+def test_the_schedule_counts_updates_and_not_batches(earlier, tmp_path):
+    config, *_ = earlier
+    config = with_training(config, gradient_accumulation_steps=3)
+    model, _ = start(config, OLD, tmp_path)
     assert int(model.optimizer.iterations) == 60
     assert int(model.optimizer._iterations) == 180
 
 
-def test_without_a_model_to_start_from_the_weights_stay(tmp_path, monkeypatch):
-    told = tmp_path / "events.jsonl"
-    monkeypatch.setenv("REGARD_EVENTS", str(told))
-    config = {**settings(LSTM), "start": {}}
-    model, report = begin(config, OLD, tmp_path)
-    for ours, theirs in zip(model.get_weights(), build(config, OLD, 2).get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+def test_without_a_model_to_start_from_the_weights_are_random(tmp_path, log):
+    config = trainer_config(LSTM)
+    model, report = start(config, OLD, tmp_path)
+    assert_equal_arrays(model.get_weights(), build(config, OLD, 2).get_weights())
     assert report == {}
-    assert "no model to start from yet" in told.read_text()
-    assert (
-        warm_start.begin(
-            model, TASK, {**config, "training": {"warm_start": None}}, OLD, Checkpoints("/nowhere")
-        )
-        == {}
-    )
+    assert "no model to start from yet" in log.read_text()
+    assert start(with_training(config, warm_start=None), OLD, tmp_path)[1] == {}
 
 
-OTHERS = {
-    "similarity": {"embedding": 8, "unknown": 7, "hidden": 6, "encoder": {"units": 4}},
+OTHER_TASKS = {
+    "similarity": {"embedding": 8, "oov_buckets": 7, "hidden_units": 6, "encoder": {"units": 4}},
     "captioning": {
         "image": {"height": 16, "width": 16},
         "encoder": {"channels": [4], "units": 8},
@@ -304,35 +285,37 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("task", OTHERS)
-def test_every_task_hands_its_weights_on(task, tmp_path):
-    """As its own export has them; a new vocabulary changes the rows of pieces alone."""
-    config, texts = settings(OTHERS[task], task), tasks.describe(task).text_features
-    old_pieces, new_pieces = (dict.fromkeys(texts, one["source"]) for one in (OLD, NEW))
-    old = build(config, old_pieces)
-    config["start"] = start_of(put(tmp_path / "saved", old, config, old_pieces))
-    same, _ = begin(config, old_pieces, tmp_path / "same")
-    for ours, theirs in zip(same.get_weights(), old.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    model, report = begin(config, new_pieces, tmp_path / "new")
-    assert set(report["vocabularies"]) == {*texts}
-    changed = {id(weight) for weight, *_ in tasks.get(task).by_piece(model)}
-    for ours, theirs in zip(model.weights, old.weights, strict=True):
-        if id(ours) not in changed:
-            np.testing.assert_array_equal(ours, theirs)
-    if task == "similarity":  # the rows of unknown words are no pieces, and stay what they are
-        table, before = (np.asarray(one.encoder.embedding.table) for one in (model, old))
-        np.testing.assert_array_equal(table[-7:], before[-7:])
+@pytest.mark.parametrize("task", OTHER_TASKS)
+def test_warm_start_of_every_task(task, tmp_path):
+    """A new vocabulary changes the rows of tokens only."""
+    config = trainer_config(OTHER_TASKS[task], task)
+    features = tasks.describe(task).text_features
+    old_tokenizers, new_tokenizers = (
+        dict.fromkeys(features, tokenizers["source"]) for tokenizers in (OLD, NEW)
+    )
+    old = build(config, old_tokenizers)
+    config = starting_from(config, save(tmp_path / "saved", old, config, old_tokenizers))
+    model, _ = start(config, old_tokenizers, tmp_path / "same")
+    assert_equal_arrays(model.get_weights(), old.get_weights())
+    model, report = start(config, new_tokenizers, tmp_path / "new")
+    assert set(report["vocabularies"]) == {*features}
+    by_token = {id(weight) for weight, *_ in tasks.get(task).vocab_weights(model)}
+    for weight, old_weight in zip(model.weights, old.weights, strict=True):
+        if id(weight) not in by_token:
+            np.testing.assert_array_equal(weight, old_weight)
+    if task == "similarity":  # the rows of unknown words belong to no token
+        table, old_table = (np.asarray(one.encoder.embedding.table) for one in (model, old))
+        np.testing.assert_array_equal(table[-7:], old_table[-7:])
 
 
 @pytest.mark.parametrize("task", tasks.TASKS)
-def test_every_export_holds_the_weights_in_their_order(task):
-    config = settings({**OTHERS, "translation": LSTM, "summarisation": LSTM}[task], task)
+def test_exports_hold_the_weights_in_order(task):
+    config = trainer_config({**OTHER_TASKS, "translation": LSTM, "summarisation": LSTM}[task], task)
     serialized = dict.fromkeys(tasks.describe(task).text_features, OLD["source"])
     model = build(config, serialized)
     tokenizers = {
         name: text.SentencepieceTokenizer(one, out_type=tf.int32, name=f"{name}_tokenizer")
         for name, one in serialized.items()
     }
-    module = tasks.get(task).served(model, tokenizers, config).module
+    module = tasks.get(task).served_model(model, tokenizers, config.model, config.search).module
     assert [id(one) for one in module.weights] == [id(one.value) for one in model.weights]

@@ -1,4 +1,4 @@
-"""Whole searches with real trials: side by side, promoted, killed, failing."""
+"""Searches: resuming, continuing, failing; with simulated and with real trials."""
 
 import dataclasses
 import json
@@ -12,16 +12,225 @@ from pathlib import Path
 import psutil
 import pytest
 
-from components import events
-from components.errors import UserError
-from components.tuner.journal import DONE
-from components.tuner.pool import Pool
-from components.tuner.space import Dimension, Space
-from components.tuner.trial import Task, checkpoints
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.settings.trainer import TrainingData
+from regard.components.settings.tune import MAX_SEED
+from regard.components.tuner import search as search_module
+from regard.components.tuner.search import create_oracle
+from regard.components.tuner.space import Dimension, SearchSpace
+from regard.components.tuner.trial import TrialResult, TrialTask, checkpoint_folder, run_trial
 from tests.components.tuner import tiny
 
 ROOT = Path(__file__).parents[3]
-PATIENCE = 240.0  # seconds
+TIMEOUT = 240.0  # seconds
+SPACE = SearchSpace(
+    (
+        Dimension("training.learning_rate", 1e-4, 1e-1, log=True),
+        Dimension("model.embedding", choices=[1, 2, 3]),
+    )
+)
+NO_SOURCE = TrainingData([], [], "")
+SIZES = {"random": {"max_trials": 9}, "bayesian": {"max_trials": 9}}
+HYPERBAND = {"max_trials": None, "max_epochs": 4, "factor": 2}
+
+
+def section(algorithm, **changes):
+    sizes = SIZES.get(algorithm, HYPERBAND)
+    return tiny.tune(algorithm=algorithm, **{**sizes, **changes})
+
+
+def loss(config):
+    """A loss that is minimal at a learning rate of 0.01 and an embedding of 2."""
+    rate, size = config["training"]["learning_rate"], config["model"]["embedding"]
+    return abs(rate - 0.01) * 10 + abs(size - 2) + 1.0
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """Replaces trials; ``behaviour`` gives a result or raises, and is called with their config."""
+    state = {"behaviour": lambda config: TrialResult(score=loss(config)), "tasks": []}
+
+    def run(task, on_progress):
+        Path(task.folder).mkdir(exist_ok=True)
+        state["tasks"].append(task)
+        result = state["behaviour"](task.config)
+        content = json.dumps(dataclasses.asdict(result))
+        Path(task.folder, "result.json").write_text(content)
+        return result
+
+    monkeypatch.setattr(search_module, "run_trial", run)
+    return state
+
+
+def search_rows(folder, tune, space=SPACE):
+    search = tiny.search(folder, NO_SOURCE, tune, space)
+    search.search()
+    return search.rows()
+
+
+def after(count, then):
+    """A behaviour that fails with ``then`` once ``count`` trials have completed."""
+    remaining = [count]
+
+    def behave(config):
+        remaining[0] -= 1
+        if remaining[0] < 0:
+            if isinstance(then, BaseException):
+                raise then
+            return then
+        return TrialResult(score=loss(config))
+
+    return behave
+
+
+@pytest.mark.parametrize("algorithm", ["random", "hyperband"])
+def test_interrupted_search_resumes_with_the_same_trials(simulated, tmp_path, algorithm):
+    tune = section(algorithm)
+    whole = search_rows(tmp_path / "whole", tune)
+    complete = simulated["behaviour"]
+    for _ in range(3):
+        simulated["behaviour"] = after(2, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            search_rows(tmp_path, tune)
+    simulated["behaviour"] = complete
+    assert search_rows(tmp_path, tune) == whole
+    simulated["behaviour"] = after(0, KeyboardInterrupt())
+    assert search_rows(tmp_path, tune) == whole  # no trial runs again
+
+
+def test_bayesian_search_resumes_and_improves(simulated, tmp_path):
+    tune = section("bayesian", max_trials=14)
+    complete = simulated["behaviour"]
+    simulated["behaviour"] = after(8, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        search_rows(tmp_path, tune)
+    simulated["behaviour"] = complete
+    rows = search_rows(tmp_path, tune)
+    assert [row["state"] for row in rows] == ["completed"] * 14
+    assert min(row["score"] for row in rows) < 1.2
+
+
+@pytest.mark.parametrize("step", ["trial.json", "oracle.json"])
+def test_kill_while_a_trial_is_created_loses_no_trial(simulated, tmp_path, monkeypatch, step):
+    whole = search_rows(tmp_path / "whole", section("random"))
+    writes, write = [], search_module.atomic_write
+
+    def killed(path, content):
+        writes.append(path)
+        if len(writes) > 12 and Path(path).name == step:
+            raise KeyboardInterrupt
+        write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search_module, "atomic_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            search_rows(tmp_path, section("random"))
+    assert search_rows(tmp_path, section("random")) == whole
+
+
+def test_seed_determines_the_trials(simulated, tmp_path):
+    one, other = (search_rows(tmp_path / str(n), section("random", seed=n)) for n in (0, 1))
+    assert one != other
+    assert search_rows(tmp_path / "again", section("random", seed=0)) == one
+
+
+@pytest.mark.parametrize("algorithm", ["random", "bayesian", "hyperband"])
+def test_maximum_seed(simulated, tmp_path, algorithm):
+    assert len(search_rows(tmp_path, section(algorithm, seed=MAX_SEED))) >= 9
+
+
+def test_search_resumes_with_more_trials_or_iterations(simulated, tmp_path):
+    few = search_rows(tmp_path, section("random", max_trials=4))
+    more = search_rows(tmp_path, section("random", max_trials=12))
+    assert (len(few), len(more)) == (4, 12)
+    assert more[:4] == few
+    assert search_rows(tmp_path, section("random", max_trials=2)) == more
+    once = search_rows(tmp_path / "hyperband", section("hyperband"))
+    twice = search_rows(tmp_path / "hyperband", section("hyperband", iterations=2))
+    assert twice[: len(once)] == once
+    assert len(twice) == 2 * len(once)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "factor", "trials", "trained_epochs"),
+    [(3, 3, 6, 11), (4, 2, 15, 30), (9, 3, 23, 75), (10, 4, 11, 62)],
+)
+def test_hyperband_continues_the_best_trials(
+    simulated, tmp_path, epochs, factor, trials, trained_epochs
+):
+    tune = section("hyperband", max_epochs=epochs, factor=factor)
+    search = tiny.search(tmp_path, NO_SOURCE, tune, SPACE)
+    search.search()
+    rows = search.rows()
+    assert len(rows) == search.oracle.max_trials == trials
+    limits = [task.config["training"]["max_epochs"] for task in simulated["tasks"]]
+    trained = sum(limits)
+    for row in rows:
+        if row["continued_from"] is not None:
+            trained -= limits[row["continued_from"]]
+            assert row["values"] == rows[row["continued_from"]]["values"]
+    assert max(limits) == epochs
+    assert trained == trained_epochs
+
+
+def test_best_trial_has_the_highest_score_of_a_metric(simulated, tmp_path):
+    simulated["behaviour"] = lambda config: TrialResult(score=100 - loss(config))
+    tune = section("hyperband", objective="bleu")
+    search = tiny.search(tmp_path, NO_SOURCE, tune, SPACE)
+    search.search()
+    (best,) = search.oracle.get_best_trials(1)
+    assert best.score == max(row["score"] for row in search.rows())
+
+
+def test_search_ends_when_all_values_were_tried(simulated, tmp_path):
+    space = SearchSpace((Dimension("model.embedding", choices=[1, 2, 3]),))
+    simulated["behaviour"] = lambda config: TrialResult(score=1.0)
+    rows = search_rows(tmp_path, section("random"), space)
+    assert sorted(row["values"]["model.embedding"] for row in rows) == [1, 2, 3]
+
+
+def test_failed_trials_are_in_the_table(simulated, tmp_path):
+    def behave(config):
+        if config["model"]["embedding"] == 2:
+            return TrialResult(error="the loss is NaN")
+        return TrialResult(score=loss(config))
+
+    simulated["behaviour"] = behave
+    rows = search_rows(tmp_path, section("random", max_failed_trials=9))
+    failed = [row for row in rows if row["values"]["model.embedding"] == 2]
+    assert failed
+    assert {(row["state"], row["score"], row["error"]) for row in failed} == {
+        ("failed", None, "the loss is NaN")
+    }
+    assert all(row["state"] == "completed" for row in rows if row not in failed)
+
+
+def test_too_many_failed_trials_stop_the_search_which_can_resume(simulated, tmp_path):
+    complete = simulated["behaviour"]
+    simulated["behaviour"] = after(1, TrialResult(error="no memory"))
+    with pytest.raises(UserError) as caught:
+        search_rows(tmp_path, section("random", max_failed_trials=2))
+    assert "2 consecutive trials failed; the last one, trial 2: no memory" in caught.value.message
+    assert caught.value.where == "tune.search_space"
+    assert "trial_2/log.txt" in caught.value.remedy
+    simulated["behaviour"] = complete
+    rows = search_rows(tmp_path, section("random", max_failed_trials=2))
+    states = [row["state"] for row in rows]
+    assert states == ["completed", "failed", *["completed"] * 7]
+
+
+@pytest.mark.parametrize("changes", [{"max_trials": 2}, {"max_failed_trials": 9}])
+def test_search_without_a_completed_trial_fails(simulated, tmp_path, changes):
+    simulated["behaviour"] = lambda config: TrialResult(error="broken")
+    space = SearchSpace((Dimension("model.embedding", choices=[1, 2, 3]),))
+    with pytest.raises(UserError):
+        search_rows(tmp_path, section("random", **changes), space)
+
+
+def test_oracle_saves_all_its_state_as_json(tmp_path):
+    oracle = create_oracle(section("hyperband"), SPACE)
+    assert json.loads(json.dumps(oracle.get_state()))["max_epochs"] == 4
 
 
 @pytest.fixture(scope="module")
@@ -31,161 +240,108 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hyperband(source, tmp_path_factory):
-    """A whole search, two trials at a time: three of one epoch, of which one has three, two more.
-
-    Gives the search and its events.
-    """
+    """A search with real trials and its events: three of one epoch, one of which continues."""
     folder = tmp_path_factory.mktemp("hyperband")
-    told = folder / "events.jsonl"
-    found = tiny.search(folder, source, tiny.settings(algorithm="hyperband", epochs=3, parallel=2))
-    before = os.environ.get(events.VARIABLE)
-    os.environ[events.VARIABLE] = str(told)
-    try:
-        found.search()
-    finally:
-        os.environ.pop(events.VARIABLE)
-        if before is not None:
-            os.environ[events.VARIABLE] = before
-    return found, [event for event, _ in events.read(told)]
+    path = folder / "events.jsonl"
+    tune = tiny.tune(algorithm="hyperband", max_epochs=3, max_trials=None)
+    search = tiny.search(folder, source, tune)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(events.VARIABLE, str(path))
+        search.search()
+    return search, [event for event, _ in events.read(path)]
 
 
-def test_each_trial_has_its_values_and_its_epochs(hyperband):
+def test_continued_trial_equals_an_uninterrupted_training(hyperband, source, tmp_path):
     search, _ = hyperband
-    rows = search.trials.rows()
-    assert [row["state"] for row in rows] == ["done"] * 6
-    assert len({row["values"]["training.learning_rate"] for row in rows}) == 5  # one went on
+    rows = search.rows()
+    assert [row["state"] for row in rows] == ["completed"] * 6
     assert sorted(row["epochs"] for row in rows) == [1, 1, 1, 3, 3, 3]
-    best = search.get_best_hyperparameters()[0]
-    scores = {row["score"]: row["values"]["training.learning_rate"] for row in rows}
-    assert best["training.learning_rate"] == scores[min(scores)]
-
-
-def test_the_promoted_trial_ends_as_if_it_had_never_stopped(hyperband, source, tmp_path):
-    search, _ = hyperband
-    (promoted,) = (row for row in search.trials.rows() if row["continues"])
+    (continued,) = (row for row in rows if row["continued_from"] is not None)
     config = tiny.config()
-    rate = promoted["values"]["training.learning_rate"]
+    rate = continued["values"]["training.learning_rate"]
     config["training"] |= {"learning_rate": rate, "max_epochs": 3}
-    config["checkpoints"] = str(checkpoints(tmp_path))
-    pool = Pool()
-    pool.start(0, Task(str(tmp_path), config, source, "loss", threads=1))
-    while not (ended := list(pool.ended(1.0))):
-        pass
-    ((_, straight),) = ended
-    assert straight.state == DONE, straight.error
-    assert straight.measures == promoted["measures"]
-    assert (straight.step, straight.epochs) == (promoted["step"], promoted["epochs"])
-    # And it really went on: its own process trained two epochs only.
-    log = search.folder / f"trial-{promoted['trial']}" / "events.jsonl"
+    config["checkpoints"] = str(checkpoint_folder(tmp_path))
+    straight = run_trial(TrialTask(str(tmp_path), config, source, "loss"), lambda *_: None)
+    assert straight.error == ""
+    assert straight.metrics == continued["metrics"]
+    assert (straight.step, straight.epochs) == (continued["step"], continued["epochs"])
+    log = Path(search.get_trial_dir(str(continued["trial"]))) / "events.jsonl"
     epochs = [e["epoch"] for e, _ in events.read(log) if "learning_rate" in e]
     assert epochs == [2, 3]
 
 
-def test_what_a_search_tells(hyperband):
-    _, told = hyperband
-    ends = [event["text"] for event in told if event["kind"] == "note"]
-    assert len(ends) == 6
-    assert ends[0].startswith("trial ")
-    assert "training.learning_rate 0.0" in ends[0]
-    assert ends[0].endswith(", the best so far")
-    assert any(", from " in text for text in ends)
-    fractions = [event["fraction"] for event in told if event["kind"] == "progress"]
+def test_search_reports_progress_and_results(hyperband):
+    search, emitted = hyperband
+    notes = [event["text"] for event in emitted if event["kind"] == "note"]
+    assert len(notes) == 6
+    assert notes[0].startswith("trial 0: training.learning_rate 0.0")
+    assert any(", continuing trial " in text for text in notes)
+    fractions = [event["fraction"] for event in emitted if event["kind"] == "progress"]
     assert fractions == sorted(fractions)
-    assert {event["node"] for event in told} == {"Tuner"}
-
-
-def test_no_checkpoints_are_left(hyperband):
-    search, _ = hyperband
-    assert list(search.folder.glob("trial-*/checkpoints")) == []
-    assert len(list(search.folder.glob("trial-*/log.txt"))) == 6
-
-
-def test_done_again_nothing_runs(hyperband, source):
-    search, _ = hyperband
-    folder = search.folder.parent
-    again = tiny.search(folder, source, search.tune)
-    stamps = [path.stat().st_mtime_ns for path in search.folder.glob("trial-*/result.json")]
-    again.search()
-    assert again.trials.rows() == search.trials.rows()
-    after = [path.stat().st_mtime_ns for path in search.folder.glob("trial-*/result.json")]
-    assert after == stamps
+    assert {event["node"] for event in emitted} == {"Tuner"}
+    folder = Path(search.project_dir)
+    assert list(folder.glob("trial_*/checkpoints")) == []
+    assert len(list(folder.glob("trial_*/log.txt"))) == 6
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_it_finds_the_same(source, tmp_path):
-    whole = tiny.search(tmp_path / "whole", source, tiny.settings(parallel=2))
+def test_killed_search_gives_the_same_result_after_a_restart(source, tmp_path):
+    whole = tiny.search(tmp_path / "whole", source, tiny.tune())
     whole.search()
-    cut = tmp_path / "cut"
-    cut.mkdir()
-    command = [sys.executable, "-m", "tests.components.tuner.tiny", str(cut)]
-    command += [json.dumps(dataclasses.asdict(source)), "{}"]
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    command = [sys.executable, "-m", "tests.components.tuner.tiny", str(killed)]
+    command += [json.dumps(dataclasses.asdict(source))]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    second = cut / "search/trial-2/checkpoints/last.npz"
-    deadline = time.monotonic() + PATIENCE
+    second = killed / "search/trial_1/checkpoints/last.npz"
+    deadline = time.monotonic() + TIMEOUT
     while not second.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     family = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _, left = psutil.wait_procs(family, timeout=10)
-    # No trial goes on without its search; nobody may be there to bury those that have ended.
-    assert [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
+    _, alive = psutil.wait_procs(family, timeout=10)
+    # A trial ends with its search; in a container nobody may collect its exit status.
+    assert [p for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE] == []
     assert second.exists()
-    again = tiny.search(cut, source, tiny.settings())
-    assert [row["state"] for row in again.trials.rows()][:2] == ["done", "running"]
+    again = tiny.search(killed, source, tiny.tune())
+    assert [row["state"] for row in again.rows()][:2] == ["completed", "running"]
     again.search()
-
-    def facts(search):
-        return [
-            {name: row[name] for name in ("trial", "values", "score", "measures", "state")}
-            for row in search.trials.rows()
-        ]
-
-    assert facts(again) == facts(whole)
+    names = ("trial", "values", "score", "metrics", "state")
+    results = [[{name: row[name] for name in names} for row in s.rows()] for s in (again, whole)]
+    assert results[0] == results[1]
 
 
-def test_a_trial_that_fails_does_not_end_the_search(source, tmp_path):
-    # Heads that do not divide the width, which no configuration would let through.
-    space = Space((Dimension("model.encoder.heads", choices=[3, 2]),))
-    search = tiny.search(tmp_path, source, tiny.settings(trials=2, parallel=2), space)
-    search.search()
-    rows = {row["values"]["model.encoder.heads"]: row for row in search.trials.rows()}
-    assert (rows[2]["state"], rows[3]["state"]) == ("done", "failed")
-    assert "3" in rows[3]["error"]
-    assert search.get_best_hyperparameters()[0]["model.encoder.heads"] == 2
+def test_real_trial_that_fails(source, tmp_path):
+    config = tiny.config()
+    config["model"]["encoder"]["heads"] = 3  # does not divide the width
+    config["checkpoints"] = str(checkpoint_folder(tmp_path))
+    task = TrialTask(str(tmp_path), config, source, "loss")
+    result = run_trial(task, lambda *_: None)
+    assert result.score is None
+    assert "3" in result.error
 
 
-def test_a_killed_trial_does_not_tell_how_it_failed_before(source, tmp_path):
-    (tmp_path / "result.json").write_text('{"state": "failed", "error": "long ago"}')
-    pool = Pool()
-    pool.start(0, Task(str(tmp_path), tiny.config(), source, "loss"))
-    process, _ = pool._running[0]
-    process.kill()
-    while not (ended := list(pool.ended(1.0))):
-        pass
-    assert "signal 9" in ended[0][1].error
+def test_killed_trial_reports_the_signal_and_not_an_older_failure(source, tmp_path):
+    (tmp_path / "result.json").write_text('{"error": "old"}')
+
+    def kill(text, fraction):
+        (trial,) = (
+            child
+            for child in psutil.Process(os.getpid()).children(recursive=True)
+            if (tmp_path / "log.txt").exists() and str(tmp_path / "log.txt") in open_files(child)
+        )
+        trial.kill()
+
+    config = config_in(tmp_path)
+    config["training"] = {**config["training"], "max_epochs": 2000}  # outlasts a poll
+    result = run_trial(TrialTask(str(tmp_path), config, source, "loss"), kill)
+    assert "killed by signal 9" in result.error
 
 
-def test_checkpoints_of_searches_given_up_do_not_pile_up(source, tmp_path):
-    stamp = time.time()
-    for age, name in enumerate(("newest", "second", "old")):
-        (tmp_path / name / "trial-1/checkpoints").mkdir(parents=True)
-        journal = tmp_path / name / "journal.json"
-        journal.write_text("[]")
-        os.utime(journal, (stamp - age, stamp - age))
-    (tmp_path / "other/trial-1/checkpoints").mkdir(parents=True)  # no search
-    tiny.search(tmp_path, source, tiny.settings(trials=1)).search()
-    left = {path.parts[-3] for path in tmp_path.glob("*/trial-1/checkpoints")}
-    assert left == {"newest", "second", "other"}
-    assert (tmp_path / "old/journal.json").exists()
+def open_files(process):
+    return [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
 
 
-def test_too_many_failures_end_it(source, tmp_path):
-    space = Space((Dimension("model.encoder.heads", choices=[3, 5, 7]),))
-    search = tiny.search(tmp_path, source, tiny.settings(failures=2), space)
-    with pytest.raises(UserError) as caught:
-        search.search()
-    assert caught.value.message.startswith("2 trials failed one after the other; the last one, ")
-    assert caught.value.where == "tune.over"
-    assert "trial-2/log.txt" in caught.value.remedy
-    assert len(search.trials) == 2
+def config_in(folder):
+    return {**tiny.config(), "checkpoints": str(checkpoint_folder(folder))}

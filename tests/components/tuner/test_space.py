@@ -1,30 +1,31 @@
-"""Dimensions: what KerasTuner draws, and what stands in the configuration for it."""
+"""Dimensions of a search space: sampling, rounding and configuration values."""
 
 import json
 import random
 
 import pytest
+from pydantic import TypeAdapter
 
-from components.tuner.space import Dimension, Space, with_values
+from regard.components.tuner.space import Dimension, SearchSpace, replace_values
 
 RATE = Dimension("training.learning_rate", 1e-4, 1e-2, log=True)
-TOKENS = Dimension("training.batch_tokens", 1024, 8192, step=1024, whole=True)
+TOKENS = Dimension("training.batch_tokens", 1024, 8192, step=1024, integer=True)
 DROPOUT = Dimension("model.dropout", 0.0, 0.5)
 CLIP = Dimension("training.clip_norm", choices=[None, 1.0, 5])
-SPACE = Space((RATE, TOKENS, DROPOUT, CLIP))
+SPACE = SearchSpace((RATE, TOKENS, DROPOUT, CLIP))
 
 
-def draw(space, times=200):
-    """Values as an oracle at random draws them."""
-    made = space.hyperparameters()
+def sample(space, times=200):
+    """Yield values as a random oracle samples them."""
+    hyperparameters = space.hyperparameters()
     numbers = random.Random(3)
     for _ in range(times):
-        drawn = {hp.name: hp.prob_to_value(numbers.random()) for hp in made.space}
-        yield space.rounded(drawn)
+        samples = {hp.name: hp.prob_to_value(numbers.random()) for hp in hyperparameters.space}
+        yield space.round(samples)
 
 
-def test_values_are_in_their_ranges():
-    rows = [SPACE.values(drawn) for drawn in draw(SPACE)]
+def test_samples_are_within_their_ranges():
+    rows = [SPACE.config_values(samples) for samples in sample(SPACE)]
     rates = [row["training.learning_rate"] for row in rows]
     assert min(rates) >= 1e-4
     assert max(rates) <= 1e-2
@@ -36,13 +37,13 @@ def test_values_are_in_their_ranges():
     assert {row["training.clip_norm"] for row in rows} == {None, 1.0, 5}
 
 
-def test_rounding_stays_in_the_range():
+def test_rounding_stays_within_the_range():
     rate = Dimension("x", 0.00012346, 0.012344, log=True)
-    assert rate.rounded(0.000123461) == 0.0001235
-    assert rate.rounded(0.0123438) == 0.01234
+    assert rate.round(0.000123461) == 0.0001235
+    assert rate.round(0.0123438) == 0.01234
     rate = Dimension("x", 0.00012344, 0.012346, log=True)
-    assert rate.rounded(0.000123441) == rate.low  # 0.0001234 is outside
-    assert rate.rounded(0.0123459) == rate.high  # 0.01235 is outside
+    assert rate.round(0.000123441) == rate.low  # 0.0001234 is outside
+    assert rate.round(0.0123459) == rate.high  # 0.01235 is outside
 
 
 @pytest.mark.parametrize(
@@ -58,20 +59,20 @@ def test_rounding_stays_in_the_range():
         (1e-320, 1e308, True),
     ],
 )
-def test_a_range_keeps_its_values_where_it_is_narrow_or_very_wide(low, high, log):
+def test_rounding_keeps_distinct_values_in_narrow_and_wide_ranges(low, high, log):
     dimension = Dimension("training.beta_2", low, high, log=log)
-    drawn = [low * (1 - n / 1000) + high * (n / 1000) for n in range(1001)]
-    found = {dimension.rounded(number) for number in drawn}
-    assert len(found) >= min(990, len(set(drawn)))
-    assert low <= min(found) <= max(found) <= high
+    samples = [low * (1 - n / 1000) + high * (n / 1000) for n in range(1001)]
+    values = {dimension.round(number) for number in samples}
+    assert len(values) >= min(990, len(set(samples)))
+    assert low <= min(values) <= max(values) <= high
 
 
 @pytest.mark.parametrize(
-    ("step", "drawn", "expected"),
+    ("step", "samples", "expected"),
     [(0.05, 0.15000000000000002, 0.15), (0.00005, 0.40015, 0.40015)],
 )
-def test_steps_are_kept(step, drawn, expected):
-    assert Dimension("x", 0.0, 0.5, step).rounded(drawn) == expected
+def test_rounding_preserves_steps(step, samples, expected):
+    assert Dimension("x", 0.0, 0.5, step).round(samples) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,32 +86,24 @@ def test_steps_are_kept(step, drawn, expected):
         ([None, {"decay": 0.9}], ["null", '{"decay": 0.9}']),
     ],
 )
-def test_choices_of_any_kind(choices, labels):
-    one = Space((Dimension("a", choices=choices),))
+def test_choices_of_any_type(choices, labels):
+    one = SearchSpace((Dimension("a", choices=choices),))
     (parameter,) = one.hyperparameters().space
     assert list(parameter.values) == labels
-    found = [one.values({"a": label})["a"] for label in labels]
-    assert json.dumps(found) == json.dumps(choices)  # 1 is not True
+    values = [one.config_values({"a": label})["a"] for label in labels]
+    assert json.dumps(values) == json.dumps(choices)  # 1 is not True
 
 
-def test_a_choice_is_written_as_it_was_and_trained_as_it_is_read():
-    short, whole = {"score": "dot"}, {"score": {"type": "dot"}, "alignment": {"type": "soft"}}
-    space = Space((Dimension("model.attention", choices=[short, None], meanings=[whole, None]),))
-    (drawn,) = draw(space, times=1)
-    label = json.dumps(short)
-    assert space.values({"model.attention": label}) == {"model.attention": short}
-    assert space.settings({"model.attention": label}) == {"model.attention": whole}
-    assert drawn["model.attention"] in (label, "null")
+def test_test_values_are_bounds_and_middle():
+    assert RATE.test_values() == [1e-4, 1e-2, 1e-3]
+    assert TOKENS.test_values() == [1024, 8192, 4096]
+    assert CLIP.test_values() == [None, 1.0, 5]
 
 
-def test_probes_are_the_ends_and_a_value_on_the_way():
-    assert RATE.probes() == [1e-4, 1e-2, 1e-3]
-    assert TOKENS.probes() == [1024, 8192, 4096]
-    assert CLIP.probes() == [None, 1.0, 5]
-
-
-def test_plain_data_and_back():
-    assert Space.of(json.loads(json.dumps(SPACE.plain()))).values(
+def test_json_round_trip():
+    assert TypeAdapter(SearchSpace).validate_json(
+        TypeAdapter(SearchSpace).dump_json(SPACE)
+    ).config_values(
         {"training.learning_rate": 0.001, "training.batch_tokens": 2048, "model.dropout": 0.1}
         | {"training.clip_norm": "5"}
     ) == {
@@ -121,8 +114,8 @@ def test_plain_data_and_back():
     }
 
 
-def test_with_values_touches_nothing_else():
+def test_replace_values_changes_nothing_else():
     config = {"model": {"encoder": {"layers": 1, "units": 8}}, "training": {"seed": 5}}
-    changed = with_values(config, {"model.encoder.layers": 3, "training.seed": 7})
+    changed = replace_values(config, {"model.encoder.layers": 3, "training.seed": 7})
     assert changed == {"model": {"encoder": {"layers": 3, "units": 8}}, "training": {"seed": 7}}
     assert config["model"]["encoder"]["layers"] == 1

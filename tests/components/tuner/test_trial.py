@@ -1,12 +1,15 @@
-"""What a trial is judged by: the weights that its training would export."""
+"""The result of a trial."""
 
 import math
 
 import pytest
 
-from components.errors import UserError
-from components.trainer.checkpoint import Position
-from components.tuner.trial import judge
+from regard.components.common.errors import UserError
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.checkpoint import TrainState
+from regard.components.tuner.space import replace_values
+from regard.components.tuner.trial import score_weights
+from tests.components.tuner import tiny
 
 HISTORY = [
     {"step": 10, "epoch": 1, "seconds": 3.0, "loss": 2.0, "bleu": 5.0},
@@ -17,26 +20,33 @@ HISTORY = [
 
 def position(**changes):
     fields = {"history": HISTORY, "best_step": 20, "epoch": 3, "seconds": 9.04}
-    return Position(**{**fields, "finished": "max_epochs: 3", **changes})
+    return TrainState(**{**fields, "stop_reason": "max_epochs: 3", **changes})
 
 
-def test_those_of_the_best_evaluation():
-    found = judge(position(), "bleu")
-    assert (found.score, found.step, found.epochs) == (7.0, 20, 3)
-    assert found.measures == {"loss": 1.0, "bleu": 7.0}
-    assert (found.seconds, found.finished, found.state) == (9.0, "max_epochs: 3", "done")
+def test_result_is_of_the_best_evaluation():
+    result = score_weights(position(), "bleu")
+    assert (result.score, result.step, result.epochs) == (7.0, 20, 3)
+    assert result.metrics == {"loss": 1.0, "bleu": 7.0}
+    assert (result.seconds, result.stop_reason) == (9.0, "max_epochs: 3")
 
 
-def test_their_average_where_that_is_exported():
-    found = judge(position(averaged={"steps": [10, 20], "loss": 0.8, "bleu": 8.0}), "loss")
-    assert found.score == 0.8
-    assert found.measures == {"loss": 0.8, "bleu": 8.0}
+def test_result_is_of_the_average_weights_if_exported():
+    result = score_weights(position(average={"steps": [10, 20], "loss": 0.8, "bleu": 8.0}), "loss")
+    assert result.score == 0.8
+    assert result.metrics == {"loss": 0.8, "bleu": 8.0}
 
 
 @pytest.mark.parametrize(
     "changes",
     [{"best_step": 0}, {"history": [{**HISTORY[1], "bleu": math.nan}]}, {"history": []}],
 )
-def test_without_a_number_it_has_failed(changes):
-    with pytest.raises(UserError, match="no evaluation has given a number for bleu"):
-        judge(position(**changes), "bleu")
+def test_no_finite_score_is_an_error(changes):
+    with pytest.raises(UserError, match="no evaluation gave a finite value of bleu"):
+        score_weights(position(**changes), "bleu")
+
+
+def test_choice_of_a_section_gets_its_defaults():
+    values = {"training.schedule": {"type": "inverse_sqrt"}, "model.encoder.layers": 2}
+    config = TrainerConfig.model_validate(replace_values(tiny.config(), values))
+    assert config.training.schedule.warmup_steps == 4000
+    assert config.model.encoder.layers == 2

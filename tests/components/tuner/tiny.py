@@ -1,4 +1,4 @@
-"""Data and settings of trials that take seconds, and a search in a process of its own."""
+"""Data and settings of trials that take seconds, and a search in its own process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io
 
-from components.tokenizer_trainer import sentencepiece_model
-from components.trainer.training import Source
-from components.tuner.search import Search
-from components.tuner.space import Dimension, Space
-from pipeline.config.loading import checked
-from tests.components.trainer.records import FEATURES, write
+from regard.components.settings.tokenizer import TokenizerConfig
+from regard.components.settings.trainer import TrainingData
+from regard.components.settings.tune import Range, TuneConfig
+from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
+from regard.components.tuner.search import TrialSearch, TunerSettings
+from regard.components.tuner.space import Dimension, SearchSpace
+from regard.pipeline.config.load import validate_values
+from tests.components.trainer.tfrecords import FEATURES, write_tfrecords
 
 CONFIG = {
     "name": "tiny",
@@ -32,21 +34,21 @@ CONFIG = {
         "batch_tokens": 200,
         "max_length": 20,
         "max_epochs": 3,
-        "early_stop": None,
+        "early_stopping": None,
         "deterministic": True,
         "checkpoint_seconds": 1,
     },
 }
-RATES = Space((Dimension("training.learning_rate", 1e-3, 1e-1, log=True),))
+RATES = SearchSpace((Dimension("training.learning_rate", 1e-3, 1e-1, log=True),))
 
 
-def make_source(folder: Path) -> Source:
+def make_source(folder: Path) -> TrainingData:
     """Transformed rows whose targets are their sources, as Preprocess leaves them."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     rows = [random.integers(4, 12, 2 + n % 8).tolist() for n in range(160)]
     files = [
-        write(folder / f"{name}.gz", [(row, row) for row in part])
+        write_tfrecords(folder / f"{name}.gz", [(row, row) for row in part])
         for name, part in (("train", rows[:120]), ("eval", rows[120:]))
     ]
     graph = folder / "graph"
@@ -54,47 +56,45 @@ def make_source(folder: Path) -> Source:
     described = dataset_metadata.DatasetMetadata.from_feature_spec(spec)
     metadata_io.write_metadata(described, str(graph / "transformed_metadata"))
     (graph / "tokenizer").mkdir(parents=True)
-    tokenizer = config()["tokenizer"]
-    model = sentencepiece_model.train([b"abcdefgh"] * 8, tokenizer)
+    tokenizer = TokenizerConfig.model_validate(config()["tokenizer"])
+    model = train_tokenizer([b"abcdefgh"] * 8, tokenizer)
     for side in ("source", "target"):
         (graph / "tokenizer" / f"{side}.model").write_bytes(model.proto)
-    return Source([files[0]], [files[1]], str(graph))
+    return TrainingData([files[0]], [files[1]], str(graph))
 
 
 def config() -> dict[str, Any]:
     """What ``run_fn`` takes."""
-    read, wrong = checked(CONFIG)
+    read, wrong = validate_values(CONFIG)
     assert read is not None, wrong
     whole = read.model_dump(mode="json")
     names = ("task", "tokenizer", "model", "training", "search")
     return {**{name: whole[name] for name in names}, "start": {}}
 
 
-def settings(**changes: Any) -> dict[str, Any]:
-    """What a search takes as ``tune``."""
-    plain = {
+def tune(**changes: Any) -> TuneConfig:
+    """The section ``tune`` of a search."""
+    fields: dict[str, Any] = {
+        "search_space": {"x": Range()},
         "algorithm": "random",
         "objective": "loss",
-        "direction": "min",
         "seed": 3,
-        "trials": 3,
-        "epochs": 1,
-        "minutes": None,
-        "factor": 3,
-        "iterations": 1,
-        "parallel": 1,
-        "threads": 1,
-        "failures": 3,
+        "max_trials": 3,
+        "max_epochs": 1,
     }
-    return {**plain, **changes}
+    return TuneConfig(**{**fields, **changes})
 
 
-def search(folder: Path, source: Source, tune: dict[str, Any], space: Space = RATES) -> Search:
-    """A search in a folder; KerasTuner's own files are not kept there."""
-    scratch = folder / f"scratch{len(list(folder.glob('scratch*')))}"
-    return Search(config(), source, tune, space, folder / "search", str(scratch))
+def search(
+    folder: Path, source: TrainingData, section: TuneConfig, space: SearchSpace = RATES
+) -> TrialSearch:
+    """A search whose trials are in ``folder``/search."""
+    settings = TunerSettings(
+        trainer=config(), tune=section, space=space, folder=str(folder / "search")
+    )
+    return TrialSearch(TunerSettings.model_validate_json(settings.model_dump_json()), source)
 
 
 if __name__ == "__main__":
-    folder, files, changes = sys.argv[1:]
-    search(Path(folder), Source(**json.loads(files)), settings(**json.loads(changes))).search()
+    folder, files = sys.argv[1:]
+    search(Path(folder), TrainingData(**json.loads(files)), tune()).search()

@@ -1,4 +1,4 @@
-"""The formulas of the scores and alignments, one number at a time, in float64."""
+"""The formulas of scores and alignments in float64, one number at a time."""
 
 import math
 
@@ -33,14 +33,14 @@ def scores(name, query, keys, weights):
     """``[batch, target, source]``."""
     weights = [np.asarray(w, "float64") for w in weights]
     query, keys = np.asarray(query, "float64"), np.asarray(keys, "float64")
-    found = np.zeros((query.shape[0], query.shape[1], keys.shape[1]))
-    for b, t, s in np.ndindex(*found.shape):
-        found[b, t, s] = number(name, query[b, t], keys[b, s], s, weights)
-    return found
+    result = np.zeros((query.shape[0], query.shape[1], keys.shape[1]))
+    for b, t, s in np.ndindex(*result.shape):
+        result[b, t, s] = number(name, query[b, t], keys[b, s], s, weights)
+    return result
 
 
 def softmax(z):
-    """Of a vector, of which there may be nothing."""
+    """Norm of a vector, which may be empty."""
     e = np.exp(z - z.max()) if len(z) else z
     return e / e.sum() if len(z) else z
 
@@ -59,40 +59,40 @@ def align(name, z, q, t, options, weights):
     if not len(z):
         return z
     steps = np.arange(len(z))
-    found = np.zeros(len(z))
+    result = np.zeros(len(z))
     if name == "soft":
-        found = softmax(z)
+        result = softmax(z)
     elif name == "hard":
-        found[np.argmax(z)] = 1
+        result[np.argmax(z)] = 1
     elif name == "sparsemax":
-        found = sparsemax(z)
+        result = sparsemax(z)
     elif name == "top_k":
         best = np.argsort(-z, kind="stable")[: options["k"]]
-        found[best] = softmax(z[best])
+        result[best] = softmax(z[best])
     elif name == "local_m":
         inside = np.abs(steps - min(t, len(z) - 1)) <= options["window"]
-        found[inside] = softmax(z[inside])
+        result[inside] = softmax(z[inside])
     elif name == "local_p":
         kernel, vector = (np.asarray(w, "float64") for w in weights)
-        centre = len(z) / (1 + np.exp(-(np.tanh(q @ kernel) @ vector[:, 0])))
-        inside = np.abs(steps - centre) <= options["window"]
-        found[inside] = softmax(z[inside])
+        centers = len(z) / (1 + np.exp(-(np.tanh(q @ kernel) @ vector[:, 0])))
+        inside = np.abs(steps - centers) <= options["window"]
+        result[inside] = softmax(z[inside])
         deviation = options["window"] / 2
-        found *= np.exp(-((steps - centre) ** 2) / (2 * deviation**2))
+        result *= np.exp(-((steps - centers) ** 2) / (2 * deviation**2))
     else:
         raise KeyError(name)
-    return found
+    return result
 
 
-def alignment(name, scored, query, lengths, options, weights, position=None):
+def alignment(name, scored, query, source_lengths, options, weights, position=None):
     """``[batch, target, source]``: 0 behind each row's length."""
-    found = np.zeros(scored.shape)
+    result = np.zeros(scored.shape)
     for b, t in np.ndindex(*scored.shape[:2]):
-        true = scored[b, t, : lengths[b]].astype("float64")
+        true = scored[b, t, : source_lengths[b]].astype("float64")
         step = t if position is None else position[b, t]
         query_vector = np.asarray(query[b, t], "float64")
-        found[b, t, : lengths[b]] = align(name, true, query_vector, step, options, weights)
-    return found
+        result[b, t, : source_lengths[b]] = align(name, true, query_vector, step, options, weights)
+    return result
 
 
 def differences(function, x, step=1e-6):

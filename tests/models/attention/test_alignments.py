@@ -1,11 +1,11 @@
-"""Every alignment against its formula, and what alignments promise to all who use them."""
+"""Every alignment compared with its formula, and properties of all alignments."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.attention import ALIGNMENTS
-from models.attention.alignments import masked_softmax
+from regard.models.attention import ALIGNMENTS
+from regard.models.attention.alignments import masked_softmax
 from tests.models.attention import reference
 
 RANDOM = np.random.default_rng(7)
@@ -25,7 +25,7 @@ CASES = [
 SMOOTH = [case for case in CASES if case[0] not in ("hard",)]
 
 
-def made(name, depth=5, dtype="float32", **options):
+def created(name, depth=5, dtype="float32", **options):
     layer = ALIGNMENTS[name](dtype=dtype, **options)
     layer.build((None, None, depth))
     trainable = [RANDOM.normal(size=w.shape) for w in layer.trainable_weights]
@@ -52,44 +52,44 @@ def weights_of(layer):
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_equals_the_formula(name, options):
     scores, query, mask = inputs()
-    layer = made(name, **options)
-    found = numpy(layer(scores, mask=mask, query=query))
+    layer = created(name, **options)
+    result = numpy(layer(scores, mask=mask, query=query))
     expected = reference.alignment(name, scores, query, LENGTHS, options, weights_of(layer))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert (found[~np.broadcast_to(mask, found.shape)] == 0).all()
+    np.testing.assert_allclose(result, expected, atol=1e-6)
+    assert (result[~np.broadcast_to(mask, result.shape)] == 0).all()
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)
-def test_without_a_mask_all_is_seen(name, options):
+def test_without_a_mask_all_positions_are_valid(name, options):
     scores, query, _ = inputs()
-    layer = made(name, **options)
+    layer = created(name, **options)
     everything = np.ones((4, 1, SOURCE), bool)
     expected = numpy(layer(scores, mask=everything, query=query))
     np.testing.assert_allclose(numpy(layer(scores, query=query)), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)
-def test_a_mask_may_differ_from_step_to_step(name, options):
-    """As that of self-attention does, which sees nothing behind its own position."""
+def test_a_mask_may_differ_between_steps(name, options):
+    """As in causal self-attention."""
     scores, query, _ = inputs()
-    layer = made(name, **options)
+    layer = created(name, **options)
     causal = np.broadcast_to(np.tri(6, SOURCE, dtype=bool), (4, 6, SOURCE))
-    found = numpy(layer(scores, mask=causal, query=query))
+    result = numpy(layer(scores, mask=causal, query=query))
     for t in range(6):
         alone = layer(
             scores[:, t : t + 1, : t + 1], query=query[:, t : t + 1], position=np.array([[t]])
         )
-        np.testing.assert_allclose(found[:, t : t + 1, : t + 1], numpy(alone), atol=1e-5)
-        assert (found[:, t, t + 1 :] == 0).all()
+        np.testing.assert_allclose(result[:, t : t + 1, : t + 1], numpy(alone), atol=1e-5)
+        assert (result[:, t, t + 1 :] == 0).all()
 
 
 @pytest.mark.parametrize(("name", "options"), [*CASES, ("hard", {"training": "straight_through"})])
-def test_where_nothing_scores_nothing_is_seen(name, options):
-    """Scores of minus infinity, as of a location beyond the longest source, are no NaN."""
+def test_scores_of_minus_infinity_give_zero_weights(name, options):
+    """Such scores, as of a location beyond the longest source, must not give NaN."""
     scores, query, mask = inputs()
     scores[:, :, 2:] = -np.inf
     for training in (False, True):
-        weights = numpy(made(name, **options)(scores, mask=mask, query=query, training=training))
+        weights = numpy(created(name, **options)(scores, mask=mask, query=query, training=training))
         assert np.isfinite(weights).all()
         assert (weights[3] == 0).all()
         assert (weights[:, :, 2:] == 0).all()
@@ -97,24 +97,24 @@ def test_where_nothing_scores_nothing_is_seen(name, options):
 
 @pytest.mark.parametrize(("name", "options"), SMOOTH)
 def test_gradients_by_finite_differences(name, options):
-    """Of the scores, the query and the weights, for a loss that tells all weights apart."""
+    """Gradients for scores, query and weights, of a loss that depends on each alignment weight."""
     import tensorflow as tf
 
     scores, query, mask = inputs(scale=1.0)
-    layer = made(name, **options)
+    layer = created(name, **options)
     taste = RANDOM.normal(size=scores.shape)
     arguments = [tf.constant(scores), tf.constant(query)]
     with tf.GradientTape() as tape:
         tape.watch(arguments)
         weights = layer(arguments[0], mask=mask, query=arguments[1])
         value = tf.reduce_sum(tf.cast(weights, "float64") * taste)
-    found = tape.gradient(value, [*arguments, *(w.value for w in layer.trainable_weights)])
+    result = tape.gradient(value, [*arguments, *(w.value for w in layer.trainable_weights)])
 
     def loss(scores, query, *weights):
         return (taste * reference.alignment(name, scores, query, LENGTHS, options, weights)).sum()
 
     everything = [scores, query, *weights_of(layer)]
-    for i, gradient in enumerate(found):
+    for i, gradient in enumerate(result):
         expected = reference.differences(
             lambda x, i=i: loss(*everything[:i], x, *everything[i + 1 :]), everything[i]
         )
@@ -127,13 +127,13 @@ def test_gradients_by_finite_differences(name, options):
     [
         ("hard", {"training": "reinforced"}, "'reinforced'.*straight_through"),
         ("hard", {"expectation": 1.5}, "from 0 to 1, not 1.5"),
-        ("top_k", {"k": 0}, "k from 1, not 0"),
-        ("local_m", {"window": 0}, "at least 1 to either side, not 0"),
-        ("local_p", {"window": -1}, "at least 1 to either side, not -1"),
-        ("local_p", {"units": 0}, "at least 1 unit, not 0"),
+        ("top_k", {"k": 0}, "k must be at least 1"),
+        ("local_m", {"window": 0}, "window must be at least 1, not 0"),
+        ("local_p", {"window": -1}, "window must be at least 1, not -1"),
+        ("local_p", {"units": 0}, "units must be at least 1, not 0"),
     ],
 )
-def test_impossible_options_are_refused(name, options, words):
+def test_invalid_options_are_refused(name, options, words):
     with pytest.raises(ValueError, match=words):
         ALIGNMENTS[name](**options)
 
@@ -155,8 +155,8 @@ def test_softmax_equals_the_formula():
     mask = np.array([[[1, 1, 1, 0]], [[1, 0, 1, 1]]], bool)
     expected = np.exp(scores) * mask
     expected /= expected.sum(-1, keepdims=True)
-    found = masked_softmax(scores.astype("float32"), mask)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    result = masked_softmax(scores.astype("float32"), mask)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_softmax_does_not_overflow():
@@ -171,32 +171,37 @@ def test_sparsemax_by_hand():
     """Martins and Astudillo 2016, §2.3: in two dimensions it is a line between two plateaus."""
     differences = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0], "float32")
     scores = np.stack([differences, np.zeros(7, "float32")], axis=-1)[None]
-    found = numpy(ALIGNMENTS["sparsemax"]()(scores))[0, :, 0]
-    np.testing.assert_allclose(found, [0, 0, 0.25, 0.5, 0.75, 1, 1], atol=1e-6)
+    result = numpy(ALIGNMENTS["sparsemax"]()(scores))[0, :, 0]
+    np.testing.assert_allclose(result, [0, 0, 0.25, 0.5, 0.75, 1, 1], atol=1e-6)
 
 
-def test_top_k_takes_the_first_of_equals():
-    found = numpy(ALIGNMENTS["top_k"](k=2)(np.array([[[1.0, 3.0, 1.0, 1.0]]], "float32")))
-    assert (found[0, 0] > 0).tolist() == [True, True, False, False]
-    np.testing.assert_allclose(found.sum(), 1.0, atol=1e-6)
+def test_top_k_prefers_the_first_of_equal_scores():
+    result = numpy(ALIGNMENTS["top_k"](k=2)(np.array([[[1.0, 3.0, 1.0, 1.0]]], "float32")))
+    assert (result[0, 0] > 0).tolist() == [True, True, False, False]
+    np.testing.assert_allclose(result.sum(), 1.0, atol=1e-6)
 
 
 def test_local_m_follows_the_position_and_stays_in_the_source():
-    layer = made("local_m", window=1)
+    layer = created("local_m", window=1)
     mask = np.array([[[1] * 7 + [0] * 2]], bool)
     scores = np.zeros((1, 4, SOURCE), "float32")
-    found = numpy(layer(scores, mask=mask, position=np.array([[0, 3, 6, 50]])))
-    assert [np.flatnonzero(row).tolist() for row in found[0]] == [[0, 1], [2, 3, 4], [5, 6], [5, 6]]
+    result = numpy(layer(scores, mask=mask, position=np.array([[0, 3, 6, 50]])))
+    assert [np.flatnonzero(row).tolist() for row in result[0]] == [
+        [0, 1],
+        [2, 3, 4],
+        [5, 6],
+        [5, 6],
+    ]
 
 
-def test_local_p_measures_the_true_source():
+def test_local_p_uses_the_unpadded_source_length():
     """p = S · sigmoid(0) = S / 2 where the vector is zero; σ = D / 2."""
-    layer = made("local_p", window=2)
+    layer = created("local_p", window=2)
     layer.vector.assign(keras.ops.zeros_like(layer.vector))
     mask = np.arange(SOURCE) < np.array([8, 4])[:, None, None]
     scores = np.zeros((2, 1, SOURCE), "float32")
-    found = numpy(layer(scores, mask=mask, query=np.ones((2, 1, 5), "float32")))[:, 0]
+    result = numpy(layer(scores, mask=mask, query=np.ones((2, 1, 5), "float32")))[:, 0]
     gauss = np.exp(-np.array([4.0, 1, 0, 1, 4]) / 2)
-    np.testing.assert_allclose(found[0, 2:7], gauss / 5, atol=1e-6)
-    np.testing.assert_allclose(found[1, :4], gauss[:4] / 4, atol=1e-6)
-    assert found[0, [0, 1, 7, 8]].max() == found[1, 4:].max() == 0
+    np.testing.assert_allclose(result[0, 2:7], gauss / 5, atol=1e-6)
+    np.testing.assert_allclose(result[1, :4], gauss[:4] / 4, atol=1e-6)
+    assert result[0, [0, 1, 7, 8]].max() == result[1, 4:].max() == 0

@@ -1,10 +1,10 @@
-"""Every pair of a score and an alignment: what attention promises whatever the two are."""
+"""Properties of attention with every pair of score and alignment."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.attention import ALIGNMENTS, SCORES, Attention
+from regard.models.attention import ALIGNMENTS, SCORES, Attention
 from tests.models.attention import reference
 
 RANDOM = np.random.default_rng(5)
@@ -16,13 +16,13 @@ PAIRS = [(score, alignment) for score in sorted(SCORES) for alignment in KINDS]
 LENGTHS = [5, 2, 0]
 
 
-def named(name):
+def by_label(name):
     return {"type": name, **OPTIONS[name]} if name in OPTIONS else name
 
 
-def made(score, alignment, depth=6, **options):
-    """Attention whose weights are all drawn."""
-    attention = Attention(named(score), named(alignment), **options)
+def created(score, alignment, depth=6, **options):
+    """Attention with random weights."""
+    attention = Attention(by_label(score), by_label(alignment), **options)
     attention.build((None, None, depth), (None, None, depth))
     for weight in attention.trainable_weights:
         weight.assign(RANDOM.normal(size=weight.shape))
@@ -40,9 +40,9 @@ def numpy(x, dtype="float64"):
 
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
-def test_equals_the_formulas_with_zeros_behind_the_source(score, alignment):
+def test_equals_the_formulas_with_zeros_in_the_padding(score, alignment):
     query, memory, mask = inputs()
-    attention = made(score, alignment)
+    attention = created(score, alignment)
     context, weights = attention(query, memory, mask=mask)
     assert context.shape == (3, 4, 6)
     assert weights.shape == (3, 4, 5)
@@ -74,7 +74,7 @@ def test_equals_the_formulas_with_zeros_behind_the_source(score, alignment):
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
 def test_padding_changes_nothing(score, alignment):
     query, memory, mask = inputs()
-    attention = made(score, alignment)
+    attention = created(score, alignment)
     context, weights = attention(query, memory, mask=mask)
     alone, alone_weights = attention(query[1:2], memory[1:2, :2])
     np.testing.assert_allclose(context[1:2], alone, atol=1e-5)
@@ -82,28 +82,31 @@ def test_padding_changes_nothing(score, alignment):
 
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
-def test_gradients_are_finite_and_zero_where_all_is_masked(score, alignment):
+def test_gradients_are_finite_and_zero_in_masked_rows(score, alignment):
     import tensorflow as tf
 
     query, memory, mask = inputs()
-    attention = made(score, alignment)
+    attention = created(score, alignment)
     arguments = [tf.constant(query), tf.constant(memory)]
     with tf.GradientTape() as tape:
         tape.watch(arguments)
         context, _ = attention(*arguments, mask=mask, training=True)
         value = tf.reduce_sum(context)
-    found = tape.gradient(value, [*arguments, *attention.trainable_variables])
-    gradients = [np.asarray(g) for g in found if g is not None]
+    result = tape.gradient(value, [*arguments, *attention.trainable_variables])
+    gradients = [np.asarray(g) for g in result if g is not None]
     assert all(np.isfinite(g).all() for g in gradients)
-    assert (np.asarray(found[1])[~mask] == 0).all()
-    assert np.any(found[1])
+    assert (np.asarray(result[1])[~mask] == 0).all()
+    assert np.any(result[1])
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
 def test_low_precision_stays_finite_and_close(score, alignment, dtype):
     query, memory, mask = inputs()
-    exact, rough = made(score, alignment), Attention(named(score), named(alignment), dtype=dtype)
+    exact, rough = (
+        created(score, alignment),
+        Attention(by_label(score), by_label(alignment), dtype=dtype),
+    )
     rough.build(query.shape, memory.shape)
     for ours, theirs in zip(rough.trainable_weights, exact.trainable_weights, strict=True):
         ours.assign(theirs)
@@ -125,9 +128,9 @@ def test_low_precision_does_not_overflow():
     _, weights = Attention("dot")(query * large, memory * large / 10, mask=mask)
     for dtype in ("mixed_float16", "mixed_bfloat16"):
         rough = Attention("dot", dtype=dtype)
-        _, found = rough(query * large, memory * large / 10, mask=mask)
-        assert np.isfinite(numpy(found)).all()
-        assert (numpy(found).argmax(-1)[:2] == numpy(weights).argmax(-1)[:2]).all()
+        _, result = rough(query * large, memory * large / 10, mask=mask)
+        assert np.isfinite(numpy(result)).all()
+        assert (numpy(result).argmax(-1)[:2] == numpy(weights).argmax(-1)[:2]).all()
 
 
 @pytest.mark.parametrize(
@@ -138,11 +141,11 @@ def test_low_precision_does_not_overflow():
     ],
 )
 def test_compiled_equals_eager(score, alignment):
-    """Forwards and backwards, with XLA; each score and each alignment once."""
+    """Forward and backward with XLA; each score and each alignment once."""
     import tensorflow as tf
 
     query, memory, mask = inputs()
-    attention = made(score, alignment)
+    attention = created(score, alignment)
 
     def both(query, memory, mask):
         with tf.GradientTape() as tape:
@@ -163,7 +166,7 @@ def test_compiled_equals_eager(score, alignment):
 def test_a_graph_takes_any_lengths(score, alignment):
     import tensorflow as tf
 
-    attention = made(score, alignment)
+    attention = created(score, alignment)
     floats = tf.TensorSpec((None, None, 6), tf.float32)
     graph = tf.function(
         lambda q, m, k: attention(q, m, mask=k, training=True),
@@ -179,7 +182,7 @@ def test_a_graph_takes_any_lengths(score, alignment):
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
 def test_config_round_trip(score, alignment):
-    layer = made(score, alignment, name="looks")
+    layer = created(score, alignment, name="attention")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert again.get_config() == layer.get_config()
     for ours, theirs in zip(again.trainable_weights, layer.trainable_weights, strict=True):
@@ -191,28 +194,34 @@ def test_config_round_trip(score, alignment):
 
 
 @pytest.mark.parametrize("alignment", KINDS)
-def test_steps_one_by_one_are_the_steps_at_once(alignment):
+def test_single_steps_equal_all_steps_together(alignment):
     query, memory, mask = inputs()
-    attention = made("general", alignment)
-    prepared = attention.draw(attention.prepare(memory, mask))
-    whole, weights, distribution = attention.look(query, prepared, training=True)
+    attention = created("general", alignment)
+    prepared = attention.with_random_key(attention.prepare(memory, mask))
+    whole, weights, distribution = attention.attend_with_distribution(
+        query, prepared, training=True
+    )
     for t in range(4):
         position = np.full((3, 1), t)
-        one = attention.look(query[:, t : t + 1], prepared, position, training=True)
+        one = attention.attend_with_distribution(
+            query[:, t : t + 1], prepared, position, training=True
+        )
         for ours, theirs in zip(one, (whole, weights, distribution), strict=True):
             np.testing.assert_allclose(ours, theirs[:, t : t + 1], atol=1e-6)
 
 
 @pytest.mark.parametrize("alignment", KINDS)
-def test_only_a_rewarded_draw_differs_from_its_distribution(alignment):
+def test_only_rewarded_samples_differ_from_their_distribution(alignment):
     query, memory, mask = inputs()
-    attention = made("general", alignment)
-    _, weights, distribution = attention.look(query, attention.prepare(memory, mask), training=True)
+    attention = created("general", alignment)
+    _, weights, distribution = attention.attend_with_distribution(
+        query, attention.prepare(memory, mask), training=True
+    )
     assert attention.stochastic == (alignment == "hard")
     assert attention.stochastic == bool(np.any(numpy(weights) != numpy(distribution)))
 
 
-def test_a_source_beyond_the_locations_is_looked_at_as_far_as_they_go():
+def test_positions_beyond_the_locations_get_no_attention():
     query, memory, _ = inputs()
     attention = Attention({"type": "location", "max_source": 3}, "soft")
     _, weights = attention(query, memory)
@@ -220,7 +229,7 @@ def test_a_source_beyond_the_locations_is_looked_at_as_far_as_they_go():
     np.testing.assert_allclose(numpy(weights)[..., :3].sum(-1), 1.0, atol=1e-6)
 
 
-def test_coincides_with_keras_attention():
+def test_equals_keras_attention():
     query, memory, mask = inputs()
     tensors = [keras.ops.convert_to_tensor(x) for x in (query, memory)]
     masks = [None, keras.ops.convert_to_tensor(mask)]
@@ -232,8 +241,8 @@ def test_coincides_with_keras_attention():
     np.testing.assert_allclose(weights[:2], their_weights[:2], atol=1e-5)
 
 
-def test_coincides_with_keras_additive_attention():
-    """Whose kernels are the identity."""
+def test_equals_keras_additive_attention():
+    """With identity kernels."""
     query, memory, mask = inputs()
     tensors = [keras.ops.convert_to_tensor(x) for x in (query, memory)]
     masks = [None, keras.ops.convert_to_tensor(mask)]
@@ -241,7 +250,7 @@ def test_coincides_with_keras_additive_attention():
     keras_layer.build([query.shape, memory.shape])
     keras_layer.scale.assign(RANDOM.normal(size=6))
     theirs, their_weights = keras_layer(tensors, mask=masks, return_attention_scores=True)
-    attention = made("additive", "soft")
+    attention = created("additive", "soft")
     identity = np.eye(6)
     attention.score.set_weights(
         [identity, identity, np.zeros(6), numpy(keras_layer.scale)[:, None]]
@@ -260,6 +269,6 @@ def test_coincides_with_keras_additive_attention():
         ("alignment", {"type": "sofd", "window": 3}),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest(kind, value):
-    with pytest.raises(ValueError, match=r"Did you mean '(general|soft)'"):
+def test_an_unknown_name_is_refused_with_a_suggestion(kind, value):
+    with pytest.raises(ValueError, match=r"Did you mean (general|soft)"):
         Attention(**{kind: value})

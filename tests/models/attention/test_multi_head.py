@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
-from models.attention import ALIGNMENTS, SCORES
-from models.attention.multi_head import UNSEEN, MultiHeadAttention
-from models.layers.positions import RotaryPositions
+from regard.models.attention import ALIGNMENTS, SCORES
+from regard.models.attention.multi_head import MASK_BIAS, MultiHeadAttention
+from regard.models.layers.positions import RotaryPositions
 
 RANDOM = np.random.default_rng(4)
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], bool)
@@ -60,7 +60,7 @@ def reference(layer, query, keys, mask):
     return joined @ weights["output/kernel"] + weights["output/bias"], np.stack(alignments, 1)
 
 
-def made(*args, memory=True, **settings):
+def created(*args, memory=True, **settings):
     layer = MultiHeadAttention(2, 8, *args, **settings)
     layer.build((None, None, 6), (None, None, 7) if memory else None)
     for weight in layer.weights:  # biases too
@@ -71,26 +71,26 @@ def made(*args, memory=True, **settings):
 @pytest.mark.parametrize("causal", [False, True])
 def test_self_attention_equals_the_paper(causal):
     query = RANDOM.normal(size=(3, 5, 6)).astype("float32")
-    layer = made(memory=False)
-    seen = MASK[:, None, :] & (np.tril(np.ones((5, 5), bool)) | (not causal))
+    layer = created(memory=False)
+    observed = MASK[:, None, :] & (np.tril(np.ones((5, 5), bool)) | (not causal))
     outputs, weights = layer(query, mask=MASK, causal=causal, per_head=True)
-    expected, expected_weights = reference(layer, query, query, seen)
+    expected, expected_weights = reference(layer, query, query, observed)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
 
 
 def test_attention_to_a_memory_equals_the_paper():
     query, memory = inputs()
-    layer = made()
+    layer = created()
     outputs, weights = layer(query, memory, mask=MASK)
     expected, expected_weights = reference(layer, query, memory, MASK[:, None, :])
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     np.testing.assert_allclose(weights, expected_weights.mean(1), atol=1e-5)
 
 
-def test_coincides_with_keras():
+def test_equals_keras():
     query, memory = inputs()
-    layer = made()
+    layer = created()
     theirs = keras.layers.MultiHeadAttention(2, 4, output_shape=8)
     theirs.build(query.shape, memory.shape)
     ours = {w.path.split("/", 1)[1]: np.asarray(w) for w in layer.weights}
@@ -109,9 +109,9 @@ def test_coincides_with_keras():
 
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS, ids=IDS)
-def test_every_pair(score, alignment):
+def test_every_pair_of_score_and_alignment(score, alignment):
     query, memory = inputs()
-    layer = made(score, alignment)
+    layer = created(score, alignment)
     outputs, weights = layer(query, memory, mask=MASK, per_head=True)
     weights = array(weights)
     assert weights.shape == (3, 2, 3, 5)
@@ -128,21 +128,21 @@ def test_every_pair(score, alignment):
 
 
 @pytest.mark.parametrize("rotary", [False, True])
-def test_steps_equal_the_whole(rotary):
-    """Of two hypotheses a row, both of which go on from the second after two steps."""
+def test_steps_equal_the_whole_sequence(rotary):
+    """Two hypotheses per row; both continue the second after two steps."""
     query = RANDOM.normal(size=(2, 2, 4, 6)).astype("float32")
-    layer, positions = made(memory=False), RotaryPositions()
+    layer, positions = created(memory=False), RotaryPositions()
 
     def angles(first, last):
         at = np.arange(first, last, dtype="int32")[None]
         return positions.angles(at, layer.depth) if rotary else None
 
-    cache, seen = layer.cache(2, 0), np.zeros([2, 0, 2], bool)
+    cache, observed = layer.cache(2, 0), np.zeros([2, 0, 2], bool)
     for t in range(4):
         if t == 2:
-            query[:, 0, :2], seen = query[:, 1, :2], np.stack([seen[1], seen[1]])
-        seen = np.concatenate([seen, np.eye(2, dtype=bool)[:, None]], axis=1)
-        unseen = np.where(seen.reshape(1, 2, -1), 0, UNSEEN).astype("float32")
+            query[:, 0, :2], observed = query[:, 1, :2], np.stack([observed[1], observed[1]])
+        observed = np.concatenate([observed, np.eye(2, dtype=bool)[:, None]], axis=1)
+        unseen = np.where(observed.reshape(1, 2, -1), 0, MASK_BIAS).astype("float32")
         one, cache = layer.step(
             query[:, :, t].reshape(4, 6),
             cache,
@@ -156,26 +156,26 @@ def test_steps_equal_the_whole(rotary):
 
 
 @pytest.mark.parametrize(("score", "alignment"), SOME)
-def test_one_query_a_hypothesis_gives_what_all_at_once_give(score, alignment):
+def test_a_query_per_hypothesis_equals_all_queries_together(score, alignment):
     query, memory = inputs()
-    layer = made(score, alignment)
+    layer = created(score, alignment)
     prepared = layer.prepare(memory, MASK)
     position = np.full([3, 3], 2, "int32")
-    expected, weights, _ = layer.look(query, prepared, position)
-    found, looks = layer.attend_once(query.reshape(9, 6), prepared, np.int32(2))
-    np.testing.assert_allclose(array(found).reshape(3, 3, 8), expected, atol=1e-5)
-    np.testing.assert_allclose(looks, weights, atol=1e-6)
+    expected, weights, _ = layer.attend_with_distribution(query, prepared, position)
+    result, attention_weights = layer.attend_once(query.reshape(9, 6), prepared, np.int32(2))
+    np.testing.assert_allclose(array(result).reshape(3, 3, 8), expected, atol=1e-5)
+    np.testing.assert_allclose(attention_weights, weights, atol=1e-6)
 
 
 @pytest.mark.parametrize(("score", "alignment"), SOME)
-def test_a_later_position_changes_nothing_before_it(score, alignment):
+def test_causal_attention_ignores_later_positions(score, alignment):
     query = RANDOM.normal(size=(1, 4, 6)).astype("float32")
     changed = query.copy()
     changed[:, 3] += 1
-    layer = made(score, alignment, memory=False)
-    before, after = (array(layer(x, causal=True)[0]) for x in (query, changed))
-    np.testing.assert_array_equal(before[:, :3], after[:, :3])
-    assert not np.allclose(before[:, 3], after[:, 3])
+    layer = created(score, alignment, memory=False)
+    previous_states, after = (array(layer(x, causal=True)[0]) for x in (query, changed))
+    np.testing.assert_array_equal(previous_states[:, :3], after[:, :3])
+    assert not np.allclose(previous_states[:, 3], after[:, 3])
 
 
 @pytest.mark.parametrize(("score", "alignment"), SOME)
@@ -183,7 +183,7 @@ def test_gradients_are_finite_with_a_masked_row(score, alignment):
     import tensorflow as tf
 
     query, memory = (tf.constant(x) for x in inputs())
-    layer = made(score, alignment)
+    layer = created(score, alignment)
     with tf.GradientTape() as tape:
         tape.watch([query, memory])
         outputs, weights = layer(query, memory, mask=MASK)
@@ -198,7 +198,7 @@ def test_gradient_by_finite_differences():
     import tensorflow as tf
 
     query, memory = inputs()
-    layer = made()
+    layer = created()
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.tanh(layer(query, memory, mask=MASK)[0]))
     kernel = layer.project_memory.kernel
@@ -220,7 +220,7 @@ def test_gradient_by_finite_differences():
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_low_precision_stays_finite_and_close(dtype):
     query, memory = inputs()
-    exact, rough = made(), MultiHeadAttention(2, 8, dtype=dtype)
+    exact, rough = created(), MultiHeadAttention(2, 8, dtype=dtype)
     rough.build((None, None, 6), (None, None, 7))
     rough.set_weights(exact.get_weights())
     outputs, weights = exact(query, memory, mask=MASK)
@@ -234,7 +234,7 @@ def test_low_precision_stays_finite_and_close(dtype):
 
 def test_dropout_only_in_training():
     query, memory = inputs()
-    layer = made(dropout=0.5)
+    layer = created(dropout=0.5)
     still = array(layer(query, memory)[0])
     np.testing.assert_array_equal(still, array(layer(query, memory)[0]))
     assert not np.allclose(still, array(layer(query, memory, training=True)[0]))
@@ -244,7 +244,7 @@ def test_compiled_equals_eager():
     import tensorflow as tf
 
     query, memory = inputs()
-    layer = made()
+    layer = created()
     compiled = tf.function(lambda q, m, k: layer(q, m, mask=k)[0], jit_compile=True)
     eager, _ = layer(query, memory, mask=MASK)
     np.testing.assert_allclose(compiled(query, memory, MASK), eager, atol=1e-5)
@@ -252,17 +252,17 @@ def test_compiled_equals_eager():
 
 @pytest.mark.parametrize(("heads", "width"), [(3, 8), (0, 8)])
 def test_heads_that_do_not_divide_the_width_are_refused(heads, width):
-    with pytest.raises(ValueError, match=f"{width} does not divide into {heads}"):
+    with pytest.raises(ValueError, match=f"{width} cannot be divided into {heads}"):
         MultiHeadAttention(heads, width)
 
 
 def test_config_round_trip():
-    layer = MultiHeadAttention(2, 8, {"type": "general"}, "soft", 0.1, name="looks")
+    layer = MultiHeadAttention(2, 8, {"type": "general"}, "soft", 0.1, name="attention")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert again.get_config() == layer.get_config()
 
 
-def test_a_position_that_may_see_nothing_does_not_see_the_future():
+def test_a_fully_masked_position_does_not_attend_to_the_future():
     attention = MultiHeadAttention(2, 4)
     inputs = np.random.default_rng(0).normal(size=(1, 4, 4)).astype("float32")
     mask = np.array([[False, True, True, True]])

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.attention import SCORES, Pointer
+from regard.models.attention import SCORES, Pointer
 from tests.models.attention import reference
 
 RANDOM = np.random.default_rng(13)
@@ -15,7 +15,7 @@ def inputs():
     return query, RANDOM.normal(size=(3, 5, 4)).astype("float32")
 
 
-def made(score="additive", clip=None, **options):
+def created(score="additive", clip=None, **options):
     pointer = Pointer(score, clip, **options)
     pointer.build((None, None, 4), (None, None, 4))
     pointer.set_weights([RANDOM.normal(size=w.shape) for w in pointer.get_weights()])
@@ -30,42 +30,42 @@ def numpy(x, dtype="float64"):
 @pytest.mark.parametrize("score", sorted(SCORES))
 def test_equals_the_formula(score, clip):
     query, memory = inputs()
-    pointer = made(score, clip)
+    pointer = created(score, clip)
     scores = reference.scores(score, query, memory, [numpy(w) for w in pointer.weights])
     scores = scores if clip is None else clip * np.tanh(scores)
     expected = reference.alignment("soft", scores, query, LENGTHS, {}, [])
     np.testing.assert_allclose(numpy(pointer(query, memory, MASK)), expected, atol=1e-5)
     logits = numpy(pointer.logits(query, pointer.prepare(memory, MASK)))
-    seen = np.broadcast_to(MASK[:, None], logits.shape)
-    np.testing.assert_allclose(logits[seen], scores[seen], atol=1e-5)
-    assert (logits[~seen] < -1e8).all()
+    observed = np.broadcast_to(MASK[:, None], logits.shape)
+    np.testing.assert_allclose(logits[observed], scores[observed], atol=1e-5)
+    assert (logits[~observed] < -1e8).all()
 
 
-def test_what_is_no_choice_now_has_no_probability():
+def test_invalid_choices_have_no_probability():
     query, memory = inputs()
-    pointer = made()
+    pointer = created()
     choices = RANDOM.random((3, 2, 5)) < 0.5
     choices[0, 0] = False
-    found = numpy(pointer(query, memory, MASK, choices))
+    result = numpy(pointer(query, memory, MASK, choices))
     allowed = choices & MASK[:, None]
-    assert (found[~allowed] == 0).all()
-    np.testing.assert_allclose(found.sum(-1), allowed.any(-1), atol=1e-6)
+    assert (result[~allowed] == 0).all()
+    np.testing.assert_allclose(result.sum(-1), allowed.any(-1), atol=1e-6)
     free = numpy(pointer(query, memory, MASK))  # the ratios of those left stay
-    kept = np.where(allowed, free, 0)
-    total = kept.sum(-1, keepdims=True)
-    np.testing.assert_allclose(found * total, kept, atol=1e-6)
+    retained = np.where(allowed, free, 0)
+    total = retained.sum(-1, keepdims=True)
+    np.testing.assert_allclose(result * total, retained, atol=1e-6)
 
 
 def test_without_a_mask_every_position_can_be_chosen():
     query, memory = inputs()
-    assert (numpy(made()(query, memory)) > 0).all()
+    assert (numpy(created()(query, memory)) > 0).all()
 
 
 def test_gradients_are_finite_where_nothing_can_be_chosen():
     import tensorflow as tf
 
     query, memory = (tf.constant(x) for x in inputs())
-    pointer = made(clip=10.0)
+    pointer = created(clip=10.0)
     with tf.GradientTape() as tape:
         tape.watch([query, memory])
         value = tf.reduce_sum(pointer(query, memory, MASK)[..., 0])
@@ -75,17 +75,17 @@ def test_gradients_are_finite_where_nothing_can_be_chosen():
 
 def test_low_precision_gives_float32_probabilities():
     query, memory = inputs()
-    exact = made(clip=10.0)
+    exact = created(clip=10.0)
     rough = Pointer(clip=10.0, dtype="mixed_bfloat16")
     rough.build(query.shape, memory.shape)
     rough.set_weights(exact.get_weights())
-    found = rough(query, memory, MASK)
-    assert keras.backend.standardize_dtype(found.dtype) == "float32"
-    np.testing.assert_allclose(numpy(found), numpy(exact(query, memory, MASK)), atol=0.1)
+    result = rough(query, memory, MASK)
+    assert keras.backend.standardize_dtype(result.dtype) == "float32"
+    np.testing.assert_allclose(numpy(result), numpy(exact(query, memory, MASK)), atol=0.1)
 
 
 @pytest.mark.parametrize("clip", [0.0, -1.0])
-def test_a_clip_that_is_not_positive_is_refused(clip):
+def test_a_nonpositive_clip_is_refused(clip):
     with pytest.raises(ValueError, match="above 0"):
         Pointer(clip=clip)
 

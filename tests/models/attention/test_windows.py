@@ -1,10 +1,10 @@
-"""What is looked at through windows equals what is found among all of the source."""
+"""Attention within windows equals attention to the whole source."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.attention import SCORES, Attention, windows
+from regard.models.attention import SCORES, Attention, windows
 from tests.models.attention import reference
 
 RANDOM = np.random.default_rng(11)
@@ -18,7 +18,7 @@ every_pair = pytest.mark.parametrize(
 every_size = pytest.mark.parametrize(("source", "window", "lengths"), SIZES)
 
 
-def made(score, alignment, window, **options):
+def created(score, alignment, window, **options):
     score = {"type": score, "max_source": 12} if score == "location" else score
     attention = Attention(score, {"type": alignment, "window": window}, **options)
     attention.build((None, None, DEPTH), (None, None, DEPTH))
@@ -35,7 +35,9 @@ def inputs(source, lengths):
 
 
 def through(attention, query, prepared, position):
-    return windows.look(attention.score, attention.alignment, query, prepared, position)
+    return windows.attend_in_windows(
+        attention.score, attention.alignment, query, prepared, position
+    )
 
 
 def numpy(x, dtype="float64"):
@@ -46,17 +48,17 @@ def numpy(x, dtype="float64"):
 @every_pair
 def test_equals_the_formulas(score, alignment, source, window, lengths):
     query, memory, mask, position = inputs(source, lengths)
-    attention = made(score, alignment, window)
+    attention = created(score, alignment, window)
     prepared = attention.prepare(memory, mask)
     context, weights = through(attention, query, prepared, position)
     ours, theirs = (
         [numpy(w) for w in part.trainable_weights]
         for part in (attention.score, attention.alignment)
     )
-    reach = [min(length, 12) if score == "location" else length for length in lengths]
+    valid_mask = [min(length, 12) if score == "location" else length for length in lengths]
     scored = reference.scores(score, query, memory, ours)
     expected = reference.alignment(
-        alignment, scored, query, reach, {"window": window}, theirs, position
+        alignment, scored, query, valid_mask, {"window": window}, theirs, position
     )
     np.testing.assert_allclose(numpy(weights), expected, atol=1e-5)
     np.testing.assert_allclose(
@@ -66,27 +68,29 @@ def test_equals_the_formulas(score, alignment, source, window, lengths):
 
 @every_size
 @every_pair
-def test_gradients_equal_those_of_the_whole(score, alignment, source, window, lengths):
-    """Of the query, through which local-p learns where to look, of the memory and the weights."""
+def test_gradients_equal_those_of_the_whole_source(score, alignment, source, window, lengths):
+    """Gradients for the query (it predicts the position of local-p), memory and weights."""
     import tensorflow as tf
 
     query, memory, mask, position = inputs(source, lengths)
-    attention = made(score, alignment, window)
+    attention = created(score, alignment, window)
     arguments = [tf.constant(query), tf.constant(memory)]
     taste = RANDOM.normal(size=(len(lengths), TARGET, DEPTH)).astype("float32")
 
-    def gradients(look):
+    def gradients(attend):
         with tf.GradientTape() as tape:
             tape.watch(arguments)
             prepared = attention.prepare(arguments[1], mask)
-            context, weights = look(arguments[0], prepared)
+            context, weights = attend(arguments[0], prepared)
             value = tf.reduce_sum(context * taste) + tf.reduce_sum(tf.square(weights))
         watched = [*arguments, *(w.value for w in attention.trainable_weights)]
         return tape.gradient(value, watched, unconnected_gradients="zero")
 
     near = gradients(lambda query, prepared: through(attention, query, prepared, position))
     whole = gradients(
-        lambda query, prepared: attention.look(query, prepared, position, training=True)[:2]
+        lambda query, prepared: attention.attend_with_distribution(
+            query, prepared, position, training=True
+        )[:2]
     )
     for ours, theirs in zip(near, whole, strict=True):
         np.testing.assert_allclose(
@@ -99,11 +103,11 @@ def test_gradients_equal_those_of_the_whole(score, alignment, source, window, le
 def test_a_mask_with_holes_and_low_precision(alignment, dtype):
     query, memory, _, position = inputs(23, [23] * 3)
     mask = RANDOM.random(size=(3, 23)) < 0.6
-    attention = made("general", alignment, 4, dtype=dtype)
+    attention = created("general", alignment, 4, dtype=dtype)
     prepared = attention.prepare(keras.ops.cast(memory, attention.compute_dtype), mask)
     query = keras.ops.cast(query, attention.compute_dtype)
     near = through(attention, query, prepared, position)
-    whole = attention.look(query, prepared, position, training=True)[:2]
+    whole = attention.attend_with_distribution(query, prepared, position, training=True)[:2]
     for ours, theirs in zip(near, whole, strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(
@@ -112,30 +116,32 @@ def test_a_mask_with_holes_and_low_precision(alignment, dtype):
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_a_graph_of_unknown_sizes_takes_the_way_that_pays(alignment):
-    """Both ways give the same, so that how long a row's neighbours are changes nothing."""
+def test_a_graph_of_unknown_sizes_uses_windows_if_they_are_cheaper(alignment):
+    """Both ways have equal results, whatever the lengths of the other rows."""
     import tensorflow as tf
 
-    attention = made("general", alignment, 2)
+    attention = created("general", alignment, 2)
     floats = tf.TensorSpec((None, None, DEPTH), tf.float32)
 
     @tf.function(input_signature=[floats, floats])
     def graph(query, memory):
-        return attention.look(query, attention.prepare(memory))[:2]
+        return attention.attend_with_distribution(query, attention.prepare(memory))[:2]
 
     for source in (4, 60):
         query, memory, _, _ = inputs(source, [source] * 2)
         prepared = attention.prepare(memory)
-        assert windows.pay(2, query, prepared) == (source == 60)
-        whole = attention.look(query, prepared, training=True)[:2]
+        assert windows.should_use_windows(2, query, prepared) == (source == 60)
+        whole = attention.attend_with_distribution(query, prepared, training=True)[:2]
         for ours, theirs in zip(graph(query, memory), whole, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_what_is_outside_of_the_windows_is_not_read():
+def test_positions_outside_the_windows_are_not_read():
     query, memory, mask, _ = inputs(60, [60])
-    attention = made("general", "local_m", 2)
+    attention = created("general", "local_m", 2)
     memory[:, 9:] = np.nan
-    context, weights = attention.look(query[:, :1], attention.prepare(memory, mask), [[6]])[:2]
+    context, weights = attention.attend_with_distribution(
+        query[:, :1], attention.prepare(memory, mask), [[6]]
+    )[:2]
     assert np.isfinite(context).all()
     assert np.flatnonzero(weights).tolist() == [4, 5, 6, 7, 8]

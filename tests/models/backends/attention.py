@@ -3,15 +3,15 @@
 import keras
 import numpy as np
 
-from models.attention import ALIGNMENTS, SCORES, Attention, Pointer, windows
-from models.reinforce import Reinforce
+from regard.models.attention import ALIGNMENTS, SCORES, Attention, Pointer, windows
+from regard.models.reinforce import Reinforce
 
 random = np.random.default_rng(0)
 QUERY, MEMORY = random.normal(size=(3, 2, 4)), random.normal(size=(3, 5, 4))
 MASK = np.arange(5) < np.array([5, 2, 0])[:, None]
 
 
-def drawn(layer):
+def filled(layer):
     layer.build((None, None, 4), (None, None, 4))
     for weight in layer.trainable_weights:
         weight.assign(random.normal(size=weight.shape))
@@ -25,18 +25,22 @@ def outputs():
     straight = {**hard, "training": "straight_through"}
     pairs += [("general", each) for each in (*sorted(set(ALIGNMENTS) - {"hard"}), hard, straight)]
     for score, alignment in pairs:
-        attention = drawn(Attention(score, alignment))
+        attention = filled(Attention(score, alignment))
         prepared = attention.prepare(MEMORY.astype("float32"), MASK)
         query = QUERY.astype("float32")
-        yield from attention.look(query, prepared)
-        if attention.alignment.draw() is not None:
-            yield from attention.look(query, attention.draw(prepared), training=True)
+        yield from attention.attend_with_distribution(query, prepared)
+        if attention.alignment.draw_key() is not None:
+            yield from attention.attend_with_distribution(
+                query, attention.with_random_key(prepared), training=True
+            )
     for score in ("general", "location"):
-        attention = drawn(Attention(score, {"type": "local_p", "window": 1}))
+        attention = filled(Attention(score, {"type": "local_p", "window": 1}))
         prepared, query = attention.prepare(MEMORY.astype("float32"), MASK), QUERY.astype("float32")
         position = np.array([[0, 1]])
-        yield from windows.look(attention.score, attention.alignment, query, prepared, position)
-    yield drawn(Pointer(clip=3.0))(QUERY, MEMORY, MASK)
+        yield from windows.attend_in_windows(
+            attention.score, attention.alignment, query, prepared, position
+        )
+    yield filled(Pointer(clip=3.0))(QUERY, MEMORY, MASK)
     weights = keras.ops.softmax(QUERY)
     layer = Reinforce()
     yield layer(QUERY[..., 0], weights, weights, np.ones((3, 2)), training=True)

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.encoders.convolutional import ConvolutionalEncoder
 
 IMAGES = np.random.default_rng(6).integers(0, 256, (2, 8, 12, 3)).astype("uint8")
 

@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
-from models.decoders import PointerDecoder
-from models.encoders import RecurrentEncoder, TransformerEncoder
-from models.search import BeamSearch, SamplingSearch
-from models.seq2seq import Seq2Seq
+from regard.models.decoders import PointerDecoder
+from regard.models.encoders import RecurrentEncoder, TransformerEncoder
+from regard.models.search import BeamSearch, SamplingSearch
+from regard.models.seq2seq import Seq2Seq
 
 POINTS = np.array([[[0.3, -0.2, 1], [-1, 0.5, 1], [1, 0.1, 1]], [[-1, 1, 1], [1, -1, 1], [0] * 3]])
 TARGET = np.array([[6, 4, 5, 3], [5, 4, 3, 0]], "int32")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.decoders import BahdanauDecoder, LuongDecoder
-from models.encoders import RecurrentEncoder
+from regard.models.decoders import BahdanauDecoder, LuongDecoder
+from regard.models.encoders import RecurrentEncoder
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TOKENS = np.array([[2, 5, 6], [2, 4, 3]], "int32")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.noise import gumbel_noise
-from models.search import BeamSearch, GreedySearch, SamplingSearch
+from regard.models.noise import gumbel_noise
+from regard.models.search import BeamSearch, GreedySearch, SamplingSearch
 from tests.models.search.toy import Toy, arrays
 
 SEARCHES = [

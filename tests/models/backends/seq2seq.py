@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
-from models.decoders import LuongDecoder
-from models.encoders import RecurrentEncoder
-from models.search import BeamSearch, GreedySearch
-from models.seq2seq import Seq2Seq
+from regard.models.decoders import LuongDecoder
+from regard.models.encoders import RecurrentEncoder
+from regard.models.search import BeamSearch, GreedySearch
+from regard.models.seq2seq import Seq2Seq
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TARGET = np.array([[4, 5, 3, 0], [7, 6, 5, 3]], "int32")

@@ -1,16 +1,16 @@
-"""Similarities with every pooling, with and without a look at the other sentence."""
+"""Similarities with every pooling, with and without attention to the other sentence."""
 
 import numpy as np
 
-from models.encoders import RecurrentEncoder, TransformerEncoder, VectorsEncoder
-from models.similarity import Similarity
+from regard.models.encoders import EmbeddingEncoder, RecurrentEncoder, TransformerEncoder
+from regard.models.similarity import Similarity
 
 FIRST = np.array([[5, 6, 7, 4], [4, 3, 0, 0]], "int32")
 SECOND = np.array([[6, 7, 0], [4, 5, 8]], "int32")
 CROSS = {"units": 4, "attention": {"score": "additive"}}
 MODELS = [
-    (VectorsEncoder, {}, {"pooling": "mean", "comparison": "cosine"}),
-    (VectorsEncoder, {}, {"pooling": "max", "cross": CROSS}),
+    (EmbeddingEncoder, {}, {"pooling": "mean", "comparison": "cosine"}),
+    (EmbeddingEncoder, {}, {"pooling": "max", "cross": CROSS}),
     (RecurrentEncoder, {"units": 3}, {"pooling": "gate"}),
     (RecurrentEncoder, {"units": 3, "cell": "gru"}, {"pooling": "top_down"}),
     (
@@ -27,7 +27,7 @@ def outputs():
         model = Similarity(make(9, embedding=6, **reading), hidden=5, **settings)
         model.build()
         model.set_weights([random.normal(size=w.shape) for w in model.get_weights()])
-        found = model.compare(FIRST, SECOND)
-        yield from (value for value in found.values() if value is not None)
+        result = model.compare(FIRST, SECOND)
+        yield from (value for value in result.values() if value is not None)
         inputs = {"first": FIRST, "second": SECOND, "score": np.array([0.2, 0.9], "float32")}
         yield model.compute_loss(inputs, y_pred=model(inputs))

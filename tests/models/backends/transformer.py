@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 
-from models.decoders import TransformerDecoder
-from models.encoders import TransformerEncoder
+from regard.models.decoders import TransformerDecoder
+from regard.models.encoders import TransformerEncoder
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TOKENS = np.array([[2, 4, 5, 0], [2, 7, 6, 5]], "int32")
@@ -27,12 +27,12 @@ def outputs():
 
         def answers(source, tokens, encoder=encoder, decoder=decoder):
             memory = encoder(source)
-            found = [memory["values"], *decoder.unroll(tokens, memory)]
-            state = decoder.start(memory, longest=4)
+            result = [memory["values"], *decoder.unroll(tokens, memory)]
+            state = decoder.start(memory, max_length=4)
             for t in range(2):
                 logits, state, alignment = decoder.step(tokens[:, t], state)
-                found += [logits, alignment]
-            return found
+                result += [logits, alignment]
+            return result
 
         if keras.backend.backend() == "jax":  # operation by operation it compiles for a minute
             import jax

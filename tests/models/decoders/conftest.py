@@ -1,4 +1,4 @@
-"""The recurrent decoders' layers once more, in NumPy's float64, one row and one step at a time."""
+"""A reference of the recurrent decoders' layers in NumPy's float64, row by row and step by step."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ def sigmoid(x):
 
 
 class Reference:
-    """Layers, first states and attention of a decoder, from its weights and the formulas."""
+    """Layers, initial states and attention of a decoder, from its weights and the formulas."""
 
     def __init__(self, decoder):
         self.settings = decoder.settings
@@ -19,7 +19,7 @@ class Reference:
         }
 
     def start(self, memory):
-        """The first states: a list of lists, a layer's h and c."""
+        """The initial states: h and c of each layer."""
         finals = [final.astype("float64") for final in memory.get("final_states", [])]
         self.values = memory["values"][memory["mask"]].astype("float64")
         self.finals = finals or [self.values.mean(0)]
@@ -33,12 +33,12 @@ class Reference:
         self.states = [list(layer) for layer in zip(*states, strict=True)]
 
     def embed(self, token):
-        """The vector of a piece, of variance one at first."""
+        """The embedding of a token, with unit variance at initialization."""
         table = self.weights["embedding/table"]
         return table[token] * np.sqrt(table.shape[1])
 
     def advance(self, x, extra):
-        """All layers by one step: the output of the last."""
+        """Run all layers by one step, and return the output of the last."""
         for i in range(self.settings["layers"]):
             self.states[i] = self.cell(i, x, extra if i == 0 else np.zeros(0))
             output = self.states[i][0]
@@ -64,8 +64,8 @@ class Reference:
         new = np.tanh(xn + r * (hn + w["reset_bias"]))
         return [z * h + (1 - z) * new]
 
-    def look(self, query):
-        """Context and weights for the scores dot and general, or without attention."""
+    def attend(self, query):
+        """Return context and weights for the scores dot and general, or without attention."""
         if self.settings["attention"] is None:
             return self.finals[0][-self.values.shape[1] :], np.zeros(len(self.values))
         keys = self.values
@@ -84,7 +84,7 @@ class Reference:
 
 @pytest.fixture
 def equals_reference():
-    """Checks logits and alignments of a batch, row by row, against a step in NumPy."""
+    """Compare logits and alignments of a batch, row by row, with steps in NumPy."""
 
     def check(decoder, tokens, memory, run):
         logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
@@ -105,19 +105,19 @@ def equals_reference():
 
 @pytest.fixture
 def memory():
-    """Makes a memory of two rows, the second padded; ``states`` is what the encoder adds."""
+    """Make a memory of two rows, the second padded; ``states`` are those of the encoder."""
 
     def make(depth=5, final_depth=6, states=2, seed=11):
         random = np.random.default_rng(seed)
         mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
-        made = {
+        created = {
             "values": random.normal(size=(2, 3, depth)).astype("float32") * mask[..., None],
             "mask": mask,
         }
         if states:
-            made["final_states"] = [
+            created["final_states"] = [
                 random.normal(size=(2, final_depth)).astype("float32") for _ in range(states)
             ]
-        return made
+        return created
 
     return make

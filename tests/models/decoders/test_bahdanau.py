@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import BahdanauDecoder
+from regard.models.decoders import BahdanauDecoder
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 GENERAL = {"score": "general"}
@@ -34,7 +34,7 @@ def paper(reference, tokens):
     logits, alignments = [], []
     for token in tokens:
         x = reference.embed(token)
-        context, weights = reference.look(reference.states[-1][0])  # of the step before
+        context, weights = reference.attend(reference.states[-1][0])  # of the step before
         hidden = reference.advance(x, context)
         read = np.concatenate([hidden, x, context]) @ reference.weights["readout/kernel"]
         read = read + reference.weights["readout/bias"]
@@ -52,11 +52,11 @@ def test_equals_the_paper(settings, memory, equals_reference):
     equals_reference(make(**settings), TOKENS, memory(), paper)
 
 
-def test_the_first_look_is_before_the_first_piece(memory):
-    decoder, seen = make(), memory()
+def test_the_first_attention_precedes_the_first_token(memory):
+    decoder, source_memory = make(), memory()
     other = np.where(TOKENS == 2, 8, TOKENS)
-    _, alignments = decoder.unroll(TOKENS, seen)
-    _, others = decoder.unroll(other, seen)
+    _, alignments = decoder.unroll(TOKENS, source_memory)
+    _, others = decoder.unroll(other, source_memory)
     np.testing.assert_array_equal(alignments[:, 0], others[:, 0])
     assert not np.allclose(alignments[:, 1], others[:, 1])
 

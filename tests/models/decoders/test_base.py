@@ -2,10 +2,10 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import DECODERS, LuongDecoder
-from models.decoders.base import Decoder
-from models.encoders import RecurrentEncoder
-from models.layers.embeddings import TokenEmbedding
+from regard.models.decoders import DECODERS, LuongDecoder
+from regard.models.decoders.base import Decoder
+from regard.models.encoders import RecurrentEncoder
+from regard.models.layers.embeddings import TokenEmbedding
 
 TOKENS = np.array([[2, 5, 6, 7]], "int32")
 
@@ -18,14 +18,14 @@ def test_an_embedding_is_shared():
     encoder = RecurrentEncoder(9, embedding=4, units=5)
     encoder.build()
     decoder = make(dropout=0.1)
-    decoder.use_embedding(encoder.embedding)
+    decoder.share_embedding(encoder.embedding)
     decoder.build()
     assert decoder.embedding.table is encoder.embedding.table
     tables = [w for w in decoder.weights if w.path.endswith("embedding/table")]
     assert [id(w) for w in tables] == [id(encoder.embedding.table)]
 
 
-def test_what_shares_vectors_scales_and_drops_in_its_own_way():
+def test_shared_embeddings_keep_their_own_scale_and_dropout():
     ours, theirs = TokenEmbedding(9, 4, scale=True), TokenEmbedding(9, 4, dropout=0.5)
     ours.build()
     theirs.share(ours)
@@ -35,23 +35,23 @@ def test_what_shares_vectors_scales_and_drops_in_its_own_way():
     assert not (np.asarray(ours(TOKENS, training=True)) == 0).any()
 
 
-def test_sharing_is_refused_where_it_cannot_be():
+def test_incompatible_embeddings_cannot_be_shared():
     decoder = make()
     small = RecurrentEncoder(8, embedding=4, units=5).embedding
-    with pytest.raises(ValueError, match=r"8 pieces and depth 4.*9 pieces and depth 4"):
-        decoder.use_embedding(small)
+    with pytest.raises(ValueError, match=r"8 tokens with depth 4.*9 tokens with depth 4"):
+        decoder.share_embedding(small)
     decoder.build()
     with pytest.raises(ValueError, match="before the decoder is built"):
-        decoder.use_embedding(make().embedding)
+        decoder.share_embedding(make().embedding)
 
 
-def test_a_decoder_that_is_read_back_can_still_share():
+def test_a_deserialized_decoder_can_share_its_embedding():
     decoder = make()
     decoder.build()
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(decoder))
     shared = make().embedding
     shared.build()
-    again.use_embedding(shared)
+    again.share_embedding(shared)
     again.build()
     assert again.embedding.table is shared.table
 
@@ -77,8 +77,8 @@ def test_by_default_the_distribution_is_the_alignment():
 
 
 @pytest.mark.parametrize("method", ["start", "step", "unroll"])
-def test_a_decoder_that_says_nothing_is_told_so(method):
-    with pytest.raises(TypeError, match="Decoder does not say how"):
+def test_an_abstract_method_raises(method):
+    with pytest.raises(TypeError, match="Decoder does not implement"):
         getattr(Decoder(), method)(*[None] * (1 if method == "start" else 2))
 
 

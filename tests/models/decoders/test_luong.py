@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import LuongDecoder
+from regard.models.decoders import LuongDecoder
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 GENERAL, DOT = {"score": "general"}, {"score": "dot"}
@@ -41,7 +41,7 @@ def paper(reference, tokens):
     for token in tokens:
         x = reference.embed(token)
         hidden = reference.advance(x, fed if feeding else np.zeros(0))
-        context, weights = reference.look(hidden)
+        context, weights = reference.attend(hidden)
         fed = np.tanh(np.concatenate([context, hidden]) @ reference.weights["combine/kernel"])
         logits.append(reference.logits(fed))
         alignments.append(weights)
@@ -53,15 +53,15 @@ def test_equals_the_paper(settings, memory, equals_reference):
     equals_reference(make(**settings), TOKENS, memory(), paper)
 
 
-def test_without_feeding_the_attentional_state_does_not_come_back(memory):
-    assert "fed" in make(input_feeding=True).start(memory())
-    assert "fed" not in make(input_feeding=False).start(memory())
+def test_without_input_feeding_the_attentional_state_is_not_fed_back(memory):
+    assert "attentional" in make(input_feeding=True).start(memory())
+    assert "attentional" not in make(input_feeding=False).start(memory())
 
 
 def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory):
-    seen = memory(final_depth=10)  # two layers of the memory's depth
+    source_memory = memory(final_depth=10)  # two layers of the memory's depth
     decoder = LuongDecoder(9, 5, 10, embedding=3, units=5, attention=None)
     decoder.build()
-    state = decoder.start(seen)
-    expected = seen["final_states"][0][:, 5:] @ np.asarray(decoder.combine.kernel)[:5]
+    state = decoder.start(source_memory)
+    expected = source_memory["final_states"][0][:, 5:] @ np.asarray(decoder.combine.kernel)[:5]
     np.testing.assert_allclose(state["memory"]["context"][:, 0], expected, atol=1e-6)

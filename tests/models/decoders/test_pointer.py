@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import PointerDecoder
-from models.decoders.pointer import FIRST
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.decoders import PointerDecoder
+from regard.models.decoders.pointer import FIRST
+from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.attention import reference as attention_reference
 from tests.models.decoders.conftest import Reference
 
@@ -39,12 +39,12 @@ def numpy(x):
     return keras.ops.convert_to_numpy(keras.ops.cast(x, "float64"))
 
 
-def allowed(visits, points, before):
-    """What may come after ``before``, as ids."""
-    left = [i for i in range(points) if i not in before]
+def allowed(visits, points, previous_states):
+    """The valid next ids after ``previous_states``."""
+    left = [i for i in range(points) if i not in previous_states]
     if visits == "all":
         return [FIRST + i for i in left] or [EOS]
-    ends = [EOS] if before or not points else []
+    ends = [EOS] if previous_states or not points else []
     return ends + [FIRST + i for i in (range(points) if visits == "any" else left)]
 
 
@@ -62,17 +62,17 @@ class Pointing(Reference):
         known = np.concatenate([self.weights["last"], self.values])
         name = self.settings["score"]
         name = name["type"] if isinstance(name, dict) else name
-        found = attention_reference.scores(name, query[None, None], known[None], weights)
-        return found[0, 0], known
+        result = attention_reference.scores(name, query[None, None], known[None], weights)
+        return result[0, 0], known
 
     def steps(self, tokens):
-        points, before, logits, looks = len(self.values), [], [], []
+        points, previous_states, logits, alignments = len(self.values), [], [], []
         for token in tokens:
             if token >= FIRST:
-                before.append(token - FIRST)
+                previous_states.append(token - FIRST)
             x = self.values[token - FIRST] if token >= FIRST else self.weights["first"][0]
             hidden = self.advance(x, np.zeros(0))
-            choices = [id - EOS for id in allowed(self.settings["visits"], points, before)]
+            choices = [id - EOS for id in allowed(self.settings["visits"], points, previous_states)]
             if self.settings["glimpse"]:
                 scores, known = self.scores("glimpse", hidden)
                 weights = np.exp(scores[choices]) / np.exp(scores[choices]).sum()
@@ -85,104 +85,113 @@ class Pointing(Reference):
             step[[EOS + i for i in choices]] = scores[choices]
             logits.append(step)
             probabilities = np.exp(step) / np.exp(step).sum()
-            looks.append(probabilities[FIRST:])
-        return np.array(logits), np.array(looks)
+            alignments.append(probabilities[FIRST:])
+        return np.array(logits), np.array(alignments)
 
 
 @every_variant
 def test_equals_the_paper(settings, memory):
     decoder = make(**settings)
-    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
-    logits, looks = (numpy(x) for x in decoder.unroll(TOKENS, seen))
+    source_memory = memory(states=2 if decoder.settings["final_depth"] else 0)
+    logits, alignments = (numpy(x) for x in decoder.unroll(TOKENS, source_memory))
     assert logits.shape == (2, 4, 7)
     for row, steps in enumerate((4, 3)):  # the second row is over after two points
-        one = {name: seen[name][row] for name in ("values", "mask")}
+        one = {name: source_memory[name][row] for name in ("values", "mask")}
         if decoder.settings["final_depth"]:
-            one["final_states"] = [final[row] for final in seen["final_states"]]
+            one["final_states"] = [final[row] for final in source_memory["final_states"]]
         reference = Pointing(decoder)
         reference.start(one)
         expected, weights = reference.steps(TOKENS[row, :steps])
         width, points = expected.shape[1], weights.shape[1]
         there = np.isfinite(expected)
-        found = logits[row, :steps, :width]
-        np.testing.assert_allclose(found[there], expected[there], atol=1e-5)
-        assert (found[~there] < -1e8).all()
+        result = logits[row, :steps, :width]
+        np.testing.assert_allclose(result[there], expected[there], atol=1e-5)
+        assert (result[~there] < -1e8).all()
         assert (logits[row, :steps, width:] < -1e8).all()
-        np.testing.assert_allclose(looks[row, :steps, :points], weights, atol=1e-5)
-        assert (looks[row, :, points:] == 0).all()
+        np.testing.assert_allclose(alignments[row, :steps, :points], weights, atol=1e-5)
+        assert (alignments[row, :, points:] == 0).all()
 
 
 @every_variant
 @pytest.mark.parametrize("each", [1, 2])
-def test_step_by_step_is_unrolled(settings, each, memory):
-    """With several hypotheses a row, side by side, and the memory only once."""
+def test_steps_equal_unroll(settings, each, memory):
+    """With several hypotheses per row that share one memory."""
     decoder = make(**settings)
-    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    source_memory = memory(states=2 if decoder.settings["final_depth"] else 0)
     tokens = np.repeat(TOKENS, each, axis=0)
     if each == 2:
         tokens[1] = [BOS, 4, 6, 5]
-    repeated = keras.tree.map_structure(lambda x: np.repeat(x, each, axis=0), seen)
-    logits, looks = (numpy(x) for x in decoder.unroll(tokens, repeated))
-    state = decoder.start(seen)
-    moving = {name: value for name, value in state.items() if name != "memory"}
-    moving = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), moving)
+    repeated = keras.tree.map_structure(lambda x: np.repeat(x, each, axis=0), source_memory)
+    logits, alignments = (numpy(x) for x in decoder.unroll(tokens, repeated))
+    state = decoder.start(source_memory)
+    beam_state = {name: value for name, value in state.items() if name != "memory"}
+    beam_state = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), beam_state)
     for t in range(4):
-        step, state, look = decoder.step(tokens[:, t], {**moving, "memory": state["memory"]})
-        moving = {name: value for name, value in state.items() if name != "memory"}
+        step, state, alignment = decoder.step(
+            tokens[:, t], {**beam_state, "memory": state["memory"]}
+        )
+        beam_state = {name: value for name, value in state.items() if name != "memory"}
         np.testing.assert_allclose(step, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(look, looks[:, t], atol=1e-5)
+        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
 
 
 @pytest.mark.parametrize("visits", ["all", "once", "any"])
-def test_what_may_come_next(visits, memory):
+def test_valid_next_positions(visits, memory):
     decoder = make(visits=visits)
-    seen = memory()
+    source_memory = memory()
     rows = [(row, points) for row, points in enumerate((3, 2))]
     for row, points in rows:
-        one = keras.tree.map_structure(lambda x, row=row: x[row : row + 1], seen)
+        one = keras.tree.map_structure(lambda x, row=row: x[row : row + 1], source_memory)
         for length in range(points + 1):
-            for before in itertools.permutations(range(points), length):
-                tokens = np.array([[BOS, *(FIRST + i for i in before)]], "int32")
+            for previous_states in itertools.permutations(range(points), length):
+                tokens = np.array([[BOS, *(FIRST + i for i in previous_states)]], "int32")
                 last = numpy(decoder.unroll(tokens, one)[0])[0, -1]
-                assert np.flatnonzero(last > -1e8).tolist() == allowed(visits, points, before)
+                assert np.flatnonzero(last > -1e8).tolist() == allowed(
+                    visits, points, previous_states
+                )
 
 
 @pytest.mark.parametrize("visits", ["all", "once", "any"])
 def test_a_row_of_padding_can_only_end(visits, memory):
-    seen = memory()
-    seen["mask"] = seen["mask"] & [[True], [False]]
-    logits, looks = (numpy(x) for x in make(visits=visits).unroll(TOKENS[:, :1], seen))
+    source_memory = memory()
+    source_memory["mask"] = source_memory["mask"] & [[True], [False]]
+    logits, alignments = (
+        numpy(x) for x in make(visits=visits).unroll(TOKENS[:, :1], source_memory)
+    )
     assert np.flatnonzero(logits[1, 0] > -1e8).tolist() == [EOS]
-    assert (looks[1] == 0).all()
+    assert (alignments[1] == 0).all()
 
 
 @every_variant
 def test_padding_changes_nothing(settings, memory):
     decoder = make(**settings)
-    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    source_memory = memory(states=2 if decoder.settings["final_depth"] else 0)
     wide = {
-        **seen,
-        "values": np.pad(seen["values"], [(0, 0), (0, 2), (0, 0)]),
-        "mask": np.pad(seen["mask"], [(0, 0), (0, 2)]),
+        **source_memory,
+        "values": np.pad(source_memory["values"], [(0, 0), (0, 2), (0, 0)]),
+        "mask": np.pad(source_memory["mask"], [(0, 0), (0, 2)]),
     }
-    (logits, looks), (more, wider) = decoder.unroll(TOKENS, seen), decoder.unroll(TOKENS, wide)
+    (logits, alignments), (more, wider) = (
+        decoder.unroll(TOKENS, source_memory),
+        decoder.unroll(TOKENS, wide),
+    )
     np.testing.assert_allclose(more[:, :, :7], logits, atol=1e-5)
-    np.testing.assert_allclose(wider[:, :, :3], looks, atol=1e-6)
+    np.testing.assert_allclose(wider[:, :, :3], alignments, atol=1e-6)
     assert (numpy(more)[:, :, 7:] < -1e8).all()
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_an_encoder_of_another_cell_gives_more_states_or_fewer(cell, memory):
+def test_the_encoder_may_have_another_cell(cell, memory):
     for states in (1, 2):
         logits, _ = make(cell=cell).unroll(TOKENS, memory(states=states))
         assert np.isfinite(numpy(logits)).all()
 
 
 def test_dropout_only_in_training(memory):
-    decoder, seen = make(dropout=0.5, layers=2, glimpse=True), memory()
-    still = numpy(decoder.unroll(TOKENS, seen)[0])
-    np.testing.assert_array_equal(still, numpy(decoder.unroll(TOKENS, seen)[0]))
-    dropped = numpy(decoder.unroll(TOKENS, seen, training=True)[0])
+    decoder, source_memory = make(dropout=0.5, layers=2, glimpse=True), memory()
+    still = numpy(decoder.unroll(TOKENS, source_memory)[0])
+    np.testing.assert_array_equal(still, numpy(decoder.unroll(TOKENS, source_memory)[0]))
+    dropped = numpy(decoder.unroll(TOKENS, source_memory, training=True)[0])
     assert not np.allclose(dropped, still)
     np.testing.assert_array_equal(dropped < -1e8, still < -1e8)
 
@@ -192,20 +201,20 @@ def test_gradients_are_finite_and_reach_every_weight(settings, memory):
     import tensorflow as tf
 
     decoder = make(**settings, dropout=0.2)
-    seen = memory(states=2 if decoder.settings["final_depth"] else 0)
+    source_memory = memory(states=2 if decoder.settings["final_depth"] else 0)
     # The end, too, is scored among others only where it is no must.
     targets = np.array([[6, 4, 5, 3], [5, 4, 3, 0]])
     with tf.GradientTape() as tape:
-        logits, _ = decoder.unroll(TOKENS, seen, training=True)
+        logits, _ = decoder.unroll(TOKENS, source_memory, training=True)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
         loss = tf.reduce_sum(losses * (targets != PAD))
     weights = [weight.value for weight in decoder.trainable_weights]
     gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
     assert all(np.isfinite(g).all() for g in gradients)
-    assert float(loss) < 100  # nothing impossible was asked for
-    forced = decoder.visits == "all"  # the end is never one of several choices
+    assert float(loss) < 100  # no invalid target
+    teacher_forced = decoder.visits == "all"  # the end is never one of several choices
     for weight, gradient in zip(decoder.trainable_weights, gradients, strict=True):
-        if not (forced and weight.path.endswith("last")):
+        if not (teacher_forced and weight.path.endswith("last")):
             assert np.any(gradient != 0), weight.path
 
 
@@ -213,13 +222,13 @@ def test_low_precision_is_close(memory):
     settings = {"glimpse": True, "layers": 2, "visits": "once"}
     exact, rough = make(**settings), make(**settings, dtype="mixed_bfloat16")
     rough.set_weights(exact.get_weights())
-    seen = memory()
-    low = {name: value for name, value in seen.items() if name != "mask"}
+    source_memory = memory()
+    low = {name: value for name, value in source_memory.items() if name != "mask"}
     low = keras.tree.map_structure(lambda x: keras.ops.cast(x, "bfloat16"), low)
-    found, _ = rough.unroll(TOKENS, {**low, "mask": seen["mask"]})
-    expected, _ = exact.unroll(TOKENS, seen)
-    assert keras.backend.standardize_dtype(found.dtype) == "float32"
-    np.testing.assert_allclose(found, expected, atol=0.2)
+    result, _ = rough.unroll(TOKENS, {**low, "mask": source_memory["mask"]})
+    expected, _ = exact.unroll(TOKENS, source_memory)
+    assert keras.backend.standardize_dtype(result.dtype) == "float32"
+    np.testing.assert_allclose(result, expected, atol=0.2)
 
 
 @pytest.mark.parametrize(
@@ -227,13 +236,13 @@ def test_low_precision_is_close(memory):
     [
         ({"visits": "twice"}, "Unknown visits 'twice'. Choices: all, once, any"),
         ({"layers": 0}, "at least one layer, not 0"),
-        ({"cell": "lstn"}, "Did you mean 'lstm'"),
-        ({"score": "addditive"}, "Did you mean 'additive'"),
+        ({"cell": "lstn"}, "Did you mean lstm"),
+        ({"score": "addditive"}, "Did you mean additive"),
         ({"clip": 0.0}, "above 0, not 0.0"),
-        ({"score": "dot", "units": 4}, "one depth, but they have 4 and 5"),
+        ({"score": "dot", "units": 4}, "same depth, but they have 4 and 5"),
     ],
 )
-def test_refusals(settings, message):
+def test_invalid_arguments(settings, message):
     with pytest.raises(ValueError, match=message):
         make(**settings)
 

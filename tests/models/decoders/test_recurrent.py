@@ -1,12 +1,12 @@
-"""What holds for every recurrent decoder, whatever its path."""
+"""Properties of every recurrent decoder."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.decoders import BahdanauDecoder, LuongDecoder
-from models.layers.cells import LSTMCell, RecurrentCell
-from models.layers.dropouts import Drops
+from regard.models.decoders import BahdanauDecoder, LuongDecoder
+from regard.models.layers.cells import LSTMCell, RecurrentCell
+from regard.models.layers.dropout import DropoutMasks
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 PATHS = {"luong": LuongDecoder, "bahdanau": BahdanauDecoder}
@@ -21,8 +21,8 @@ VARIANTS = [
     ("bahdanau", {"attention": {"score": "additive"}}),
     ("bahdanau", {"layers": 2, "cell": "gru", "residual": True, "readout": "tanh"}),
     ("bahdanau", {"attention": None, "layers": 2}),
-    ("luong", {"start": "zeros", "layers": 2, "cell": "gru"}),
-    ("bahdanau", {"start": "zeros"}),
+    ("luong", {"initial_state": "zeros", "layers": 2, "cell": "gru"}),
+    ("bahdanau", {"initial_state": "zeros"}),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
 every_path = pytest.mark.parametrize("path", PATHS)
@@ -44,9 +44,9 @@ def rows(memory, count):
 
 @every_variant
 def test_steps_equal_unroll(path, settings, memory):
-    decoder, seen = make(path, **settings), memory()
-    logits, alignments = decoder.unroll(TOKENS, seen)
-    state = decoder.start(seen)
+    decoder, source_memory = make(path, **settings), memory()
+    logits, alignments = decoder.unroll(TOKENS, source_memory)
+    state = decoder.start(source_memory)
     for t in range(TOKENS.shape[1]):
         step_logits, state, alignment = decoder.step(TOKENS[:, t], state)
         np.testing.assert_allclose(step_logits, logits[:, t], atol=1e-5)
@@ -55,13 +55,13 @@ def test_steps_equal_unroll(path, settings, memory):
 
 @every_variant
 def test_hypotheses_share_one_memory(path, settings, memory):
-    decoder, seen = make(path, **settings), memory()
+    decoder, source_memory = make(path, **settings), memory()
     tokens = np.array([4, 5, 6, 7], "int32")  # two for each row
-    state = decoder.start(seen)
+    state = decoder.start(source_memory)
     doubled = {name: value if name == "memory" else rows(value, 2) for name, value in state.items()}
     logits, doubled, _ = decoder.step(tokens, doubled)
     logits, _, alignment = decoder.step(tokens, doubled)
-    copied = decoder.start(rows(seen, 2))
+    copied = decoder.start(rows(source_memory, 2))
     _, copied, _ = decoder.step(tokens, copied)
     expected, _, expected_alignment = decoder.step(tokens, copied)
     np.testing.assert_allclose(logits, expected, atol=1e-5)
@@ -69,11 +69,11 @@ def test_hypotheses_share_one_memory(path, settings, memory):
 
 
 @every_variant
-def test_a_padded_row_gives_what_it_gives_alone(path, settings, memory):
-    decoder, seen = make(path, **settings), memory()
-    logits, alignments = decoder.unroll(TOKENS, seen)
-    alone = {"values": seen["values"][1:, :2], "mask": seen["mask"][1:, :2]}
-    alone["final_states"] = [final[1:] for final in seen["final_states"]]
+def test_padding_does_not_change_a_row(path, settings, memory):
+    decoder, source_memory = make(path, **settings), memory()
+    logits, alignments = decoder.unroll(TOKENS, source_memory)
+    alone = {"values": source_memory["values"][1:, :2], "mask": source_memory["mask"][1:, :2]}
+    alone["final_states"] = [final[1:] for final in source_memory["final_states"]]
     alone_logits, alone_alignments = decoder.unroll(TOKENS[1:], alone)
     np.testing.assert_allclose(logits[1:], alone_logits, atol=1e-5)
     np.testing.assert_allclose(alignments[1:, :, :2], alone_alignments, atol=1e-5)
@@ -87,19 +87,23 @@ def test_a_padded_row_gives_what_it_gives_alone(path, settings, memory):
 def test_a_graph_of_unknown_sizes_equals_eager(path, settings, compiled, memory):
     import tensorflow as tf
 
-    decoder, seen = make(path, **settings), memory()
-    values, mask, *finals = seen["values"], seen["mask"], *seen["final_states"]
+    decoder, source_memory = make(path, **settings), memory()
+    values, mask, *finals = (
+        source_memory["values"],
+        source_memory["mask"],
+        *source_memory["final_states"],
+    )
     sizes = [(None, None, 5), (None, None), (None, 6), (None, 6)]
     kinds = ["float32", "bool", "float32", "float32"]
     shapes = [tf.TensorSpec([None, None], "int32"), *map(tf.TensorSpec, sizes, kinds)]
 
     @tf.function(input_signature=None if compiled else shapes, jit_compile=compiled)
     def unroll(tokens, values, mask, *finals):
-        seen = {"values": values, "mask": mask, "final_states": list(finals)}
-        return decoder.unroll(tokens, seen)
+        source_memory = {"values": values, "mask": mask, "final_states": list(finals)}
+        return decoder.unroll(tokens, source_memory)
 
-    found = unroll(*(tf.constant(x) for x in (TOKENS, values, mask, *finals)))
-    for ours, expected in zip(found, decoder.unroll(TOKENS, seen), strict=True):
+    result = unroll(*(tf.constant(x) for x in (TOKENS, values, mask, *finals)))
+    for ours, expected in zip(result, decoder.unroll(TOKENS, source_memory), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 
@@ -107,20 +111,25 @@ def test_a_graph_of_unknown_sizes_equals_eager(path, settings, compiled, memory)
 @pytest.mark.parametrize("attention", [GENERAL, None])
 def test_a_memory_without_final_states_starts_from_its_mean(path, attention, memory):
     decoder = make(path, attention=attention, final_depth=0)
-    seen = memory(states=0)
-    noisy = {**seen, "values": np.where(seen["mask"][..., None], seen["values"], 7.0)}
-    mean = np.stack([seen["values"][0].mean(0), seen["values"][1, :2].mean(0)]).astype("float32")
-    told = {**seen, "final_states": [mean, mean]}
+    source_memory = memory(states=0)
+    noisy = {
+        **source_memory,
+        "values": np.where(source_memory["mask"][..., None], source_memory["values"], 7.0),
+    }
+    mean = np.stack(
+        [source_memory["values"][0].mean(0), source_memory["values"][1, :2].mean(0)]
+    ).astype("float32")
+    messages = {**source_memory, "final_states": [mean, mean]}
     teller = make(path, attention=attention, final_depth=5)
     teller.set_weights(decoder.get_weights())
     np.testing.assert_allclose(
-        decoder.unroll(TOKENS, noisy)[0], teller.unroll(TOKENS, told)[0], atol=1e-5
+        decoder.unroll(TOKENS, noisy)[0], teller.unroll(TOKENS, messages)[0], atol=1e-5
     )
 
 
 @every_path
-def test_a_start_of_zeros_knows_nothing_of_the_source(path, memory):
-    decoder = make(path, start="zeros", layers=2)
+def test_a_zero_initial_state_does_not_depend_on_the_source(path, memory):
+    decoder = make(path, initial_state="zeros", layers=2)
     states = keras.tree.flatten(decoder.start(memory())["cells"])
     assert [state.shape for state in states] == [(2, 5)] * 4
     assert all((np.asarray(state) == 0).all() for state in states)
@@ -140,10 +149,10 @@ def test_the_encoder_may_have_another_cell(path, cell, states, memory):
 def test_gradients_are_finite_and_reach_every_weight(path, settings, memory):
     import tensorflow as tf
 
-    decoder, seen = make(path, **settings, dropout=0.3), memory()
-    seen["mask"][1] = False  # a row without any source
+    decoder, source_memory = make(path, **settings, dropout=0.3), memory()
+    source_memory["mask"][1] = False  # a row without any source
     with tf.GradientTape() as tape:
-        logits, _ = decoder.unroll(TOKENS, seen, training=True)
+        logits, _ = decoder.unroll(TOKENS, source_memory, training=True)
         loss = tf.reduce_sum(tf.nn.log_softmax(logits)[..., 3])
     weights = [weight.value for weight in decoder.trainable_weights]
     gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
@@ -154,12 +163,12 @@ def test_gradients_are_finite_and_reach_every_weight(path, settings, memory):
 @every_path
 @pytest.mark.parametrize("settings", [{}, {"cell": "gru", "layers": 2}, {"attention": None}])
 def test_low_precision_is_close_in_unroll_and_step(path, settings, memory):
-    exact, seen = make(path, **settings), memory()
+    exact, source_memory = make(path, **settings), memory()
     rough = make(path, **settings, dtype="mixed_bfloat16")
     rough.set_weights(exact.get_weights())
-    expected, _ = exact.unroll(TOKENS, seen)
+    expected, _ = exact.unroll(TOKENS, source_memory)
     low = keras.tree.map_structure(
-        lambda x: x if x.dtype == bool else keras.ops.cast(x, "bfloat16"), seen
+        lambda x: x if x.dtype == bool else keras.ops.cast(x, "bfloat16"), source_memory
     )
     logits, _ = rough.unroll(TOKENS, low)  # no __call__ around it that casts the weights
     stepped, state, _ = rough.step(TOKENS[:, 0], rough.start(low))
@@ -184,9 +193,9 @@ def test_hard_alignments_come_with_their_distribution(path, settings, memory):
     decoder = make(path, attention=HARD, **settings)
     assert decoder.stochastic
     assert not make(path, **settings).stochastic
-    seen = rows(memory(), 20)
+    source_memory = rows(memory(), 20)
     tokens = np.repeat(TOKENS, 20, axis=0)
-    unrolled = decoder.unroll_with_distribution(tokens, seen, training=True)
+    unrolled = decoder.unroll_with_distribution(tokens, source_memory, training=True)
     logits, alignments, distribution = (np.asarray(x) for x in unrolled)
     assert logits.shape == (40, 4, 9)
     assert set(np.unique(alignments)) == {0.0, 1.0}
@@ -194,10 +203,12 @@ def test_hard_alignments_come_with_their_distribution(path, settings, memory):
     np.testing.assert_allclose(distribution.sum(-1), 1, atol=1e-5)
     assert (distribution[20:, :, 2] == 0).all()  # padding
     assert (alignments.argmax(-1) != distribution.argmax(-1)).any()  # drawn, not the best
-    # The rows are alike in everything but the draw.
+    # The rows are equal except for the sample.
     np.testing.assert_allclose(distribution[:20, 0], distribution[:1, 0].repeat(20, 0), atol=1e-6)
     assert len(np.unique(alignments[:20, 0], axis=0)) > 1
-    _, still, best = (np.asarray(x) for x in decoder.unroll_with_distribution(tokens, seen))
+    _, still, best = (
+        np.asarray(x) for x in decoder.unroll_with_distribution(tokens, source_memory)
+    )
     np.testing.assert_array_equal(still.argmax(-1), best.argmax(-1))
 
 
@@ -209,19 +220,19 @@ def test_soft_alignments_are_their_own_distribution(path, memory):
 
 def test_plain_dropout_between_layers_differs_between_steps():
     decoder = make("luong", layers=2, dropout=0.5)
-    drops = decoder._drops(TOKENS, "float32", training=True)
-    (mask,) = (np.asarray(mask) for mask in drops.scanned)
+    masks = decoder._dropout_masks(TOKENS, "float32", training=True)
+    (mask,) = (np.asarray(mask) for mask in masks.per_step)
     assert set(np.unique(mask)) == {0.0, 2.0}
     assert not (mask[0] == mask[1]).all()
-    assert drops.fixed == drops.states == ()
-    assert not any(decoder._drops(TOKENS, "float32", training=False))
+    assert masks.per_sequence == masks.states == ()
+    assert not any(decoder._dropout_masks(TOKENS, "float32", training=False))
 
 
 def test_variational_dropout_is_the_same_at_all_steps():
     decoder = make("luong", layers=3, dropout=0.5, dropout_type="variational")
-    drops = decoder._drops(TOKENS, "float32", training=True)
-    assert (len(drops.scanned), len(drops.fixed), len(drops.states)) == (0, 2, 3)
-    embedded, _ = decoder._inputs(np.full((40, 4), 5, "int32"), training=True)
+    masks = decoder._dropout_masks(TOKENS, "float32", training=True)
+    assert (len(masks.per_step), len(masks.per_sequence), len(masks.states)) == (0, 2, 3)
+    embedded, _ = decoder._embed(np.full((40, 4), 5, "int32"), training=True)
     dropped = np.asarray(embedded) == 0  # [target, batch, depth]
     assert (dropped == dropped[:1]).all()
     assert 0 < dropped.mean() < 1
@@ -231,23 +242,25 @@ def test_variational_dropout_is_the_same_at_all_steps():
 @every_path
 @pytest.mark.parametrize("kind", ["plain", "variational"])
 def test_dropout_only_in_training(path, kind, memory):
-    decoder, seen = make(path, layers=2, dropout=0.5, dropout_type=kind), memory()
-    still, _ = decoder.unroll(TOKENS, seen)
-    np.testing.assert_array_equal(still, decoder.unroll(TOKENS, seen)[0])
+    decoder, source_memory = make(path, layers=2, dropout=0.5, dropout_type=kind), memory()
+    still, _ = decoder.unroll(TOKENS, source_memory)
+    np.testing.assert_array_equal(still, decoder.unroll(TOKENS, source_memory)[0])
     bare = make(path, layers=2)
     bare.set_weights([w.numpy() for w in decoder.trainable_weights])
-    np.testing.assert_allclose(still, bare.unroll(TOKENS, seen)[0], atol=1e-6)
-    assert not np.allclose(still, decoder.unroll(TOKENS, seen, training=True)[0])
+    np.testing.assert_allclose(still, bare.unroll(TOKENS, source_memory)[0], atol=1e-6)
+    assert not np.allclose(still, decoder.unroll(TOKENS, source_memory, training=True)[0])
 
 
 @every_path
 def test_variational_dropout_of_the_states_reaches_the_recurrence(path, memory):
-    """With all of the state dropped where it meets its weights, the recurrent kernel is idle."""
-    decoder, seen = make(path), memory()
-    now = decoder._scanned(np.ones((2, 3), "float32"))
-    cells = decoder.start(seen)["cells"]
+    """If the whole state is dropped, the recurrent kernel has no effect."""
+    decoder, source_memory = make(path), memory()
+    now = decoder._loop_inputs(np.ones((2, 3), "float32"))
+    cells = decoder.start(source_memory)["cells"]
     extra = np.zeros((2, decoder.cells[0].extra), "float32")
-    _, dropped = decoder._advance(now, cells, extra, Drops(states=(np.zeros((2, 5), "float32"),)))
+    _, dropped = decoder._advance(
+        now, cells, extra, DropoutMasks(states=(np.zeros((2, 5), "float32"),))
+    )
     decoder.cells[0].recurrent_kernel.assign(decoder.cells[0].recurrent_kernel * 0)
     _, idle = decoder._advance(now, cells, extra)
     np.testing.assert_allclose(dropped, idle, atol=1e-6)
@@ -264,36 +277,39 @@ def test_config_round_trip(path, settings):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cell": "lstn"}, "Unknown cell 'lstn'. Did you mean 'lstm'"),
-        ({"start": "nothing"}, "Unknown start 'nothing'. Choices: summary, zeros"),
+        ({"cell": "lstn"}, "Unknown cell 'lstn'. Did you mean lstm"),
+        ({"initial_state": "nothing"}, "Unknown initial_state 'nothing'. Choices: encoder, zeros"),
         ({"dropout_type": "varied"}, "dropout_type 'varied'. Choices: plain, variational"),
-        ({"tied": True}, "5 and 3"),
-        ({"attention": {"score": "dott"}}, "Did you mean 'dot'"),
+        ({"tied": True}, "3 and 5"),
+        ({"attention": {"score": "dott"}}, "Did you mean dot"),
     ],
 )
-def test_impossible_settings_are_refused(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         make("luong", **settings)
 
 
 @pytest.mark.parametrize("kind", ["plain", "variational"])
 @every_variant
-def test_what_learns_behind_the_loop_learns_the_same(path, settings, kind, memory, monkeypatch):
+def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, kind, memory, monkeypatch):
     import tensorflow as tf
 
     def gradients():
-        decoder, seen = make(path, **{**settings, "dropout": 0.4, "dropout_type": kind}), memory()
-        values = tf.constant(seen["values"])
+        decoder, source_memory = (
+            make(path, **{**settings, "dropout": 0.4, "dropout_type": kind}),
+            memory(),
+        )
+        values = tf.constant(source_memory["values"])
         with tf.GradientTape() as tape:
             tape.watch(values)
-            logits, _ = decoder.unroll(TOKENS, {**seen, "values": values}, training=True)
+            logits, _ = decoder.unroll(TOKENS, {**source_memory, "values": values}, training=True)
             value = tf.reduce_sum(tf.nn.log_softmax(logits)[..., 3])
-        found = tape.gradient(value, [values, *(w.value for w in decoder.trainable_weights)])
-        return [tf.convert_to_tensor(g) for g in found if g is not None]
+        result = tape.gradient(value, [values, *(w.value for w in decoder.trainable_weights)])
+        return [tf.convert_to_tensor(g) for g in result if g is not None]
 
-    late = gradients()
-    monkeypatch.setattr(LSTMCell, "late", RecurrentCell.late)
+    deferred_gradient = gradients()
+    monkeypatch.setattr(LSTMCell, "deferred_gradient", RecurrentCell.deferred_gradient)
     by_steps = gradients()
-    assert len(late) == len(by_steps)
-    for ours, theirs in zip(late, by_steps, strict=True):
+    assert len(deferred_gradient) == len(by_steps)
+    for ours, theirs in zip(deferred_gradient, by_steps, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-4)

@@ -4,12 +4,12 @@ import keras
 import numpy as np
 import pytest
 
-from models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.encoders.convolutional import ConvolutionalEncoder
 
 IMAGES = np.random.default_rng(6).integers(0, 256, (3, 16, 24, 3)).astype("uint8")
 
 
-def made(**settings):
+def created(**settings):
     keras.utils.set_random_seed(1)
     encoder = ConvolutionalEncoder(
         **{"size": (16, 24), "channels": (8, 16), "units": 6, **settings}
@@ -19,7 +19,7 @@ def made(**settings):
 
 
 def test_a_cell_of_the_grid_is_a_position_of_the_memory():
-    encoder = made()
+    encoder = created()
     memory = encoder(IMAGES)
     assert encoder.grid == (4, 6)
     assert memory["values"].shape == (3, 24, encoder.depth)
@@ -28,35 +28,35 @@ def test_a_cell_of_the_grid_is_a_position_of_the_memory():
 
 @pytest.mark.parametrize("self_attention", [False, True])
 def test_an_image_in_a_batch_is_as_alone(self_attention):
-    encoder = made(self_attention=self_attention)
+    encoder = created(self_attention=self_attention)
     if self_attention:
-        encoder.look.gamma.assign(1.0)
-    together, alone = encoder(IMAGES), encoder(IMAGES[1:2])
-    np.testing.assert_allclose(together["values"][1:2], alone["values"], atol=1e-5)
+        encoder.self_attention.gamma.assign(1.0)
+    beam_width, alone = encoder(IMAGES), encoder(IMAGES[1:2])
+    np.testing.assert_allclose(beam_width["values"][1:2], alone["values"], atol=1e-5)
 
 
 def test_a_change_of_the_image_is_seen_where_it_is():
-    encoder = made()
+    encoder = created()
     changed = IMAGES.copy()
     changed[:, :4, :4] = 255 - changed[:, :4, :4]
-    before, after = (
+    previous_states, after = (
         np.asarray(encoder(x)["values"]).reshape(3, 4, 6, -1) for x in (IMAGES, changed)
     )
-    moved = np.abs(before - after).max(axis=(0, 3))
-    assert moved[:2, :2].min() > 0.01
-    assert moved[3, 3:].max() == 0.0
+    shifted = np.abs(previous_states - after).max(axis=(0, 3))
+    assert shifted[:2, :2].min() > 0.01
+    assert shifted[3, 3:].max() == 0.0
 
 
-def test_where_a_thing_is_can_be_told():
+def test_the_memory_encodes_positions():
     """Without coordinates an even image would give the same in every inner cell."""
     even = np.full((1, 16, 24, 3), 90, "uint8")
-    values = np.asarray(made()(even)["values"]).reshape(4, 6, -1)
+    values = np.asarray(created()(even)["values"]).reshape(4, 6, -1)
     assert not np.allclose(values[1, 1], values[2, 4], atol=1e-3)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_positions_say_where_a_cell_is_whatever_is_in_it(positions):
-    plain, placed = made(), made(positions=positions)
+    plain, placed = created(), created(positions=positions)
     weights = iter(plain.get_weights())
     for variable in placed.weights:
         if "positions" not in variable.path:
@@ -70,15 +70,15 @@ def test_positions_say_where_a_cell_is_whatever_is_in_it(positions):
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision(policy):
-    encoder = made(dtype=keras.DTypePolicy(policy), positions="sinusoidal")
-    full = made(positions="sinusoidal")
+    encoder = created(dtype=keras.DTypePolicy(policy), positions="sinusoidal")
+    full = created(positions="sinusoidal")
     encoder.set_weights(full.get_weights())
-    found = keras.ops.cast(encoder(IMAGES)["values"], "float32")
-    np.testing.assert_allclose(found, full(IMAGES)["values"], atol=0.1)
+    result = keras.ops.cast(encoder(IMAGES)["values"], "float32")
+    np.testing.assert_allclose(result, full(IMAGES)["values"], atol=0.1)
 
 
 def test_round_trip():
-    encoder = made(self_attention=True, positions="learned")
+    encoder = created(self_attention=True, positions="learned")
     again = ConvolutionalEncoder.from_config(encoder.get_config())
     again.build()
     again.set_weights(encoder.get_weights())
@@ -88,10 +88,10 @@ def test_round_trip():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"size": (18, 24)}, "18 x 24 cannot be halved 2 times"),
-        ({"channels": ()}, "there must be a stage"),
+        ({"size": (18, 24)}, "18 x 24 pixels cannot be halved 2 times"),
+        ({"channels": ()}, "at least one stage"),
     ],
 )
 def test_impossible_settings(settings, message):
     with pytest.raises(ValueError, match=message):
-        made(**settings)
+        created(**settings)

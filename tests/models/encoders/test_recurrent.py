@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.encoders import ENCODERS, RecurrentEncoder
+from regard.models.encoders import ENCODERS, RecurrentEncoder
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 VARIANTS = [
@@ -52,8 +52,8 @@ def test_coincides_with_keras(cell, layers, bidirectional):
         for d in range(encoder.directions):
             theirs = keras_layer(layer, [w[d] for w in layer.get_weights()])
             theirs.go_backwards = d == 1
-            found = theirs(outputs, mask=mask)
-            directions.append(keras.ops.flip(found, 1) if d else found)
+            result = theirs(outputs, mask=mask)
+            directions.append(keras.ops.flip(result, 1) if d else result)
         outputs = keras.ops.concatenate(directions, -1)
     real = (IDS != 0)[..., None]
     np.testing.assert_allclose(memory["values"] * real, outputs * real, atol=1e-5)
@@ -63,10 +63,10 @@ def test_coincides_with_keras(cell, layers, bidirectional):
 @every_variant
 def test_a_padded_row_gives_what_it_gives_alone(settings):
     encoder = make(**settings)
-    together, alone = encoder(IDS), encoder(IDS[1:, :2])
-    np.testing.assert_allclose(together["values"][1:, :2], alone["values"], atol=1e-6)
-    assert (keras.ops.convert_to_numpy(together["values"])[1, 2:] == 0).all()
-    for ours, theirs in zip(together["final_states"], alone["final_states"], strict=True):
+    beam_width, alone = encoder(IDS), encoder(IDS[1:, :2])
+    np.testing.assert_allclose(beam_width["values"][1:, :2], alone["values"], atol=1e-6)
+    assert (keras.ops.convert_to_numpy(beam_width["values"])[1, 2:] == 0).all()
+    for ours, theirs in zip(beam_width["final_states"], alone["final_states"], strict=True):
         np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
         assert ours.shape[-1] == encoder.final_depth
 
@@ -79,15 +79,15 @@ def test_points_are_read_too(settings):
     points = np.random.default_rng(2).uniform(-1, 1, (2, 4, 3)).astype("float32")
     points[..., 2] = 1
     points[1, 2:] = 0
-    together, alone = encoder(points), encoder(points[1:, :2])
-    np.testing.assert_array_equal(together["mask"], points[..., 2] == 1)
-    np.testing.assert_allclose(together["values"][1:, :2], alone["values"], atol=1e-6)
-    assert (keras.ops.convert_to_numpy(together["values"])[1, 2:] == 0).all()
-    for ours, theirs in zip(together["final_states"], alone["final_states"], strict=True):
+    beam_width, alone = encoder(points), encoder(points[1:, :2])
+    np.testing.assert_array_equal(beam_width["mask"], points[..., 2] == 1)
+    np.testing.assert_allclose(beam_width["values"][1:, :2], alone["values"], atol=1e-6)
+    assert (keras.ops.convert_to_numpy(beam_width["values"])[1, 2:] == 0).all()
+    for ours, theirs in zip(beam_width["final_states"], alone["final_states"], strict=True):
         np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(encoder))
     again.set_weights(encoder.get_weights())
-    np.testing.assert_array_equal(again(points)["values"], together["values"])
+    np.testing.assert_array_equal(again(points)["values"], beam_width["values"])
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
@@ -99,11 +99,11 @@ def test_reversed_is_reading_the_reversed_row(cell):
     for row in IDS:
         real = row[row != 0]
         expected = plain(real[::-1][None])
-        found = reverse(row[None])
+        result = reverse(row[None])
         np.testing.assert_allclose(
-            found["values"][0, : len(real)], expected["values"][0, ::-1], atol=1e-6
+            result["values"][0, : len(real)], expected["values"][0, ::-1], atol=1e-6
         )
-        for ours, theirs in zip(found["final_states"], expected["final_states"], strict=True):
+        for ours, theirs in zip(result["final_states"], expected["final_states"], strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-6)
     assert not np.allclose(memory["values"], plain(IDS)["values"])
 
@@ -152,8 +152,8 @@ def test_variational_dropout_reaches_the_recurrence_and_plain_does_not():
         cell = encoder.cells[0]
         cell.kernel.assign(cell.kernel * 0)
         cell.bias.assign(cell.bias * 0 + 1)
-        found = encoder(IDS, training=True)["final_states"][0]
-        assert np.allclose(found, encoder(IDS)["final_states"][0]) != differs
+        result = encoder(IDS, training=True)["final_states"][0]
+        assert np.allclose(result, encoder(IDS)["final_states"][0]) != differs
 
 
 @every_variant
@@ -175,10 +175,10 @@ def test_gradients_are_finite_and_reach_every_weight(settings):
 def test_low_precision_is_close(settings):
     exact, rough = make(**settings), make(**settings, dtype="mixed_bfloat16")
     rough.set_weights(exact.get_weights())
-    found, expected = rough(IDS), exact(IDS)
-    assert found["values"].dtype == found["final_states"][0].dtype == "bfloat16"
+    result, expected = rough(IDS), exact(IDS)
+    assert result["values"].dtype == result["final_states"][0].dtype == "bfloat16"
     np.testing.assert_allclose(
-        keras.ops.cast(found["values"], "float32"), expected["values"], atol=0.05
+        keras.ops.cast(result["values"], "float32"), expected["values"], atol=0.05
     )
 
 
@@ -192,7 +192,7 @@ def test_config_round_trip(settings):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cell": "grru"}, "Unknown cell 'grru'. Did you mean 'gru'"),
+        ({"cell": "grru"}, "Unknown cell 'grru'. Did you mean gru"),
         ({"dropout_type": "none"}, "dropout_type 'none'"),
     ],
 )

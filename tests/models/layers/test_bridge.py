@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.bridge import Bridge
+from regard.models.layers.bridge import Bridge
 
 RANDOM = np.random.default_rng(5)
 MASK = np.array([[True, True, True], [True, False, False]])
@@ -36,27 +36,27 @@ def expected(layer, finals):
 
 @pytest.mark.parametrize("states", [1, 2])
 def test_equals_the_formula_whatever_the_encoder_has(states):
-    layer, seen = bridge(), memory(states)
-    finals = seen["final_states"] if states == 2 else seen["final_states"] * 2
-    for ours, theirs in zip(layer(seen), expected(layer, finals), strict=True):
+    layer, observed = bridge(), memory(states)
+    finals = observed["final_states"] if states == 2 else observed["final_states"] * 2
+    for ours, theirs in zip(layer(observed), expected(layer, finals), strict=True):
         assert len(ours) == 2
         for one, other in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_more_states_than_the_cell_has_are_left():
-    layer, seen = bridge(state_names=("h",)), memory()
-    ours = layer(seen)
-    theirs = expected(layer, seen["final_states"][:1])
+    layer, observed = bridge(state_names=("h",)), memory()
+    ours = layer(observed)
+    theirs = expected(layer, observed["final_states"][:1])
     assert [len(states) for states in ours] == [1, 1]
     np.testing.assert_allclose(ours[1][0], theirs[1][0], atol=1e-6)
 
 
 def test_a_memory_without_states_is_summed_up_by_the_mean_of_what_is_real():
-    layer, seen = bridge(final_depth=0), memory(0)
-    mean = np.stack([seen["values"][0].mean(0), seen["values"][1, 0]])
-    np.testing.assert_allclose(layer.summary(seen)[0], mean, atol=1e-6)
-    for ours, theirs in zip(layer(seen), expected(layer, [mean, mean]), strict=True):
+    layer, observed = bridge(final_depth=0), memory(0)
+    mean = np.stack([observed["values"][0].mean(0), observed["values"][1, 0]])
+    np.testing.assert_allclose(layer.summary(observed)[0], mean, atol=1e-6)
+    for ours, theirs in zip(layer(observed), expected(layer, [mean, mean]), strict=True):
         np.testing.assert_allclose(ours[0], theirs[0], atol=1e-6)
         np.testing.assert_allclose(ours[1], theirs[1], atol=1e-6)
 

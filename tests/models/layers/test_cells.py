@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.cells import GRUCell, LSTMCell
-from models.layers.loops import rows_first, scan_steps
+from regard.models.layers.cells import GRUCell, LSTMCell
+from regard.models.layers.loops import batch_first, scan_steps
 
 RANDOM = np.random.default_rng(7)
 
@@ -25,8 +25,8 @@ def test_equals_the_equations():
     cell.build((None, 5))
     x, h, c, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (5, 4, 4, 3))
     weights = [np.asarray(w, "float64") for w in cell.get_weights()]
-    found = cell(x, (h, c), extra)
-    for ours, expected in zip(found, reference(x, h, c, *weights, extra=extra), strict=True):
+    result = cell(x, (h, c), extra)
+    for ours, expected in zip(result, reference(x, h, c, *weights, extra=extra), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
@@ -36,16 +36,16 @@ def test_the_forget_gate_starts_open():
     np.testing.assert_array_equal(cell.bias, [0, 0, 1, 1, 0, 0, 0, 0])
 
 
-def run(cell, x, **drops):
+def run(cell, x, **masks):
     """The outputs ``[batch, steps, units]`` of a cell over a sequence, from a state of zeros."""
 
     def step(state, now):
-        new = cell.advance(now[0], state, **drops)
+        new = cell.advance(now[0], state, **masks)
         return new, new
 
     steps = cell.project(np.transpose(x, (1, 0, 2)))
     _, states = scan_steps(step, cell.start(len(x)), [steps])
-    return rows_first(states[0])
+    return batch_first(states[0])
 
 
 def test_lstm_coincides_with_keras():
@@ -76,7 +76,7 @@ def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
     cell = GRUCell(4, extra=2)
     cell.build((None, 3))
     x, h, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (3, 4, 2))
-    whole = GRUCell(4)  # the same with the extra input beside the other
+    whole = GRUCell(4)  # the same with concatenated inputs
     whole.build((None, 5))
     kernel, recurrent, extra_kernel, *biases = cell.get_weights()
     whole.set_weights([np.concatenate([kernel, extra_kernel]), recurrent, *biases])

@@ -1,10 +1,10 @@
-"""Copies of the source mixed with what is written, beside NumPy."""
+"""Copying compared with NumPy."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.layers.copying import Copying
+from regard.models.layers.copying import Copying
 
 RANDOM = np.random.default_rng(2)
 LOGITS = RANDOM.normal(size=(2, 3, 7)).astype("float32")
@@ -14,7 +14,7 @@ WEIGHTS /= WEIGHTS.sum(-1, keepdims=True)
 FEATURES = RANDOM.normal(size=(2, 3, 5)).astype("float32")
 
 
-def made(**options):
+def created(**options):
     keras.utils.set_random_seed(1)
     layer = Copying(**options)
     layer.build(LOGITS.shape, WEIGHTS.shape, IDS.shape, FEATURES.shape)
@@ -28,33 +28,33 @@ def reference(layer):
     mixed = generate * odds / odds.sum(-1, keepdims=True)
     for row in range(2):
         for step in range(3):
-            for place, piece in enumerate(IDS[row]):
-                mixed[row, step, piece] += (1 - generate[row, step, 0]) * WEIGHTS[row, step, place]
+            for place, token in enumerate(IDS[row]):
+                mixed[row, step, token] += (1 - generate[row, step, 0]) * WEIGHTS[row, step, place]
     return mixed
 
 
 def test_as_its_formula():
-    layer = made()
-    found = np.asarray(layer(LOGITS, WEIGHTS, IDS, FEATURES), "float64")
-    np.testing.assert_allclose(np.exp(found), reference(layer), atol=1e-6)
-    np.testing.assert_allclose(np.exp(found).sum(-1), 1.0, atol=1e-6)
+    layer = created()
+    result = np.asarray(layer(LOGITS, WEIGHTS, IDS, FEATURES), "float64")
+    np.testing.assert_allclose(np.exp(result), reference(layer), atol=1e-6)
+    np.testing.assert_allclose(np.exp(result).sum(-1), 1.0, atol=1e-6)
 
 
 def test_a_piece_that_stands_twice_gets_both_weights():
-    found = Copying.distribution(WEIGHTS, IDS, 7)
-    np.testing.assert_allclose(found[0, :, 4], WEIGHTS[0, :, 0] + WEIGHTS[0, :, 2], rtol=1e-6)
-    np.testing.assert_array_equal(found[1, :, 0], 0.0)
+    result = Copying.distribution(WEIGHTS, IDS, 7)
+    np.testing.assert_allclose(result[0, :, 4], WEIGHTS[0, :, 0] + WEIGHTS[0, :, 2], rtol=1e-6)
+    np.testing.assert_array_equal(result[1, :, 0], 0.0)
 
 
 def test_without_a_look_everything_is_written():
-    found = made()(LOGITS, np.zeros_like(WEIGHTS), IDS, FEATURES)
-    np.testing.assert_allclose(found, keras.ops.log_softmax(LOGITS), atol=1e-5)
+    result = created()(LOGITS, np.zeros_like(WEIGHTS), IDS, FEATURES)
+    np.testing.assert_allclose(result, keras.ops.log_softmax(LOGITS), atol=1e-5)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision(policy):
-    layer = made(dtype=keras.DTypePolicy(policy))
+    layer = created(dtype=keras.DTypePolicy(policy))
     half = keras.ops.cast(LOGITS, layer.compute_dtype)
-    found = layer(half, WEIGHTS, IDS, keras.ops.cast(FEATURES, layer.compute_dtype))
-    assert keras.backend.standardize_dtype(found.dtype) == "float32"
-    np.testing.assert_allclose(np.exp(found).sum(-1), 1.0, atol=1e-5)
+    result = layer(half, WEIGHTS, IDS, keras.ops.cast(FEATURES, layer.compute_dtype))
+    assert keras.backend.standardize_dtype(result.dtype) == "float32"
+    np.testing.assert_allclose(np.exp(result).sum(-1), 1.0, atol=1e-5)

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from models.layers.embeddings import PointEmbedding, TokenEmbedding, source_embedding
-from models.serialization import layer_config, layer_from_config
+from regard.models.layers.embeddings import PointEmbedding, TokenEmbedding, source_embedding
+from regard.models.serialization import layer_config, layer_from_config
 
 RANDOM = np.random.default_rng(7)
 IDS = np.array([[3, 1, 4, 0], [1, 5, 5, 2]])
@@ -35,13 +35,13 @@ def test_attend_is_a_product_with_the_table_itself(scale, shape):
     layer = make(scale=scale)
     hidden = RANDOM.normal(size=shape).astype("float32")
     expected = np.einsum("...d,vd->...v", hidden.astype("float64"), np.asarray(layer.table))
-    found = layer.attend(ops.convert_to_tensor(hidden))
-    assert found.shape == (*shape[:-1], 6)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    result = layer.attend(ops.convert_to_tensor(hidden))
+    assert result.shape == (*shape[:-1], 6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_attend_refuses_another_depth():
-    with pytest.raises(ValueError, match="depth 5 cannot be scored by vectors of depth 4"):
+    with pytest.raises(ValueError, match="the states have 5 and the vectors 4"):
         make().attend(ops.zeros((2, 5)))
 
 
@@ -62,9 +62,9 @@ def test_dropout_is_for_training_alone():
     table = np.asarray(layer.table)[IDS]
     np.testing.assert_array_equal(layer(IDS), table)
     trained = np.asarray(layer(IDS, training=True))
-    kept = trained != 0
-    assert 0 < kept.sum() < kept.size
-    np.testing.assert_allclose(trained[kept], 2 * table[kept], rtol=1e-6)
+    retained = trained != 0
+    assert 0 < retained.sum() < retained.size
+    np.testing.assert_allclose(trained[retained], 2 * table[retained], rtol=1e-6)
 
 
 def test_one_table_learns_from_both_uses():
@@ -72,14 +72,14 @@ def test_one_table_learns_from_both_uses():
     ids = keras.Input((4,), dtype="int32")
     model = keras.Model(ids, keras.layers.Lambda(layer.attend)(layer(ids)))
     model.compile("sgd", "mse")
-    before = np.asarray(layer.table).copy()
+    previous_states = np.asarray(layer.table).copy()
     model.fit(IDS, RANDOM.normal(size=(2, 4, 6)), verbose=0)
     assert len(model.trainable_weights) == 1
-    assert (np.asarray(layer.table) != before).all()
+    assert (np.asarray(layer.table) != previous_states).all()
 
 
 def test_config_round_trip():
-    layer = make(dropout=0.25, scale=True, name="pieces")
+    layer = make(dropout=0.25, scale=True, name="tokens")
     again = layer_from_config(layer_config(layer))
     again.set_weights(layer.get_weights())
     assert again.get_config() == layer.get_config()
@@ -92,17 +92,17 @@ def test_padding_is_no_piece():
 
 def points(seed=3):
     """Two rows, the second padded."""
-    found = np.random.default_rng(seed).normal(size=(2, 3, 3)).astype("float32")
-    found[..., 2] = 1.0
-    found[1, 2] = 0.0
-    return found
+    result = np.random.default_rng(seed).normal(size=(2, 3, 3)).astype("float32")
+    result[..., 2] = 1.0
+    result[1, 2] = 0.0
+    return result
 
 
 def test_a_point_is_mapped_and_padding_is_nothing():
     layer = PointEmbedding(5)
-    found = np.asarray(layer(points()))
-    np.testing.assert_allclose(found, points() @ np.asarray(layer.kernel), atol=1e-6)
-    assert (found[1, 2] == 0).all()
+    result = np.asarray(layer(points()))
+    np.testing.assert_allclose(result, points() @ np.asarray(layer.kernel), atol=1e-6)
+    assert (result[1, 2] == 0).all()
     np.testing.assert_array_equal(layer.mask(points()), [[True] * 3, [True, True, False]])
 
 
@@ -121,8 +121,8 @@ def test_points_are_dropped_only_in_training():
 
 
 def test_what_an_encoder_reads_with():
-    pieces = source_embedding(6, 4, 0.1, scale=True, name="embedding")
-    assert (type(pieces), pieces.scale, pieces.rate) == (TokenEmbedding, True, 0.1)
+    tokens = source_embedding(6, 4, 0.1, scale=True, name="embedding")
+    assert (type(tokens), tokens.scale, tokens.rate) == (TokenEmbedding, True, 0.1)
     read = source_embedding(None, 4, 0.1, scale=True, name="embedding")
     assert (type(read), read.depth, read.rate, read.name) == (PointEmbedding, 4, 0.1, "embedding")
 

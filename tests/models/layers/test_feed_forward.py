@@ -4,12 +4,12 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.models.layers.feed_forward import ACTIVATIONS, FeedForward
 
 RANDOM = np.random.default_rng(8)
 
 
-def made(activation, **settings):
+def created(activation, **settings):
     layer = FeedForward(5, activation, **settings)
     layer.build((None, None, 4))
     for weight in layer.weights:
@@ -33,18 +33,18 @@ def reference(layer, inputs):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_equals_the_formula(activation):
     inputs = RANDOM.normal(size=(2, 3, 4)).astype("float32")
-    layer = made(activation)
+    layer = created(activation)
     np.testing.assert_allclose(layer(inputs), reference(layer, inputs), rtol=1e-4, atol=1e-4)
 
 
 def test_swiglu_has_no_biases_and_a_third_matrix():
-    assert made("swiglu").count_params() == 3 * 4 * 5
-    assert made("relu").count_params() == 2 * 4 * 5 + 4 + 5
+    assert created("swiglu").count_params() == 3 * 4 * 5
+    assert created("relu").count_params() == 2 * 4 * 5 + 4 + 5
 
 
 def test_dropout_only_in_training():
     inputs = RANDOM.normal(size=(2, 3, 4)).astype("float32")
-    layer = made("relu", dropout=0.5)
+    layer = created("relu", dropout=0.5)
     still = np.asarray(layer(inputs))
     np.testing.assert_array_equal(still, layer(inputs))
     assert not np.allclose(still, layer(inputs, training=True))
@@ -57,7 +57,7 @@ def test_dropout_only_in_training():
         ({"inner": 0}, "at least 1, not 0"),
     ],
 )
-def test_refusals(settings, message):
+def test_invalid_arguments(settings, message):
     with pytest.raises(ValueError, match=message):
         FeedForward(**settings)
 

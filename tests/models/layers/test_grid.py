@@ -1,10 +1,10 @@
-"""Layers over a grid, beside NumPy."""
+"""Grid layers compared with NumPy."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.layers.grid import Coordinates, GridPositions, GridSelfAttention
+from regard.models.layers.grid import Coordinates, GridPositions, GridSelfAttention
 
 GRID = np.random.default_rng(4).normal(size=(2, 3, 4, 8)).astype("float32")
 
@@ -17,10 +17,10 @@ def attention(**options):
 
 
 def test_coordinates():
-    found = np.asarray(Coordinates()(GRID))
-    np.testing.assert_array_equal(found[..., :8], GRID)
-    np.testing.assert_allclose(found[1, :, 2, 8], [-1, 0, 1])
-    np.testing.assert_allclose(found[0, 1, :, 9], [-1, -1 / 3, 1 / 3, 1], atol=1e-6)
+    result = np.asarray(Coordinates()(GRID))
+    np.testing.assert_array_equal(result[..., :8], GRID)
+    np.testing.assert_allclose(result[1, :, 2, 8], [-1, 0, 1])
+    np.testing.assert_allclose(result[0, 1, :, 9], [-1, -1 / 3, 1 / 3, 1], atol=1e-6)
 
 
 @pytest.mark.parametrize("depth", [8, 7])
@@ -45,9 +45,9 @@ def test_rows_and_columns_are_learned_apart():
     layer.build(GRID.shape)
     rows, columns = (np.asarray(side.table) for side in layer.sides)
     assert (rows.shape, columns.shape) == ((3, 4), (4, 4))
-    found = np.asarray(layer(GRID)) - GRID
-    np.testing.assert_allclose(found[1, :, 2, :4], rows, atol=1e-6)
-    np.testing.assert_allclose(found[0, 1, :, 4:], columns, atol=1e-6)
+    result = np.asarray(layer(GRID)) - GRID
+    np.testing.assert_allclose(result[1, :, 2, :4], rows, atol=1e-6)
+    np.testing.assert_allclose(result[0, 1, :, 4:], columns, atol=1e-6)
 
 
 def test_positions_that_are_not_added():
@@ -62,7 +62,7 @@ def test_it_begins_as_if_it_were_not_there():
 def test_as_its_formula():
     layer = attention()
     layer.gamma.assign(0.7)
-    found = np.asarray(layer(GRID))
+    result = np.asarray(layer(GRID))
     f, g, h, v = (
         np.asarray(part.kernel, "float64")
         for part in (layer.query, layer.key, layer.value, layer.output_layer)
@@ -70,12 +70,12 @@ def test_as_its_formula():
     for row in range(2):
         cells = GRID[row].reshape(12, 8).astype("float64")
         scores = np.exp((cells @ f) @ (cells @ g).T)
-        seen = (scores / scores.sum(-1, keepdims=True)) @ (cells @ h) @ v
-        np.testing.assert_allclose(found[row].reshape(12, 8), cells + 0.7 * seen, atol=1e-5)
+        observed = (scores / scores.sum(-1, keepdims=True)) @ (cells @ h) @ v
+        np.testing.assert_allclose(result[row].reshape(12, 8), cells + 0.7 * observed, atol=1e-5)
 
 
 def test_too_little_depth():
-    with pytest.raises(ValueError, match="depth 8 cannot be reduced by 16"):
+    with pytest.raises(ValueError, match="8, must be at least 16"):
         attention(reduction=16)
 
 

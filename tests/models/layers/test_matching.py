@@ -1,8 +1,8 @@
-"""Two sentences that look at each other, beside NumPy."""
+"""Attention between two sentences compared with NumPy."""
 
 import numpy as np
 
-from models.layers.matching import CrossAttention
+from regard.models.layers.matching import CrossAttention
 
 RANDOM = np.random.default_rng(5)
 STATES = RANDOM.normal(size=(2, 4, 3)).astype("float32")
@@ -12,23 +12,23 @@ OTHER_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], bool)
 SAME = np.array([[0, 1, 0, 0], [1, 0, 0, 0]], bool)
 
 
-def made(**settings):
+def created(**settings):
     layer = CrossAttention(6, **{"attention": {"score": "dot"}, **settings})
     layer.build((None, None, 3))
     return layer
 
 
 def test_as_its_formula():
-    layer = made()
+    layer = created()
     kernel, bias = (np.asarray(w, "float64") for w in layer.compose.weights)
     composed, weights = layer(STATES, MASK, OTHER, OTHER_MASK, SAME)
     for row, (n, m) in enumerate([(4, 5), (2, 3)]):
         a, b = STATES[row, :n].astype("float64"), OTHER[row, :m].astype("float64")
         scores = np.exp(a @ b.T)
-        looks = scores / scores.sum(-1, keepdims=True)
-        found = looks @ b
-        both = np.concatenate([a, found, a - found, a * found, SAME[row, :n, None]], -1)
-        np.testing.assert_allclose(weights[row, :n, :m], looks, atol=1e-5)
+        alignments = scores / scores.sum(-1, keepdims=True)
+        result = alignments @ b
+        both = np.concatenate([a, result, a - result, a * result, SAME[row, :n, None]], -1)
+        np.testing.assert_allclose(weights[row, :n, :m], alignments, atol=1e-5)
         np.testing.assert_allclose(
             composed[row, :n], np.maximum(both @ kernel + bias, 0), atol=1e-5
         )
@@ -38,13 +38,13 @@ def test_as_its_formula():
 
 
 def test_of_an_empty_other_nothing_is_found():
-    layer = made()
+    layer = created()
     _, weights = layer(STATES, MASK, OTHER, np.zeros((2, 5), bool), SAME)
     np.testing.assert_array_equal(weights, 0.0)
 
 
 def test_round_trip():
-    layer = made(attention={"score": "additive", "alignment": "sparsemax"})
+    layer = created(attention={"score": "additive", "alignment": "sparsemax"})
     again = CrossAttention.from_config(layer.get_config())
     again.build((None, None, 3))
     again.set_weights(layer.get_weights())

@@ -3,21 +3,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.layers.normalization import LayerNormalization
+from regard.models.layers.normalization import LayerNormalization
 
 
 def pair(dtype):
     """Ours and Keras's, with the same weights, which are not those of the beginning."""
     random = np.random.default_rng(7)
-    found = []
+    result = []
     for kind in (LayerNormalization, keras.layers.LayerNormalization):
         layer = kind(epsilon=1e-5, dtype=dtype)
         layer.build((None, None, 6))
-        found.append(layer)
+        result.append(layer)
     weights = [random.normal(size=6), random.normal(size=6)]
-    for layer in found:
+    for layer in result:
         layer.set_weights(weights)
-    return found
+    return result
 
 
 def gradients(layer, inputs, upstream, **options):
@@ -51,5 +51,5 @@ def test_equals_the_formula():
     inputs = np.random.default_rng(9).normal(size=(2, 6))
     gamma, beta = (np.array(weight) for weight in ours.weights)
     centred = inputs - inputs.mean(-1, keepdims=True)
-    wanted = gamma * centred / np.sqrt(inputs.var(-1, keepdims=True) + 1e-5) + beta
-    np.testing.assert_allclose(ours(inputs, training=True), wanted, atol=1e-5)
+    expected = gamma * centred / np.sqrt(inputs.var(-1, keepdims=True) + 1e-5) + beta
+    np.testing.assert_allclose(ours(inputs, training=True), expected, atol=1e-5)

@@ -1,11 +1,11 @@
-"""Poolings beside NumPy, alone and padded."""
+"""Poolings compared with NumPy, alone and padded."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.layers.pooling import POOLINGS, SelfAttentionPooling
-from models.serialization import spec
+from regard.models.layers.pooling import POOLINGS, SelfAttentionPooling
+from regard.models.serialization import spec
 
 RANDOM = np.random.default_rng(3)
 STATES = RANDOM.normal(size=(3, 5, 4)).astype("float32")
@@ -48,8 +48,8 @@ def gate(pooling, states, guide):
 
 def self_attention(pooling, states, guide):
     hidden, scores = (np.asarray(w, "float64") for w in pooling.weights)
-    looks = softmax((np.tanh(states @ hidden) @ scores).T)
-    return (looks @ states).ravel(), looks.mean(0)
+    attention = softmax((np.tanh(states @ hidden) @ scores).T)
+    return (attention @ states).ravel(), attention.mean(0)
 
 
 def top_down(pooling, states, guide):
@@ -79,9 +79,9 @@ def test_as_its_formula(name):
     assert vectors.shape == (3, pooling.out_depth(4))
     for row, length in enumerate(LENGTHS[:2]):
         states = STATES[row, :length].astype("float64")
-        vector, shares = reference(pooling, states, GUIDE[row].astype("float64"))
+        vector, shards = reference(pooling, states, GUIDE[row].astype("float64"))
         np.testing.assert_allclose(vectors[row], vector, atol=1e-5)
-        np.testing.assert_allclose(weights[row, :length], shares, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :length], shards, atol=1e-5)
         np.testing.assert_array_equal(weights[row, length:], 0.0)
 
 
@@ -95,10 +95,10 @@ def test_of_nothing_it_is_nothing(name):
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_padded_row_is_as_alone(name):
     pooling = make(name, **REFERENCES[name][1])
-    together, shares = pooling(STATES, MASK, GUIDE)
+    beam_width, shards = pooling(STATES, MASK, GUIDE)
     alone, share = pooling(STATES[1:2, :2], MASK[1:2, :2], GUIDE[1:2])
-    np.testing.assert_allclose(together[1:2], alone, atol=1e-6)
-    np.testing.assert_allclose(shares[1:2, :2], share, atol=1e-6)
+    np.testing.assert_allclose(beam_width[1:2], alone, atol=1e-6)
+    np.testing.assert_allclose(shards[1:2, :2], share, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -125,10 +125,10 @@ def test_the_penalty_is_of_hops_that_look_alike():
     pooling = make("self_attention", units=6, hops=3, penalty=0.5)
     pooling(STATES[:1], MASK[:1])
     hidden, scores = (np.asarray(w, "float64") for w in pooling.weights)
-    looks = softmax((np.tanh(STATES[0].astype("float64") @ hidden) @ scores).T)
-    expected = 0.5 * np.square(looks @ looks.T - np.eye(3)).sum()
-    (found,) = pooling.losses
-    assert float(found) == pytest.approx(expected, rel=1e-5)
+    attention = softmax((np.tanh(STATES[0].astype("float64") @ hidden) @ scores).T)
+    expected = 0.5 * np.square(attention @ attention.T - np.eye(3)).sum()
+    (result,) = pooling.losses
+    assert float(result) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_guide_is_needed():
@@ -138,5 +138,5 @@ def test_a_guide_is_needed():
 
 @pytest.mark.parametrize("options", [{"hops": 0}, {"units": 0}])
 def test_no_hop_or_unit(options):
-    with pytest.raises(ValueError, match="a unit and a hop"):
+    with pytest.raises(ValueError, match="units and hops must be"):
         SelfAttentionPooling(**options)

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.positions import (
+from regard.models.layers.positions import (
     POSITIONS,
     LearnedPositions,
     NoPositions,
@@ -21,21 +21,21 @@ def positions(*values):
 @pytest.mark.parametrize("depth", [6, 7])
 def test_sinusoids_equal_the_paper(depth):
     at = positions(0, 1, 5, 300)
-    found = SinusoidalPositions()(np.zeros((1, 4, depth), "float32"), at)
+    result = SinusoidalPositions()(np.zeros((1, 4, depth), "float32"), at)
     expected = np.zeros((4, depth))
     for row, pos in enumerate(at[0]):
         for number in range(depth):
             phase = pos / 10000 ** (2 * (number // 2) / depth)
             expected[row, number] = np.cos(phase) if number % 2 else np.sin(phase)
-    np.testing.assert_allclose(found[0], expected, atol=1e-4)
+    np.testing.assert_allclose(result[0], expected, atol=1e-4)
 
 
 def test_learned_positions_are_rows_and_the_last_one_stands_for_all_beyond():
     layer = LearnedPositions(max_positions=4)
     vectors = RANDOM.normal(size=(2, 5, 3)).astype("float32")
-    found = layer(vectors, positions(0, 1, 3, 4, 1000))
+    result = layer(vectors, positions(0, 1, 3, 4, 1000))
     table = np.asarray(layer.table)
-    np.testing.assert_allclose(found, vectors + table[[0, 1, 3, 3, 3]], atol=1e-6)
+    np.testing.assert_allclose(result, vectors + table[[0, 1, 3, 3, 3]], atol=1e-6)
 
 
 def test_no_positions_change_nothing():
@@ -63,12 +63,12 @@ def test_rotated_products_depend_on_the_distance_alone(shift):
 def test_a_rotation_turns_each_pair_by_its_angle():
     at, depth = 3, 6
     vector = RANDOM.normal(size=(1, 1, 1, depth)).astype("float32")
-    found = np.asarray(rotate(vector, RotaryPositions().angles(positions(at), depth)))[0, 0, 0]
+    result = np.asarray(rotate(vector, RotaryPositions().angles(positions(at), depth)))[0, 0, 0]
     for i in range(depth // 2):
         turned = complex(vector[0, 0, 0, i], vector[0, 0, 0, i + depth // 2])
         turned *= np.exp(1j * at / 10000 ** (2 * i / depth))
-        assert found[i] == pytest.approx(turned.real, abs=1e-5)
-        assert found[i + depth // 2] == pytest.approx(turned.imag, abs=1e-5)
+        assert result[i] == pytest.approx(turned.real, abs=1e-5)
+        assert result[i + depth // 2] == pytest.approx(turned.imag, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(POSITIONS))
@@ -76,10 +76,10 @@ def test_rows_may_be_at_different_positions(name):
     layer = POSITIONS[name]()
     vectors = RANDOM.normal(size=(2, 1, 8)).astype("float32")
     at = np.array([[3], [5]], "int32")
-    together = layer(vectors, at)
+    beam_width = layer(vectors, at)
     for row in range(2):
         np.testing.assert_allclose(
-            together[row : row + 1], layer(vectors[row : row + 1], at[row : row + 1]), atol=1e-6
+            beam_width[row : row + 1], layer(vectors[row : row + 1], at[row : row + 1]), atol=1e-6
         )
     if layer.angles(at, 4) is not None:
         heads = RANDOM.normal(size=(2, 2, 1, 4)).astype("float32")
@@ -88,8 +88,8 @@ def test_rows_may_be_at_different_positions(name):
         np.testing.assert_allclose(turned[1:], one, atol=1e-6)
 
 
-def test_refusals():
-    with pytest.raises(ValueError, match="must be even, not 3"):
+def test_invalid_arguments():
+    with pytest.raises(ValueError, match="even depth, not 3"):
         RotaryPositions().check(3)
     with pytest.raises(ValueError, match="at least 1, not 0"):
         LearnedPositions(max_positions=0)

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.layers.transformer import DecoderBlock, EncoderBlock
+from regard.models.layers.transformer import DecoderBlock, EncoderBlock
 
 RANDOM = np.random.default_rng(9)
 MASK = np.array([[1, 1, 1], [1, 1, 0]], bool)
@@ -21,7 +21,7 @@ class Reference:
 
     def __init__(self, block):
         self.weights = {w.path.split("/", 1)[1]: np.asarray(w, "float64") for w in block.weights}
-        self.looked = {}
+        self.attended = {}
         self.heads, self.pre = block.settings["heads"], block.settings["norm"] == "pre"
 
     def dense(self, x, name):
@@ -38,14 +38,14 @@ class Reference:
         return self.norm(x + part(x), name)
 
     def attend(self, q, k, v, mask, name):
-        contexts, looked = [], []
+        contexts, attended = [], []
         for part in np.split(np.arange(q.shape[-1]), self.heads):
             scores = np.einsum("btd,bsd->bts", q[..., part], k[..., part]) / len(part) ** 0.5
             weights = np.exp(scores) * mask
             weights = weights / weights.sum(-1, keepdims=True)
             contexts.append(weights @ v[..., part])
-            looked.append(weights)
-        self.looked[name] = np.stack(looked, 1)
+            attended.append(weights)
+        self.attended[name] = np.stack(attended, 1)
         return self.dense(np.concatenate(contexts, -1), f"{name}/output")
 
     def itself(self, x, mask):
@@ -59,8 +59,8 @@ class Reference:
     def memory(self, x, values, mask):
         def part(x):
             query = self.dense(x, "cross/project_query")
-            keys, seen = np.split(self.dense(values, "cross/project_memory"), 2, -1)
-            return self.attend(query, keys, seen, mask, "cross")
+            keys, observed = np.split(self.dense(values, "cross/project_memory"), 2, -1)
+            return self.attend(query, keys, observed, mask, "cross")
 
         return self.around(x, "cross_norm", part)
 
@@ -79,8 +79,8 @@ def test_an_encoder_block_equals_the_paper(norm):
     reference = Reference(block)
     expected = reference.network(reference.itself(inputs, MASK[:, None, :]))
     np.testing.assert_allclose(block(inputs, mask=MASK), expected, atol=2e-5)
-    _, weights = block.look(inputs, mask=MASK)
-    np.testing.assert_allclose(weights, reference.looked["attention"], atol=2e-5)
+    _, weights = block.call_with_weights(inputs, mask=MASK)
+    np.testing.assert_allclose(weights, reference.attended["attention"], atol=2e-5)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -91,11 +91,11 @@ def test_a_decoder_block_equals_the_paper(norm):
     reference = Reference(block)
     hidden = reference.itself(inputs, np.tril(np.ones((4, 4), bool)))
     expected = reference.network(reference.memory(hidden, values, MASK[:, None, :]))
-    outputs, looks = block(inputs, block.prepare(values, MASK))
+    outputs, attention = block(inputs, block.prepare(values, MASK))
     np.testing.assert_allclose(outputs, expected, atol=2e-5)
-    np.testing.assert_allclose(looks.memory, reference.looked["cross"], atol=2e-5)
-    np.testing.assert_allclose(looks.own, reference.looked["attention"], atol=2e-5)
-    np.testing.assert_array_equal(looks.memory, looks.distribution)
+    np.testing.assert_allclose(attention.cross, reference.attended["cross"], atol=2e-5)
+    np.testing.assert_allclose(attention.target, reference.attended["attention"], atol=2e-5)
+    np.testing.assert_array_equal(attention.cross, attention.cross_distribution)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_dropouts_only_in_training(rate):
     [
         ({"norm": "none"}, "'none'. Choices: pre, post"),
         ({"activation": "tanh"}, "'tanh'"),
-        ({"heads": 3}, "8 does not divide into 3"),
+        ({"heads": 3}, "8 cannot be divided into 3"),
     ],
 )
-def test_refusals(settings, message):
+def test_invalid_arguments(settings, message):
     with pytest.raises(ValueError, match=message):
         EncoderBlock(**{"width": 8, "heads": 2, "feed_forward": 6, **settings})
 

@@ -1,12 +1,12 @@
-"""The first sentences of a text, found by its lines or by its signs."""
+"""Baselines and the sentence splitter."""
 
 import pytest
 
-from models.metrics.baselines import BASELINES, sentences
+from regard.models.metrics.baselines import BASELINES, sentences
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("One ends. Another one begins! Does it? Yes.",
          ["One ends.", "Another one begins!", "Does it?", "Yes."]),
@@ -20,12 +20,12 @@ from models.metrics.baselines import BASELINES, sentences
         ("  ", []),
     ],
 )  # fmt: skip
-def test_sentences(text, found):
-    assert sentences(text) == found
+def test_sentences(text, expected):
+    assert sentences(text) == expected
 
 
-def test_what_answers_without_a_model():
+def test_baseline_outputs():
     text = "One. Two. Three. Four."
-    answers = {name: baseline.answer(text) for name, baseline in BASELINES.items()}
-    assert answers == {"lead_1": "One.", "lead_3": "One. Two. Three.", "copy": text}
-    assert [baseline.answer("") for baseline in BASELINES.values()] == ["", "", ""]
+    outputs = {name: baseline.predict(text) for name, baseline in BASELINES.items()}
+    assert outputs == {"lead_1": "One.", "lead_3": "One. Two. Three.", "copy": text}
+    assert [baseline.predict("") for baseline in BASELINES.values()] == ["", "", ""]

@@ -3,54 +3,54 @@
 import numpy as np
 import pytest
 
-from models.search import BeamSearch
-from models.search.beam import UNSEEN
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.search import BeamSearch
+from regard.models.search.beam import MIN_COVERAGE
+from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
 
 TOY = Toy()
 
 
-def worth(toy, row, target, alpha, beta):
+def penalised(toy, row, target, alpha, beta):
     """Wu et al. 2016, eq. 14, and the log-probability in it."""
     logp, alignments = toy.follow(row, target)
-    total = sum(logp[t, piece] for t, piece in enumerate(target))
-    seen = alignments.sum(0)[toy.mask[row]]
-    coverage = np.log(np.clip(seen, UNSEEN, 1.0)).sum()
+    total = sum(logp[t, token] for t, token in enumerate(target))
+    observed = alignments.sum(0)[toy.mask[row]]
+    coverage = np.log(np.clip(observed, MIN_COVERAGE, 1.0)).sum()
     return total / ((5 + len(target)) / 6) ** alpha + beta * coverage, total
 
 
-def plain_beam(toy, row, size, limit, alpha, beta, enough=np.inf):
+def plain_beam(toy, row, size, limit, alpha, beta, sufficient=np.inf):
     """All that a beam comes across until its limit or until enough have ended, the best first."""
-    alive, done = [((), 0.0)], []
+    alive, completed = [((), 0.0)], []
     for length in range(1, limit + 1):
         options = []
         for body, _ in alive:
-            for piece in range(toy.pieces):
-                if piece not in (PAD, BOS) and (length < limit or piece == EOS):
-                    target = (*body, piece)
+            for token in range(toy.vocabulary):
+                if token not in (PAD, BOS) and (length < limit or token == EOS):
+                    target = (*body, token)
                     options.append((target, toy.score(row, target)))
         options.sort(key=lambda option: -option[1])
         ended = [target for target, _ in options[:size] if target[-1] == EOS]
-        done += [(target, *worth(toy, row, target, alpha, beta)) for target in ended]
+        completed += [(target, *penalised(toy, row, target, alpha, beta)) for target in ended]
         alive = [option for option in options if option[0][-1] != EOS][:size]
-        if len(done) >= enough:
+        if len(completed) >= sufficient:
             break
-    return sorted(done, key=lambda option: -option[1])
+    return sorted(completed, key=lambda option: -option[1])
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.6, 0.0), (1.0, 0.0), (0.6, 0.5)])
 def test_a_wide_beam_is_exhaustive(alpha, beta):
     limit, search = 4, BeamSearch(5**3, alpha, beta)
-    found = arrays(search(TOY.step, TOY.state(), np.full(3, limit)))
+    result = arrays(search(TOY.step, TOY.state(), np.full(3, limit)))
     for row in range(3):
-        every = {target: worth(TOY, row, target, alpha, beta) for target in TOY.targets(limit)}
+        every = {target: penalised(TOY, row, target, alpha, beta) for target in TOY.targets(limit)}
         ranked = sorted(every, key=lambda target: -every[target][0])
-        assert targets_of(found, row)[:10] == ranked[:10]
+        assert targets_of(result, row)[:10] == ranked[:10]
         for rank, target in enumerate(ranked[:10]):
             score, logp = every[target]
-            assert found.scores[row, rank] == pytest.approx(score, abs=1e-4)
-            assert found.log_probabilities[row, rank] == pytest.approx(logp, abs=1e-4)
+            assert result.scores[row, rank] == pytest.approx(score, abs=1e-4)
+            assert result.log_probabilities[row, rank] == pytest.approx(logp, abs=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -72,15 +72,15 @@ def test_stopping_early_loses_nothing(size, alpha, beta):
 
 @pytest.mark.parametrize("patience", [0.4, 1.0, 1.5, 40.0])
 def test_patience_ends_a_row_when_so_many_have_ended(patience):
-    """Whatever the other rows do: they go on for longer. α of 3 prefers what comes late."""
+    """The result of a row does not depend on longer rows. α = 3 prefers late hypotheses."""
     size, limits, differ = 5, np.array([4, 12, 9]), []
     search = BeamSearch(size, 3.0, n_best=2, patience=patience)
     for toy in (TOY, Toy(scale=1.5, seed=3), Toy(scale=2.5, seed=1)):
-        found = arrays(search(toy.step, toy.state(), limits))
+        result = arrays(search(toy.step, toy.state(), limits))
         for row in range(3):
             settings = toy, row, size, limits[row], 3.0, 0.0
-            expected = plain_beam(*settings, enough=patience * size)[:2]
-            assert targets_of(found, row) == [target for target, _, _ in expected]
+            expected = plain_beam(*settings, sufficient=patience * size)[:2]
+            assert targets_of(result, row) == [target for target, _, _ in expected]
             differ.append(expected != plain_beam(*settings)[:2])
     # The patient find what there is, the impatient something else here and there.
     assert any(differ) == (patience < 4.0)
@@ -93,11 +93,11 @@ def test_the_best_alone_takes_fewer_steps():
         steps[-1] += 1
         return toy.step(tokens, state)
 
-    search, found = BeamSearch(3, 0.0), []
+    search, result = BeamSearch(3, 0.0), []
     for one in (search, search.best()):
         steps.append(0)
-        found.append(arrays(one(step, toy.state([0, 1]), np.full(2, 50))))
-    every, best = found
+        result.append(arrays(one(step, toy.state([0, 1]), np.full(2, 50))))
+    every, best = result
     assert search.hypotheses == 3
     assert best.ids.shape[1] == 1
     np.testing.assert_array_equal(every.ids[:, :1], best.ids)
@@ -112,22 +112,22 @@ def test_it_does_stop_early():
         steps.append(1)
         return toy.step(tokens, state)
 
-    found = arrays(BeamSearch(3, 0.0, n_best=1)(step, toy.state([0, 1]), np.full(2, 50)))
-    assert found.lengths.max() < 10
+    result = arrays(BeamSearch(3, 0.0, n_best=1)(step, toy.state([0, 1]), np.full(2, 50)))
+    assert result.lengths.max() < 10
     assert len(steps) < 30
 
 
 def test_hypotheses_are_distinct():
-    found = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.full(3, 8)))
+    result = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.full(3, 8)))
     for row in range(3):
-        assert len(set(targets_of(found, row))) == 4
+        assert len(set(targets_of(result, row))) == 4
 
 
-def test_fewer_hypotheses_than_asked_for_are_filled_up():
-    found = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.array([1, 2, 5])))
-    np.testing.assert_array_equal(found.lengths[0], [1, 0, 0, 0])
-    assert (found.ids[0, 1:] == PAD).all()
-    assert (found.scores[0, 1:] < -1e8).all()
+def test_missing_hypotheses_are_padded():
+    result = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.array([1, 2, 5])))
+    np.testing.assert_array_equal(result.lengths[0], [1, 0, 0, 0])
+    assert (result.ids[0, 1:] == PAD).all()
+    assert (result.scores[0, 1:] < -1e8).all()
 
 
 def test_coverage_counts_only_the_real_source():
@@ -135,31 +135,31 @@ def test_coverage_counts_only_the_real_source():
     toy = Toy()
     assert not toy.mask.all()
     beta = 2.0
-    found = arrays(BeamSearch(5, 0.6, beta)(toy.step, toy.state(), np.full(3, 6)))
+    result = arrays(BeamSearch(5, 0.6, beta)(toy.step, toy.state(), np.full(3, 6)))
     for row in range(3):
-        for n, target in enumerate(targets_of(found, row)):
-            expected, _ = worth(toy, row, target, 0.6, beta)
-            assert found.scores[row, n] == pytest.approx(expected, abs=1e-4)
+        for n, target in enumerate(targets_of(result, row)):
+            expected, _ = penalised(toy, row, target, 0.6, beta)
+            assert result.scores[row, n] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("size", [2, 6])
 def test_the_repetition_penalty_orders_but_is_not_reported(size):
     theta = 2.0
     search = BeamSearch(size, 0.0, repetition_penalty=theta)
-    found = arrays(search(TOY.step, TOY.state(), np.full(3, 6)))
+    result = arrays(search(TOY.step, TOY.state(), np.full(3, 6)))
     for row in range(3):
-        for n, target in enumerate(targets_of(found, row)):
+        for n, target in enumerate(targets_of(result, row)):
             expected = 0.0
-            for t, piece in enumerate(target):
+            for t, token in enumerate(target):
                 logp = TOY.follow(row, target)[0][t]
                 # The toy's logits, of which the log-probabilities are a shift.
                 logits = logits_of(TOY, row, target, t)
                 np.testing.assert_allclose(logits - np.log(np.exp(logits).sum()), logp)
                 for past in set(target[:t]):
                     logits[past] *= 1 / theta if logits[past] > 0 else theta
-                expected += logits[piece] - np.log(np.exp(logits).sum())
-            assert found.scores[row, n] == pytest.approx(expected, abs=1e-4)
-            assert found.log_probabilities[row, n] == pytest.approx(
+                expected += logits[token] - np.log(np.exp(logits).sum())
+            assert result.scores[row, n] == pytest.approx(expected, abs=1e-4)
+            assert result.log_probabilities[row, n] == pytest.approx(
                 TOY.score(row, target), abs=1e-4
             )
 

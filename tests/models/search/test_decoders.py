@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from models.decoders import DECODERS
-from models.encoders import ENCODERS
-from models.search import BeamSearch, SamplingSearch
-from models.seq2seq import Seq2Seq
-from models.vocabulary import BOS, PAD
+from regard.models.decoders import DECODERS
+from regard.models.encoders import ENCODERS
+from regard.models.search import BeamSearch, SamplingSearch
+from regard.models.seq2seq import Seq2Seq
+from regard.models.vocabulary import BOS, PAD
 from tests.models.search.toy import arrays
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0], [6, 4, 3, 0]], "int32")
@@ -21,7 +21,7 @@ PAIRS = {
     "transformer": ("transformer", TRANSFORMER, "transformer", TRANSFORMER),
 }
 SEARCHES = {
-    "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram=2, repetition_penalty=1.3),
+    "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram_size=2, repetition_penalty=1.3),
     "sampling": SamplingSearch(samples=2),
 }
 
@@ -43,7 +43,7 @@ def model(request):
 
 
 def uncached(model, memory, length):
-    """Steps that keep the pieces alone, and unroll the whole decoder over them every time."""
+    """Steps that keep the tokens alone, and unroll the whole decoder over them every time."""
 
     def step(tokens, state):
         here = keras.ops.equal(keras.ops.arange(length), state["position"][:, None])
@@ -52,8 +52,8 @@ def uncached(model, memory, length):
         each = read.shape[0] // memory["mask"].shape[0]
         repeated = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), memory)
         logits, alignments = model.decoder.unroll(read, repeated)
-        pick = keras.ops.cast(here, logits.dtype)[..., None]
-        logits, alignment = (keras.ops.sum(x * pick, axis=1) for x in (logits, alignments))
+        gather = keras.ops.cast(here, logits.dtype)[..., None]
+        logits, alignment = (keras.ops.sum(x * gather, axis=1) for x in (logits, alignments))
         new = {"memory": state["memory"], "read": read, "position": state["position"] + 1}
         return logits, new, alignment
 
@@ -65,24 +65,24 @@ def uncached(model, memory, length):
 def test_reported_is_forced_and_cached_is_uncached(model, name):
     search = SEARCHES[name]
     prefix = np.array([[PAD], [5], [PAD]])
-    found = arrays(model.search(SOURCE, search, LIMITS, prefix=prefix))
-    assert (found.ids[1, :, 0] == 5).all()
-    for n in range(found.ids.shape[1]):
-        forced = model.score(SOURCE, found.ids[:, n])
-        np.testing.assert_allclose(found.log_probabilities[:, n], forced, atol=1e-4)
+    result = arrays(model.search(SOURCE, search, LIMITS, prefix=prefix))
+    assert (result.ids[1, :, 0] == 5).all()
+    for n in range(result.ids.shape[1]):
+        teacher_forced = model.score(SOURCE, result.ids[:, n])
+        np.testing.assert_allclose(result.log_probabilities[:, n], teacher_forced, atol=1e-4)
     step, state = uncached(model, model.encoder(SOURCE), LIMITS.max())
     again = arrays(search(step, state, LIMITS, prefix=prefix))
-    np.testing.assert_array_equal(found.ids, again.ids)
-    np.testing.assert_allclose(found.scores, again.scores, atol=1e-4)
+    np.testing.assert_array_equal(result.ids, again.ids)
+    np.testing.assert_allclose(result.scores, again.scores, atol=1e-4)
 
 
 def test_batched_is_one_by_one(model):
     search = SEARCHES["everything"]
-    together = arrays(model.search(SOURCE, search, LIMITS))
+    beam_width = arrays(model.search(SOURCE, search, LIMITS))
     for row in range(3):
         one = slice(row, row + 1)
         real = SOURCE[one, : (SOURCE[row] != PAD).sum()]
         alone = arrays(model.search(real, search, LIMITS[one]))
-        np.testing.assert_array_equal(together.ids[row, :, : LIMITS[row]], alone.ids[0])
-        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
-        assert BOS not in together.ids[row]
+        np.testing.assert_array_equal(beam_width.ids[row, :, : LIMITS[row]], alone.ids[0])
+        np.testing.assert_allclose(beam_width.scores[row], alone.scores[0], atol=1e-4)
+        assert BOS not in beam_width.ids[row]

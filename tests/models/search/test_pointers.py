@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.decoders import PointerDecoder
-from models.decoders.pointer import FIRST
-from models.encoders import RecurrentEncoder, TransformerEncoder
-from models.search import BeamSearch, GreedySearch, SamplingSearch
-from models.seq2seq import Seq2Seq
-from models.vocabulary import EOS, PAD
+from regard.models.decoders import PointerDecoder
+from regard.models.decoders.pointer import FIRST
+from regard.models.encoders import RecurrentEncoder, TransformerEncoder
+from regard.models.search import BeamSearch, GreedySearch, SamplingSearch
+from regard.models.seq2seq import Seq2Seq
+from regard.models.vocabulary import EOS, PAD
 from tests.models.search.toy import arrays, targets_of
 
 LENGTHS = np.array([4, 2, 3])
@@ -79,9 +79,9 @@ def ids_of(answers, n):
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("visits", VISITS)
 def test_every_answer_can_be_one(models, visits, name):
-    found = find(models[visits], SEARCHES[name])
+    result = find(models[visits], SEARCHES[name])
     for row, n in enumerate(LENGTHS):
-        answers = targets_of(found, row)
+        answers = targets_of(result, row)
         assert answers
         for ids in answers:
             assert ids[-1] == EOS
@@ -92,11 +92,13 @@ def test_every_answer_can_be_one(models, visits, name):
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("visits", VISITS)
 def test_reported_is_forced(models, visits, name):
-    found = find(models[visits], SEARCHES[name])
-    for n in range(found.ids.shape[1]):
-        there = found.lengths[:, n] > 0
-        forced = np.asarray(models[visits].score(POINTS, found.ids[:, n]))
-        np.testing.assert_allclose(found.log_probabilities[there, n], forced[there], atol=1e-4)
+    result = find(models[visits], SEARCHES[name])
+    for n in range(result.ids.shape[1]):
+        there = result.lengths[:, n] > 0
+        teacher_forced = np.asarray(models[visits].score(POINTS, result.ids[:, n]))
+        np.testing.assert_allclose(
+            result.log_probabilities[there, n], teacher_forced[there], atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("visits", VISITS)
@@ -114,29 +116,29 @@ def test_probabilities_of_all_answers_sum_to_one(models, visits):
 @pytest.mark.parametrize("visits", VISITS)
 def test_a_wide_beam_finds_the_best_of_all(models, visits):
     # Wide enough for every prefix there is.
-    found = find(models[visits], BeamSearch(90, 0.0, n_best=1))
+    result = find(models[visits], BeamSearch(90, 0.0, n_best=1))
     for row, n in enumerate(LENGTHS):
         answers = every(visits, n)
         points = np.repeat(POINTS[row : row + 1], len(answers), axis=0)
         scores = np.asarray(models[visits].score(points, ids_of(answers, n)))
-        best = tuple(i - FIRST for i in targets_of(found, row)[0][:-1])
+        best = tuple(i - FIRST for i in targets_of(result, row)[0][:-1])
         assert best == answers[scores.argmax()]
-        assert found.log_probabilities[row, 0] == pytest.approx(scores.max(), abs=1e-4)
+        assert result.log_probabilities[row, 0] == pytest.approx(scores.max(), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("visits", VISITS)
 def test_batched_and_padded_is_alone(models, visits, name):
     """Also in what is drawn: no noise depends on how many other points there might be."""
-    together = find(models[visits], SEARCHES[name])
+    beam_width = find(models[visits], SEARCHES[name])
     for row, n in enumerate(LENGTHS):
         one = slice(row, row + 1)
         keys = np.arange(3)[one] + 5
         alone = find(models[visits], SEARCHES[name], POINTS[one, :n], LENGTHS[one], keys=keys)
-        np.testing.assert_array_equal(together.ids[row, :, : n + 1], alone.ids[0])
-        np.testing.assert_array_equal(together.lengths[row], alone.lengths[0])
+        np.testing.assert_array_equal(beam_width.ids[row, :, : n + 1], alone.ids[0])
+        np.testing.assert_array_equal(beam_width.lengths[row], alone.lengths[0])
         there = alone.lengths[0] > 0
-        ours, theirs = together.log_probabilities[row], alone.log_probabilities[0]
+        ours, theirs = beam_width.log_probabilities[row], alone.log_probabilities[0]
         np.testing.assert_allclose(ours[there], theirs[there], atol=1e-4)
 
 
@@ -151,17 +153,17 @@ def test_in_a_graph_it_is_the_same(models, name):
 
     lengths = LENGTHS.astype("int32")
     expected = find(model, search, keys=lengths)
-    found = arrays(graph(POINTS, lengths))
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, atol=1e-4)
+    result = arrays(graph(POINTS, lengths))
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    np.testing.assert_allclose(result.log_probabilities, expected.log_probabilities, atol=1e-4)
 
 
 def test_a_prefix_and_a_least_length_are_kept(models):
     prefix = np.array([[FIRST + 2], [FIRST + 1], [PAD]])
     minimums = np.array([4, 3, 2])
-    found = find(models["once"], SEARCHES["beam"], prefix=prefix, minimums=minimums)
+    result = find(models["once"], SEARCHES["beam"], prefix=prefix, minimums=minimums)
     for row, n in enumerate(LENGTHS):
-        for ids in targets_of(found, row):
+        for ids in targets_of(result, row):
             assert tuple(i - FIRST for i in ids[:-1]) in every("once", n)
             assert len(ids) >= minimums[row]
             assert prefix[row] in (PAD, ids[0])
@@ -172,8 +174,8 @@ def test_one_point_and_none(models):
     points[0, 1:], points[1] = 0, 0
     for visits in VISITS:
         for search in SEARCHES.values():
-            found = find(models[visits], search, points, np.array([1, 0]))
-            assert targets_of(found, 0)[0] == (FIRST, EOS)
-            assert targets_of(found, 1)[0] == (EOS,)
+            result = find(models[visits], search, points, np.array([1, 0]))
+            assert targets_of(result, 0)[0] == (FIRST, EOS)
+            assert targets_of(result, 1)[0] == (EOS,)
             if visits == "all":
-                np.testing.assert_allclose(found.log_probabilities[:, 0], 0, atol=1e-6)
+                np.testing.assert_allclose(result.log_probabilities[:, 0], 0, atol=1e-6)

@@ -4,13 +4,13 @@ import keras
 import numpy as np
 import pytest
 
-from models.noise import gumbel_noise
-from models.search import SamplingSearch
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.noise import gumbel_noise
+from regard.models.search import SamplingSearch
+from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
 
 TOY = Toy(scale=0.5)
-DRAWS = 2000
+SAMPLES = 2000
 
 
 def draw(search, limit=3, rows=(0,), **options):
@@ -28,26 +28,26 @@ def numpy_noise(*shape, seed=0):
 
 
 def distribution(temperature, top_k, top_p):
-    """How often each target of at most two pieces and the end is drawn, by enumeration."""
-    answers = [p for p in range(TOY.pieces) if p not in (PAD, BOS)]
+    """How often each target of at most two tokens and the end is drawn, by enumeration."""
+    answers = [p for p in range(TOY.vocabulary) if p not in (PAD, BOS)]
 
     def cut(logp):
         p = np.array([np.exp(logp[x] / temperature) for x in answers])
         order = np.argsort(-p)[: top_k or None]
         p = p / p[order].sum()
-        before = np.cumsum(p[order]) - p[order]
-        order = order[(before < top_p) | (np.arange(len(order)) == 0)]
+        previous_states = np.cumsum(p[order]) - p[order]
+        order = order[(previous_states < top_p) | (np.arange(len(order)) == 0)]
         return {answers[i]: p[i] / p[order].sum() for i in order}
 
-    found = {}
+    result = {}
     for target in TOY.targets(3):
         logp, total = TOY.follow(0, target)[0], 1.0
-        for t, piece in enumerate(target):
-            total *= 1.0 if t == 2 else cut(logp[t]).get(piece, 0.0)
+        for t, token in enumerate(target):
+            total *= 1.0 if t == 2 else cut(logp[t]).get(token, 0.0)
         if total:
-            found[target] = total
-    assert sum(found.values()) == pytest.approx(1.0)
-    return found
+            result[target] = total
+    assert sum(result.values()) == pytest.approx(1.0)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,16 @@ def distribution(temperature, top_k, top_p):
 def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, samples):
     expected = distribution(temperature, top_k, top_p)
     search = SamplingSearch(temperature, top_k, top_p, samples, seed=7)
-    found = draw(search, rows=np.zeros(DRAWS // samples, int))
-    drawn = [target for row in range(DRAWS // samples) for target in targets_of(found, row)]
-    assert len(drawn) == DRAWS
-    assert set(drawn) <= set(expected)
-    often = {target: p * DRAWS for target, p in expected.items() if p * DRAWS >= 5}
-    counts = np.array([drawn.count(target) for target in often] + [0])
+    result = draw(search, rows=np.zeros(SAMPLES // samples, int))
+    dropout_mask = [
+        target for row in range(SAMPLES // samples) for target in targets_of(result, row)
+    ]
+    assert len(dropout_mask) == SAMPLES
+    assert set(dropout_mask) <= set(expected)
+    often = {target: p * SAMPLES for target, p in expected.items() if p * SAMPLES >= 5}
+    counts = np.array([dropout_mask.count(target) for target in often] + [0])
     hoped = np.array([*often.values(), 0.0])
-    counts[-1], hoped[-1] = DRAWS - counts.sum(), DRAWS - hoped.sum()
+    counts[-1], hoped[-1] = SAMPLES - counts.sum(), SAMPLES - hoped.sum()
     hoped = np.maximum(hoped, 1e-9)
     chi = ((counts - hoped) ** 2 / hoped)[hoped > 5].sum()
     # The mean of χ² is its degrees of freedom n, its variance 2n.
@@ -76,14 +78,14 @@ def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, sa
 @pytest.mark.parametrize(("top_k", "top_p"), [(2, 1.0), (4, 1.0), (0, 0.5), (0, 0.9), (3, 0.6)])
 def test_only_what_makes_the_cut_is_drawn_and_all_of_it(top_k, top_p):
     search = SamplingSearch(3.0, top_k, top_p, seed=2)
-    found = draw(search, rows=np.zeros(600, int))
-    firsts = {target[0] for row in range(600) for target in targets_of(found, row)}
+    result = draw(search, rows=np.zeros(600, int))
+    firsts = {target[0] for row in range(600) for target in targets_of(result, row)}
     assert firsts == {target[0] for target in distribution(3.0, top_k, top_p)}
 
 
 def test_an_infinite_temperature_draws_all_pieces_alike():
-    found = draw(SamplingSearch(1e12), limit=2, rows=np.zeros(3000, int))
-    counts = np.bincount([targets_of(found, row)[0][0] for row in range(3000)], minlength=7)
+    result = draw(SamplingSearch(1e12), limit=2, rows=np.zeros(3000, int))
+    counts = np.bincount([targets_of(result, row)[0][0] for row in range(3000)], minlength=7)
     assert counts[[PAD, BOS]].sum() == 0
     assert np.abs(counts[[1, EOS, 4, 5, 6]] - 600).max() < 4 * np.sqrt(600)
 
@@ -91,8 +93,8 @@ def test_an_infinite_temperature_draws_all_pieces_alike():
 def test_what_is_drawn_depends_on_seed_and_key_alone():
     def hypotheses(keys, seed=3):
         search = SamplingSearch(1.0, samples=3, seed=seed)
-        found = draw(search, limit=8, rows=np.zeros(len(keys), int), keys=np.array(keys))
-        return [targets_of(found, row) for row in range(len(keys))]
+        result = draw(search, limit=8, rows=np.zeros(len(keys), int), keys=np.array(keys))
+        return [targets_of(result, row) for row in range(len(keys))]
 
     one, two, again, negative = hypotheses([5, 9, 5, -4])
     assert one == again
@@ -103,10 +105,10 @@ def test_what_is_drawn_depends_on_seed_and_key_alone():
 
 
 def test_samples_of_a_row_differ_and_the_likeliest_comes_first():
-    found = draw(SamplingSearch(samples=20), limit=8)
-    assert len(set(targets_of(found, 0))) > 10
-    assert (np.diff(found.log_probabilities[0]) <= 0).all()
-    np.testing.assert_array_equal(found.scores, found.log_probabilities)
+    result = draw(SamplingSearch(samples=20), limit=8)
+    assert len(set(targets_of(result, 0))) > 10
+    assert (np.diff(result.log_probabilities[0]) <= 0).all()
+    np.testing.assert_array_equal(result.scores, result.log_probabilities)
 
 
 def test_noise_is_gumbels():
@@ -133,14 +135,14 @@ def test_noise_of_different_counters_is_independent():
 
 def test_noise_is_the_same_for_ever():
     """A seed that someone wrote down gives what it gave."""
-    found = keras.ops.convert_to_numpy(gumbel_noise(42, np.array([0, 1, -1, 2**31 - 1]), 7))
+    result = keras.ops.convert_to_numpy(gumbel_noise(42, np.array([0, 1, -1, 2**31 - 1]), 7))
     values = []
     for counter in (0, 1, 2**32 - 1, 2**31 - 1):
         x = mixed(42 ^ 0x9E3779B9)
         for part in (counter, 7):
             x = mixed((x + part * 0x9E3779B9) % 2**32)
         values.append(-np.log(-np.log1p(-(x + 0.5) / 2**32)))
-    np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(result, values, rtol=1e-5, atol=1e-5)
 
 
 def mixed(x):

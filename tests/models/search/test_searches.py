@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.search import SEARCHES, BeamSearch, GreedySearch, SamplingSearch
-from models.search.base import Search, select
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.search import SEARCHES, BeamSearch, GreedySearch, SamplingSearch
+from regard.models.search.base import Search, take_rows
+from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
 
 TOY = Toy()
@@ -15,11 +15,11 @@ LIMITS = np.array([3, 9, 6])
 KEYS = np.array([11, 7, 3])
 ALL = {
     "greedy": GreedySearch(),
-    "greedy, penalised": GreedySearch(no_repeat_ngram=2, repetition_penalty=1.5),
+    "greedy, penalised": GreedySearch(no_repeat_ngram_size=2, repetition_penalty=1.5),
     "beam": BeamSearch(3, 0.6),
     "beam, best": BeamSearch(4, 1.0, n_best=1),
     "beam, covering": BeamSearch(3, 0.6, coverage_penalty=0.4),
-    "beam, penalised": BeamSearch(3, 0.6, 0.2, 2, no_repeat_ngram=2, repetition_penalty=1.5),
+    "beam, penalised": BeamSearch(3, 0.6, 0.2, 2, no_repeat_ngram_size=2, repetition_penalty=1.5),
     "beam, whole": BeamSearch(40, 0.6),
     "beam, impatient": BeamSearch(3, 1.0, n_best=2, patience=1.0),
     "sampling": SamplingSearch(samples=3, seed=5),
@@ -38,24 +38,24 @@ def find(search, **options):
 
 def test_reported_is_forced(search):
     """Whatever a search prefers, what it reports is the model's own probability."""
-    found = find(search, minimums=np.array([1, 4, 1]))
+    result = find(search, minimums=np.array([1, 4, 1]))
     for row in range(3):
-        for n, target in enumerate(targets_of(found, row)):
+        for n, target in enumerate(targets_of(result, row)):
             expected = TOY.score(row, target)
-            assert found.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
+            assert result.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
 
 
 def test_cached_is_uncached(search):
-    found = find(search)
+    result = find(search)
     state = TOY.uncached_state(9)
     again = arrays(search(TOY.uncached(9), state, LIMITS, keys=KEYS))
-    np.testing.assert_array_equal(found.ids, again.ids)
-    np.testing.assert_allclose(found.scores, again.scores, atol=1e-4)
+    np.testing.assert_array_equal(result.ids, again.ids)
+    np.testing.assert_allclose(result.scores, again.scores, atol=1e-4)
 
 
 def test_batched_is_one_by_one(search):
     minimums, prefix = np.array([0, 5, 3]), np.array([[4, PAD], [PAD, PAD], [5, 6]])
-    together = find(search, minimums=minimums, prefix=prefix)
+    beam_width = find(search, minimums=minimums, prefix=prefix)
     for row in range(3):
         one = slice(row, row + 1)
         alone = arrays(
@@ -69,10 +69,10 @@ def test_batched_is_one_by_one(search):
             )
         )
         length = LIMITS[row]
-        np.testing.assert_array_equal(together.ids[row, :, :length], alone.ids[0])
-        assert (together.ids[row, :, length:] == PAD).all()
-        np.testing.assert_array_equal(together.lengths[row], alone.lengths[0])
-        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
+        np.testing.assert_array_equal(beam_width.ids[row, :, :length], alone.ids[0])
+        assert (beam_width.ids[row, :, length:] == PAD).all()
+        np.testing.assert_array_equal(beam_width.lengths[row], alone.lengths[0])
+        np.testing.assert_allclose(beam_width.scores[row], alone.scores[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("batch", [None, 3])
@@ -85,83 +85,85 @@ def test_in_a_graph_it_is_the_same(name, batch):
 
     @tf.function(input_signature=[tf.TensorSpec([batch], tf.int32)] * 2)
     def graph(limits, keys):
-        state = select(TOY.state(), tf.range(tf.shape(limits)[0]))
+        state = take_rows(TOY.state(), tf.range(tf.shape(limits)[0]))
         return search(TOY.step, state, limits, keys=keys, prefix=limits[:, None] * 0 + 4)
 
     expected = find(search, prefix=np.full((3, 1), 4))
-    found = arrays(graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32)))
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+    result = arrays(graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32)))
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-5)
 
 
 def test_the_number_of_pieces_may_be_known_only_at_run_time(search):
-    """As a pointer's, whose pieces are the inputs."""
+    """As a pointer's, whose tokens are the inputs."""
 
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.int32)] * 2 + [tf.TensorSpec([], tf.int32)]
     )
-    def graph(limits, keys, pieces):
+    def graph(limits, keys, token_ids):
         def step(tokens, state):
             logits, new, alignment = TOY.step(tokens, state)
-            logits = tf.reshape(logits, [-1, pieces])
+            logits = tf.reshape(logits, [-1, token_ids])
             assert logits.shape[-1] is None
             return logits, new, alignment
 
-        state = select(TOY.state(), tf.range(tf.shape(limits)[0]))
+        state = take_rows(TOY.state(), tf.range(tf.shape(limits)[0]))
         return search(step, state, limits, keys=keys)
 
     expected = find(search)
-    found = arrays(graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32), TOY.pieces))
-    np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+    result = arrays(
+        graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32), TOY.vocabulary)
+    )
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-5)
 
 
 @pytest.mark.parametrize("minimums", [None, [1, 1, 1], [3, 5, 6], [9, 9, 9]])
 def test_lengths_are_within_the_limits(search, minimums):
     least = np.ones(3, "int32") if minimums is None else np.array(minimums)
-    found = find(search, minimums=None if minimums is None else least)
+    result = find(search, minimums=None if minimums is None else least)
     for row in range(3):
-        assert found.lengths[row, 0] > 0
-        for target in targets_of(found, row):
+        assert result.lengths[row, 0] > 0
+        for target in targets_of(result, row):
             # A limit comes before a minimum.
             assert min(least[row], LIMITS[row]) <= len(target) <= LIMITS[row]
             assert target[-1] == EOS
             assert not {PAD, BOS, EOS} & set(target[:-1])
-        assert (found.ids[row, :, LIMITS[row] :] == PAD).all()
+        assert (result.ids[row, :, LIMITS[row] :] == PAD).all()
 
 
 def test_a_prefix_is_kept_and_counted(search):
     prefix = np.array([[4, 5, 6], [6, PAD, PAD], [PAD, PAD, PAD]])
-    found, free = find(search, prefix=prefix), find(search)
+    result, free = find(search, prefix=prefix), find(search)
     # Two fit before the end of the first row's three; a row without a prefix is free.
-    for row, pieces in enumerate([(4, 5), (6,), ()]):
-        for n, target in enumerate(targets_of(found, row)):
-            assert target[: len(pieces)] == pieces
+    for row, token_ids in enumerate([(4, 5), (6,), ()]):
+        for n, target in enumerate(targets_of(result, row)):
+            assert target[: len(token_ids)] == token_ids
             expected = TOY.score(row, target)
-            assert found.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
-    np.testing.assert_array_equal(found.ids[2], free.ids[2])
+            assert result.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
+    np.testing.assert_array_equal(result.ids[2], free.ids[2])
 
 
 def test_a_prefix_may_be_a_whole_hypothesis(search):
-    found = find(search, prefix=np.array([[4, EOS, PAD], [5, 4, EOS], [EOS, PAD, PAD]]))
+    result = find(search, prefix=np.array([[4, EOS, PAD], [5, 4, EOS], [EOS, PAD, PAD]]))
     for row, target in enumerate([(4, EOS), (5, 4, EOS), (EOS,)]):
-        assert targets_of(found, row)[0] == target
+        assert targets_of(result, row)[0] == target
 
 
 def test_the_best_come_first(search):
-    found = find(search)
-    assert (np.diff(found.scores, axis=1) <= 1e-6).all()
+    result = find(search)
+    assert (np.diff(result.scores, axis=1) <= 1e-6).all()
 
 
 def test_a_limit_of_one_is_an_empty_hypothesis(search):
-    found = arrays(search(TOY.step, TOY.state(), np.ones(3), keys=KEYS))
+    result = arrays(search(TOY.step, TOY.state(), np.ones(3), keys=KEYS))
     for row in range(3):
-        assert set(targets_of(found, row)) == {(EOS,)}
+        assert set(targets_of(result, row)) == {(EOS,)}
 
 
 def test_beam_of_one_is_greedy():
     options = {"minimums": np.array([1, 4, 2]), "prefix": np.array([[PAD], [5], [PAD]])}
-    for penalties in ({}, {"no_repeat_ngram": 2, "repetition_penalty": 1.5}):
+    for penalties in ({}, {"no_repeat_ngram_size": 2, "repetition_penalty": 1.5}):
         greedy = find(GreedySearch(**penalties), **options)
         beam = find(BeamSearch(1, length_penalty=0.0, **penalties), **options)
         np.testing.assert_array_equal(greedy.ids, beam.ids)
@@ -182,10 +184,10 @@ def test_sampling_from_the_best_piece_alone_is_greedy():
         (BeamSearch, {"coverage_penalty": -0.1}),
         (BeamSearch, {"n_best": 0}),
         (BeamSearch, {"n_best": 6}),
-        (BeamSearch, {"no_repeat_ngram": -1}),
+        (BeamSearch, {"no_repeat_ngram_size": -1}),
         (BeamSearch, {"patience": 0.9}),
         (BeamSearch, {"repetition_penalty": 0.9}),
-        (GreedySearch, {"no_repeat_ngram": -1}),
+        (GreedySearch, {"no_repeat_ngram_size": -1}),
         (GreedySearch, {"repetition_penalty": 0.9}),
         (SamplingSearch, {"temperature": 0.0}),
         (SamplingSearch, {"top_k": -1}),

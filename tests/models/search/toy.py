@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 from keras import ops
 
-from models.search import Hypotheses
-from models.vocabulary import BOS, EOS, PAD
+from regard.models.search import Hypotheses
+from regard.models.vocabulary import BOS, EOS, PAD
 
 
 class Toy:
@@ -16,18 +16,18 @@ class Toy:
 
     Args:
         rows: how many sources.
-        pieces: the size of the vocabulary, PAD, UNK, BOS and EOS among them.
+        vocabulary: the size of the vocabulary, PAD, UNK, BOS and EOS among them.
         scale: the greater, the further the distributions are from uniform.
         seed: of the weights.
     """
 
-    def __init__(self, rows=3, pieces=7, scale=1.0, seed=0):
+    def __init__(self, rows=3, vocabulary=7, scale=1.0, seed=0):
         random = np.random.default_rng(seed)
-        self.rows, self.pieces, depth, self.source = rows, pieces, 5, 4
-        self.embedding = random.normal(size=(pieces, depth))
+        self.rows, self.vocabulary, depth, self.source = rows, vocabulary, 5, 4
+        self.embedding = random.normal(size=(vocabulary, depth))
         self.recurrent = random.normal(size=(depth, depth)) / 2
-        self.output = random.normal(size=(depth, pieces)) * scale
-        self.look = random.normal(size=(depth, self.source)) * 2
+        self.output = random.normal(size=(depth, vocabulary)) * scale
+        self.attention = random.normal(size=(depth, self.source)) * 2
         self.bias = random.normal(size=(rows, depth))
         self.mask = np.arange(self.source) < random.integers(2, self.source + 1, (rows, 1))
 
@@ -48,16 +48,17 @@ class Toy:
         batch, depth = ops.shape(memory["bias"])
         hidden = ops.reshape(hidden, (batch, -1, depth)) + memory["bias"][:, None]
         hidden = ops.tanh(ops.reshape(hidden, (-1, depth)))
-        look = ops.reshape(
-            ops.matmul(hidden, self.look.astype("float32")), (batch, -1, self.source)
+        attention = ops.reshape(
+            ops.matmul(hidden, self.attention.astype("float32")),
+            (batch, -1, self.source),
         )
-        alignment = ops.softmax(ops.where(memory["mask"][:, None], look, -1e9), axis=-1)
+        alignment = ops.softmax(ops.where(memory["mask"][:, None], attention, -1e9), axis=-1)
         logits = ops.matmul(hidden, self.output.astype("float32"))
         new = {"memory": memory, "hidden": hidden}
         return logits, new, ops.reshape(alignment, (-1, self.source))
 
     def uncached(self, length):
-        """The same by a decoder that keeps the pieces alone and reads them all at every step."""
+        """The same by a decoder that keeps the tokens alone and reads them all at every step."""
 
         def step(tokens, state):
             here = ops.equal(ops.arange(length), state["position"][:, None])
@@ -90,35 +91,35 @@ class Toy:
         }
 
     def follow(self, row, target):
-        """Log-probabilities ``[length, pieces]`` and alignments before each piece of a target."""
+        """Log-probabilities ``[length, tokens]`` and alignments before each token of a target."""
         hidden, logp, alignments = np.zeros(5), [], []
         for token in [BOS, *target[:-1]]:
             hidden = np.tanh(self.embedding[token] + hidden @ self.recurrent + self.bias[row])
             logits = hidden @ self.output
             logp.append(logits - np.log(np.exp(logits).sum()))
-            look = np.where(self.mask[row], np.exp(hidden @ self.look), 0.0)
-            alignments.append(look / look.sum())
+            attention = np.where(self.mask[row], np.exp(hidden @ self.attention), 0.0)
+            alignments.append(attention / attention.sum())
         return np.array(logp), np.array(alignments)
 
     def score(self, row, target):
-        return sum(self.follow(row, target)[0][t, piece] for t, piece in enumerate(target))
+        return sum(self.follow(row, target)[0][t, token] for t, token in enumerate(target))
 
     def targets(self, limit):
-        """Every target of at most ``limit`` pieces."""
-        real = [p for p in range(self.pieces) if p not in (PAD, BOS, EOS)]
+        """Every target of at most ``limit`` tokens."""
+        real = [p for p in range(self.vocabulary) if p not in (PAD, BOS, EOS)]
         for length in range(limit):
             for body in itertools.product(real, repeat=length):
                 yield (*body, EOS)
 
 
-def arrays(found):
-    return Hypotheses(*(ops.convert_to_numpy(x) for x in found))
+def arrays(result):
+    return Hypotheses(*(ops.convert_to_numpy(x) for x in result))
 
 
-def targets_of(found, row):
+def targets_of(result, row):
     """The hypotheses of a row, without padding."""
     return [
-        tuple(int(piece) for piece in ids[:length])
-        for ids, length in zip(found.ids[row], found.lengths[row], strict=True)
+        tuple(int(token) for token in ids[:length])
+        for ids, length in zip(result.ids[row], result.lengths[row], strict=True)
         if length
     ]

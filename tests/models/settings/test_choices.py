@@ -6,19 +6,18 @@ import typing
 
 import pytest
 
-from models.attention import ALIGNMENTS, SCORES
-from models.decoders import DECODERS
-from models.encoders import ENCODERS
-from models.layers.cells import CELLS
-from models.layers.pooling import POOLINGS
-from models.penalties import PENALTIES
-from models.search import SEARCHES
-from models.settings import attention, decoders, encoders, search
-from models.similarity import COMPARISONS
-from models.tasks.found import LIMITS
-from models.tasks.similarity import settings as similarity
-from pipeline.config.annotations import models_in, type_of
-from pipeline.config.training import Penalties
+from regard.models.attention import ALIGNMENTS, SCORES
+from regard.models.decoders import DECODERS
+from regard.models.encoders import ENCODERS
+from regard.models.layers.cells import CELLS
+from regard.models.layers.pooling import POOLINGS
+from regard.models.penalties import PENALTIES
+from regard.models.search import SEARCHES
+from regard.models.settings import attention, networks, search
+from regard.models.settings.training import AttentionPenaltiesConfig
+from regard.models.similarity import COMPARISONS
+from regard.models.tasks.similarity import settings as similarity
+from regard.pipeline.config.annotations import models_in, type_of
 
 
 def choices(section: type, key: str) -> set[str]:
@@ -32,11 +31,11 @@ def types(union: object) -> set[str]:
 @pytest.mark.parametrize(
     ("union", "registry"),
     [
-        (attention.Score, SCORES),
-        (attention.Alignment, ALIGNMENTS),
-        (encoders.Encoder, ENCODERS),
-        (decoders.Decoder, DECODERS),
-        (search.Search, SEARCHES),
+        (attention.ScoreConfig, SCORES),
+        (attention.AlignmentConfig, ALIGNMENTS),
+        (networks.EncoderConfig, ENCODERS),
+        (networks.DecoderConfig, DECODERS),
+        (search.SearchConfig, SEARCHES),
     ],
 )
 def test_types(union: object, registry: typing.Iterable[str]) -> None:
@@ -44,11 +43,12 @@ def test_types(union: object, registry: typing.Iterable[str]) -> None:
 
 
 def test_cells() -> None:
-    assert choices(encoders.RecurrentEncoder, "cell") == set(CELLS)
+    assert choices(networks.RecurrentEncoderConfig, "cell") == set(CELLS)
 
 
 @pytest.mark.parametrize(
-    ("union", "registry"), [(attention.Score, SCORES), (attention.Alignment, ALIGNMENTS)]
+    ("union", "registry"),
+    [(attention.ScoreConfig, SCORES), (attention.AlignmentConfig, ALIGNMENTS)],
 )
 def test_attention_takes_every_option(union: object, registry: dict[str, type]) -> None:
     """What the YAML can say of a score or an alignment, its class takes; and the default is one."""
@@ -57,21 +57,21 @@ def test_attention_takes_every_option(union: object, registry: dict[str, type]) 
         registry[str(type_of(section))](**options)
 
 
-@pytest.mark.parametrize("section", models_in(search.Search))
+@pytest.mark.parametrize("section", models_in(search.SearchConfig))
 def test_search_takes_every_option(section: type) -> None:
-    limits = set(LIMITS)
+    limits = set(search.SearchLimits.model_fields)
     SEARCHES[str(type_of(section))](**section().model_dump(exclude={"type", *limits}))
 
 
 def test_penalties() -> None:
-    assert set(Penalties.model_fields) == set(PENALTIES)
+    assert set(AttentionPenaltiesConfig.model_fields) == set(PENALTIES)
 
 
 def test_poolings() -> None:
-    assert types(similarity.Pooling) == set(POOLINGS)
-    for section in models_in(similarity.Pooling):
+    assert types(similarity.PoolingConfig) == set(POOLINGS)
+    for section in models_in(similarity.PoolingConfig):
         POOLINGS[str(type_of(section))](**section().model_dump(exclude={"type"}))
 
 
 def test_comparisons() -> None:
-    assert choices(similarity.Model, "comparison") == set(COMPARISONS)
+    assert choices(similarity.SimilarityModelConfig, "comparison") == set(COMPARISONS)

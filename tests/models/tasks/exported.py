@@ -2,11 +2,12 @@
 
 import keras
 
-from components.trainer.export import export, read_tokenizers
-from models import tasks
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import export, read_tokenizers
+from regard.models import tasks
 
 TRANSFORMER = {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 8}
-TRAINING = {"precision": "float32", "label_smoothing": 0.0, "reinforce": {}, "penalties": {}}
+TRAINING = {"precision": "float32", "label_smoothing": 0.0}
 SEARCH = {"type": "greedy", "max_source_length": 20}
 
 
@@ -24,14 +25,14 @@ def config(encoder=TRANSFORMER, decoder=TRANSFORMER):
     return {"model": model, "training": TRAINING, "search": SEARCH}
 
 
-def made(folder, **sides):
+def created(folder, **sides):
     """Writes ``saved`` into a folder with tokenizers; the parts are Transformers by default."""
     keras.utils.set_random_seed(3)  # before the tokenizers, which would be lost
-    task, settings = tasks.get("translation"), config(**sides)
+    task, settings = tasks.get("translation"), TrainerConfig(task="translation", **config(**sides))
     tokenizers = read_tokenizers(folder, task.description.text_features)
-    pieces = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
-    model = task.build(settings["model"], settings["training"], pieces)
+    tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    model = task.build(settings.model, settings.training, tokens)
     for weight in model.weights:
         weight.assign(weight * 2.0)
     export(model, task, settings, tokenizers, folder / "saved")
-    return task.served(model, tokenizers, settings)
+    return task.served_model(model, tokenizers, settings.model, settings.search)

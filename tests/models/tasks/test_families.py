@@ -1,16 +1,17 @@
-"""Each family of models, from the YAML's sections to a SavedModel that answers alike."""
+"""Each model family, from the configuration to a SavedModel with equal outputs."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.trainer.export import export, read_tokenizers
-from components.trainer.optimizer import compile_model
-from models import tasks
-from models.settings.text_to_text import Model
-from pipeline.config.training import Training
-from serving.ops import core_ops, unsupported, used_ops
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import export, read_tokenizers
+from regard.components.trainer.optimizer import compile_model
+from regard.models import tasks
+from regard.models.settings.text_to_text import TextToTextModelConfig
+from regard.models.settings.training import TrainingConfig
+from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SENTENCES = ["a cat sat", "the dog ran far away", "", "unseen ☃ words"]
@@ -56,40 +57,43 @@ FAMILIES = {
 def test_trained_a_little_and_exported(name, tmp_path):
     sections, search = FAMILIES[name]
     config = {
-        "model": Model(embedding=8, dropout=0.0, **sections).model_dump(),
-        "training": Training(learning_rate=0.03).model_dump(),
+        "model": TextToTextModelConfig(embedding=8, dropout=0.0, **sections).model_dump(),
+        "training": TrainingConfig(learning_rate=0.03).model_dump(),
         "search": search,
     }
+    trainer_config = TrainerConfig(task="translation", **config)
     keras.utils.set_random_seed(5)
     write_tokenizers(tmp_path)
     task = tasks.get("translation")
     tokenizers = read_tokenizers(tmp_path, task.description.text_features)
-    pieces = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
-    model = task.build(config["model"], config["training"], pieces)
-    compile_model(model, config["training"])
+    tokens = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
+    model = task.build(trainer_config.model, trainer_config.training, tokens)
+    compile_model(model, TrainingConfig(learning_rate=0.03))
     random = np.random.default_rng(0)
     rows = {
-        "source": random.integers(4, pieces["source"], (8, 6)).astype("int32"),
-        "target": random.integers(4, pieces["target"], (8, 5)).astype("int32"),
+        "source": random.integers(4, tokens["source"], (8, 6)).astype("int32"),
+        "target": random.integers(4, tokens["target"], (8, 5)).astype("int32"),
     }
     history = model.fit(rows, epochs=6, batch_size=8, verbose=0).history
     assert history["plain_loss"][-1] < history["plain_loss"][0]
 
-    export(model, task, config, tokenizers, tmp_path / "saved")
+    export(model, task, trainer_config, tokenizers, tmp_path / "saved")
     ops = used_ops(tmp_path / "saved")
     assert not unsupported(ops, core_ops(ops), "2.14")
-    module = task.served(model, tokenizers, config).module
+    module = task.served_model(
+        model, tokenizers, trainer_config.model, trainer_config.search
+    ).module
     align = tf.saved_model.load(str(tmp_path / "saved")).signatures["align"]
-    together = align(source=tf.constant(SENTENCES))
+    batched = align(source=tf.constant(SENTENCES))
     for key, value in module.align(tf.constant(SENTENCES)).items():
         if value.dtype == tf.string:
-            assert together[key].numpy().tolist() == value.numpy().tolist()
+            assert batched[key].numpy().tolist() == value.numpy().tolist()
         else:
-            np.testing.assert_allclose(together[key], value, atol=1e-5)
+            np.testing.assert_allclose(batched[key], value, atol=1e-5)
     for row, sentence in enumerate(SENTENCES):
         alone = align(source=tf.constant([sentence]))
-        assert alone["translation"][0] == together["translation"][row]
-        assert float(alone["score"][0]) == pytest.approx(float(together["score"][row]), abs=1e-4)
+        assert alone["translation"][0] == batched["translation"][row]
+        assert float(alone["score"][0]) == pytest.approx(float(batched["score"][row]), abs=1e-4)
     assert align(source=tf.constant([], tf.string))["translation"].shape == (0,)
-    looks = together["alignment"].numpy().sum(-1)
-    assert (looks.max() == 0.0) == (name == "no attention")
+    alignments = batched["alignment"].numpy().sum(-1)
+    assert (alignments.max() == 0.0) == (name == "no attention")

@@ -4,14 +4,15 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from pydantic import TypeAdapter
 
-from components.predictions import RESERVED
-from components.trainer.export import export, read_tokenizers
-from models import tasks
-from models.settings.search import BeamSearch
-from models.tasks.found import LIMITS
-from models.tasks.served_text import ServedText
-from serving.ops import core_ops, unsupported, used_ops
+from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import export, read_tokenizers
+from regard.models import tasks
+from regard.models.settings.search import SearchConfig
+from regard.models.tasks.served_text import ServedText
+from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SENTENCES = ["a cat sat", "the dog ran far away", "", "a", "unseen ☃ words", "x " * 300]
@@ -28,8 +29,6 @@ CONFIG = {
     "training": {
         "precision": "float32",
         "label_smoothing": 0.1,
-        "reinforce": {},
-        "penalties": {},
     },
     "search": {
         "type": "beam",
@@ -54,12 +53,13 @@ def in_memory(folder):
     keras.utils.set_random_seed(11)  # some answers are cut as they were written
     task = tasks.get("translation")
     tokenizers = read_tokenizers(folder, task.description.text_features)
-    pieces = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
-    model = task.build(CONFIG["model"], CONFIG["training"], pieces)
+    token_ids = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    config = TrainerConfig(task="translation", **CONFIG)
+    model = task.build(config.model, config.training, token_ids)
     for weight in model.weights:
         weight.assign(weight * 3.0)
-    export(model, task, CONFIG, tokenizers, folder / "saved")
-    module = task.served(model, tokenizers, CONFIG).module
+    export(model, task, config, tokenizers, folder / "saved")
+    module = task.served_model(model, tokenizers, config.model, config.search).module
     return model, module, tokenizers
 
 
@@ -71,62 +71,64 @@ def loaded(folder, in_memory):
 @pytest.mark.parametrize("signature", ["serving_default", "align", "score"])
 def test_exported_equals_in_memory(in_memory, loaded, signature):
     _, module, _ = in_memory
-    functions = {"serving_default": module.answer, "align": module.align, "score": module.score}
-    given = {"source": tf.constant(SENTENCES)}
+    functions = {"serving_default": module.predict, "align": module.align, "score": module.score}
+    arguments = {"source": tf.constant(SENTENCES)}
     if signature == "score":
-        given["target"] = tf.constant(SENTENCES[::-1])
-    expected = functions[signature](**given)
-    found = loaded.signatures[signature](**given)
-    assert set(found) == set(expected)
+        arguments["target"] = tf.constant(SENTENCES[::-1])
+    expected = functions[signature](**arguments)
+    result = loaded.signatures[signature](**arguments)
+    assert set(result) == set(expected)
     for name, value in expected.items():
         if value.dtype == tf.string:
-            assert found[name].numpy().tolist() == value.numpy().tolist()
+            assert result[name].numpy().tolist() == value.numpy().tolist()
         else:
-            np.testing.assert_allclose(found[name], value, atol=1e-5)
+            np.testing.assert_allclose(result[name], value, atol=1e-5)
 
 
 def test_two_tokenizers_stay_two(in_memory, loaded):
     """Resources without names of their own become one when a model is loaded."""
     _, _, tokenizers = in_memory
-    found = loaded.signatures["align"](source=tf.constant(["the dog ran"]))
-    pieces = tokenizers["source"].id_to_string(tokenizers["source"].tokenize(["the dog ran"]))
-    length = int(found["source_length"][0])
-    assert found["source_pieces"][0, : length - 1].numpy().tolist() == pieces[0].numpy().tolist()
+    result = loaded.signatures["align"](source=tf.constant(["the dog ran"]))
+    token_ids = tokenizers["source"].id_to_string(tokenizers["source"].tokenize(["the dog ran"]))
+    length = int(result["source_length"][0])
+    assert (
+        result["source_pieces"][0, : length - 1].numpy().tolist() == token_ids[0].numpy().tolist()
+    )
     vocabulary = {
         tokenizers["target"].id_to_string(i).numpy()
         for i in range(int(tokenizers["target"].vocab_size()))
     }
-    assert set(found["target_pieces"].numpy().ravel()) <= vocabulary
+    assert set(result["target_pieces"].numpy().ravel()) <= vocabulary
 
 
 def test_batched_is_one_by_one(loaded):
     serve = loaded.signatures["serving_default"]
-    together = serve(source=tf.constant(SENTENCES))
+    batched = serve(source=tf.constant(SENTENCES))
     for row, sentence in enumerate(SENTENCES):
         alone = serve(source=tf.constant([sentence]))
-        assert alone["translation"][0] == together["translation"][row]
-        assert float(alone["score"][0]) == pytest.approx(float(together["score"][row]), abs=1e-4)
+        assert alone["translation"][0] == batched["translation"][row]
+        assert float(alone["score"][0]) == pytest.approx(float(batched["score"][row]), abs=1e-4)
 
 
 def test_score_is_the_forced_score_of_the_answer(in_memory, loaded):
     model, _, tokenizers = in_memory
-    found = loaded.signatures["align"](source=tf.constant(SENTENCES[:2]))
+    result = loaded.signatures["align"](source=tf.constant(SENTENCES[:2]))
     for row, sentence in enumerate(SENTENCES[:2]):
         source = tokenizers["source"].tokenize(sentence).numpy().tolist()
         source.append(3)
-        length = int(found["target_length"][row])
-        pieces = found["target_pieces"][row, :length]
-        target = [int(tokenizers["target"].string_to_id(p)) for p in pieces]
-        forced = model.score(np.array([source], "int32"), np.array([target], "int32"))
-        assert float(found["score"][row]) == pytest.approx(float(forced[0]), abs=1e-4)
+        length = int(result["target_length"][row])
+        token_ids = result["target_pieces"][row, :length]
+        target = [int(tokenizers["target"].string_to_id(p)) for p in token_ids]
+        teacher_forced = model.score(np.array([source], "int32"), np.array([target], "int32"))
+        assert float(result["score"][row]) == pytest.approx(float(teacher_forced[0]), abs=1e-4)
 
 
 def test_alignments_are_distributions_over_the_real_source(loaded):
-    found = loaded.signatures["align"](source=tf.constant(SENTENCES))
-    alignment = found["alignment"].numpy()
+    result = loaded.signatures["align"](source=tf.constant(SENTENCES))
+    alignment = result["alignment"].numpy()
     assert alignment.dtype == np.float32
     for row in range(len(SENTENCES)):
-        target, source = int(found["target_length"][row]), int(found["source_length"][row])
+        target, source = int(result["target_length"][row]), int(result["source_length"][row])
         np.testing.assert_allclose(alignment[row, :target, :source].sum(-1), 1.0, atol=1e-4)
         assert (alignment[row, target:] == 0).all()
         assert (alignment[row, :, source:] == 0).all()
@@ -134,51 +136,52 @@ def test_alignments_are_distributions_over_the_real_source(loaded):
 
 def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
     tokenizer = in_memory[2]["source"]
-    found = loaded.signatures["align"](source=tf.constant(SENTENCES))
-    pieces = [len(tokenizer.tokenize(sentence)) for sentence in SENTENCES]
-    assert found["source_cut"].numpy().tolist() == [max(n - 20, 0) for n in pieces]
-    assert max(pieces) > 20
-    assert int(found["source_length"][5]) == CONFIG["search"]["max_source_length"] + 1
-    assert (found["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
+    result = loaded.signatures["align"](source=tf.constant(SENTENCES))
+    token_ids = [len(tokenizer.tokenize(sentence)) for sentence in SENTENCES]
+    assert result["source_cut"].numpy().tolist() == [max(n - 20, 0) for n in token_ids]
+    assert max(token_ids) > 20
+    assert int(result["source_length"][5]) == CONFIG["search"]["max_source_length"] + 1
+    assert (result["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
 
 
 def make(in_memory, answer="translation", **settings):
     model, _, tokenizers = in_memory
-    return ServedText(model, tokenizers["source"], tokenizers["target"], settings, answer)
+    search = TypeAdapter(SearchConfig).validate_python(settings)
+    return ServedText(model, tokenizers["source"], tokenizers["target"], search, answer)
 
 
 def test_a_task_names_its_answer(in_memory):
     module = make(in_memory, "summary", type="beam", beam_size=2)
-    made = module.served("summarisation")
-    assert made.contract["answer"] == "summary"
+    created = module.served_model("summarisation")
+    assert created.contract["answer"] == "summary"
     # What the table of predictions has columns for; no column of the data is called so.
-    assert set(made.contract["signatures"]["align"]["outputs"]) <= RESERVED
+    assert set(created.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
     sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
-    for name, function in made.signatures.items():
-        promised = made.contract["signatures"][name]
-        given = [sides[entry["name"]] for entry in promised["inputs"]]
-        assert set(function(*given)) == set(promised["outputs"])
-    assert made.contract["signatures"]["score"]["inputs"][1]["like"] == "summary"
+    for name, function in created.signatures.items():
+        promised = created.contract["signatures"][name]
+        arguments = [sides[entry["name"]] for entry in promised["inputs"]]
+        assert set(function(*arguments)) == set(promised["outputs"])
+    assert created.contract["signatures"]["score"]["inputs"][1]["like"] == "summary"
 
 
 def test_a_given_answer_gets_the_score_that_the_model_gives_it(in_memory, loaded):
     model, _, tokenizers = in_memory
     targets = ["a cat", "", "the the the", "unseen ☃", "a", "dog " * 3]
-    found = loaded.signatures["score"](source=SENTENCES, target=targets)
-    told = {name: value.numpy() for name, value in found.items()}
+    result = loaded.signatures["score"](source=SENTENCES, target=targets)
+    messages = {name: value.numpy() for name, value in result.items()}
     for row, (sentence, target) in enumerate(zip(SENTENCES, targets, strict=True)):
         source = tokenizers["source"].tokenize(sentence).numpy()[:20].tolist()
-        pieces = tokenizers["target"].tokenize(target).numpy().tolist()
-        ids = np.array([[*source, 3]], "int32"), np.array([[*pieces, 3]], "int32")
-        assert told["score"][row] == pytest.approx(float(model.score(*ids)[0]), abs=1e-4)
-        length = told["target_length"][row]
-        assert length == len(pieces) + 1
-        assert told["target_scores"][row, :length].sum() == pytest.approx(
-            told["score"][row], abs=1e-4
+        token_ids = tokenizers["target"].tokenize(target).numpy().tolist()
+        ids = np.array([[*source, 3]], "int32"), np.array([[*token_ids, 3]], "int32")
+        assert messages["score"][row] == pytest.approx(float(model.score(*ids)[0]), abs=1e-4)
+        length = messages["target_length"][row]
+        assert length == len(token_ids) + 1
+        assert messages["target_scores"][row, :length].sum() == pytest.approx(
+            messages["score"][row], abs=1e-4
         )
-        assert (told["target_scores"][row, length:] == 0).all()
-        assert told["target_pieces"][row, length - 1] == b"</s>"
-    assert told["target_cut"].tolist() == [0] * 6
+        assert (messages["target_scores"][row, length:] == 0).all()
+        assert messages["target_pieces"][row, length - 1] == b"</s>"
+    assert messages["target_cut"].tolist() == [0] * 6
     empty = loaded.signatures["score"](source=tf.constant([], tf.string), target=[])
     assert empty["score"].shape == (0,)
 
@@ -189,31 +192,33 @@ def test_what_the_search_found_is_scored_as_it_found_it(loaded):
     same = 0
     for row in range(len(SENTENCES)):
         lengths = int(answers["target_length"][row]), int(scored["target_length"][row])
-        pieces = answers["target_pieces"][row, : lengths[0]].numpy().tolist()
-        if pieces == scored["target_pieces"][row, : lengths[1]].numpy().tolist():
+        token_ids = answers["target_pieces"][row, : lengths[0]].numpy().tolist()
+        if token_ids == scored["target_pieces"][row, : lengths[1]].numpy().tolist():
             same += 1
             assert float(scored["score"][row]) == pytest.approx(
                 float(answers["score"][row]), abs=1e-4
             )
             size = lengths[0], int(scored["source_length"][row])
-            looks = [found["alignment"][row, : size[0], : size[1]] for found in (answers, scored)]
-            np.testing.assert_allclose(*looks, atol=1e-4)
+            alignments = [
+                result["alignment"][row, : size[0], : size[1]] for result in (answers, scored)
+            ]
+            np.testing.assert_allclose(*alignments, atol=1e-4)
     assert same >= 2
 
 
 def test_a_target_is_read_as_far_as_an_answer_could_go(in_memory):
     module = make(in_memory, type="greedy", max_source_length=4, max_length_offset=3)
-    found = module.score(tf.constant(["a cat"]), tf.constant(["a " * 30]))
-    pieces = int(in_memory[2]["target"].tokenize("a " * 30).shape[0])
-    assert int(found["target_length"][0]) == 4 * 2 + 3 + 1
-    assert int(found["target_cut"][0]) == pieces - 11
+    result = module.score(tf.constant(["a cat"]), tf.constant(["a " * 30]))
+    token_ids = int(in_memory[2]["target"].tokenize("a " * 30).shape[0])
+    assert int(result["target_length"][0]) == 4 * 2 + 3 + 1
+    assert int(result["target_cut"][0]) == token_ids - 11
 
 
-def test_long_sources_are_refused_where_that_is_asked_for(in_memory):
+def test_long_sources_are_rejected_if_configured(in_memory):
     module = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
-    for function in (module.answer, module.align):
+    for function in (module.predict, module.align):
         assert function(tf.constant(SENTENCES[:5]))["translation"].shape == (5,)
-        message = "more than the 20 pieces of max_source_length"
+        message = "more than the 20 tokens of max_source_length"
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             function(tf.constant(SENTENCES))
 
@@ -221,44 +226,44 @@ def test_long_sources_are_refused_where_that_is_asked_for(in_memory):
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_hypotheses_have_their_least_length(in_memory, factor):
     module = make(in_memory, type="greedy", max_source_length=20, min_length_factor=factor)
-    found = module.align(tf.constant(SENTENCES))
-    pieces, lengths = found["source_length"].numpy() - 1, found["target_length"].numpy()
-    assert (lengths >= np.ceil(factor * pieces) + 1).all()
-    assert (lengths <= 2 * pieces + 11).all()
+    result = module.align(tf.constant(SENTENCES))
+    token_ids, lengths = result["source_length"].numpy() - 1, result["target_length"].numpy()
+    assert (lengths >= np.ceil(factor * token_ids) + 1).all()
+    assert (lengths <= 2 * token_ids + 11).all()
 
 
 def test_n_best(in_memory):
     module = make(in_memory, type="beam", beam_size=4, n_best=3, length_penalty=1.0)
     signatures = module.signatures()
     assert set(signatures) == {"serving_default", "align", "score", "nbest"}
-    found = {name: value.numpy() for name, value in signatures["nbest"](SENTENCES[:5]).items()}
-    assert {value.shape for value in found.values()} == {(5, 3)}
-    best = module.answer(tf.constant(SENTENCES[:5]))
-    assert found["hypotheses"][:, 0].tolist() == best["translation"].numpy().tolist()
-    np.testing.assert_allclose(found["log_probabilities"][:, 0], best["score"], atol=1e-5)
-    assert (np.diff(found["scores"], axis=1) <= 0).all()
-    assert len(set(found["hypotheses"][1])) == 3
+    result = {name: value.numpy() for name, value in signatures["nbest"](SENTENCES[:5]).items()}
+    assert {value.shape for value in result.values()} == {(5, 3)}
+    best = module.predict(tf.constant(SENTENCES[:5]))
+    assert result["hypotheses"][:, 0].tolist() == best["translation"].numpy().tolist()
+    np.testing.assert_allclose(result["log_probabilities"][:, 0], best["score"], atol=1e-5)
+    assert (np.diff(result["scores"], axis=1) <= 0).all()
+    assert len(set(result["hypotheses"][1])) == 3
     assert (
-        found["lengths"][:, 0].tolist()
+        result["lengths"][:, 0].tolist()
         == module.align(SENTENCES[:5])["target_length"].numpy().tolist()
     )
 
 
 def test_n_best_where_there_are_fewer(in_memory):
     module = make(in_memory, type="beam", beam_size=3, n_best=3, max_length_offset=0)
-    found = module.signatures()["nbest"](tf.constant(["", "a cat"]))
-    assert found["hypotheses"][0].numpy().tolist() == [b"", b"", b""]
-    assert float(found["log_probabilities"][0, 0]) > -1e3
-    assert (found["scores"][0, 1:].numpy() < -1e8).all()
+    result = module.signatures()["nbest"](tf.constant(["", "a cat"]))
+    assert result["hypotheses"][0].numpy().tolist() == [b"", b"", b""]
+    assert float(result["log_probabilities"][0, 0]) > -1e3
+    assert (result["scores"][0, 1:].numpy() < -1e8).all()
 
 
-def test_there_is_one_answer_where_no_more_are_asked_for(in_memory):
+def test_the_default_signature_returns_one_hypothesis(in_memory):
     for settings in ({"type": "beam", "n_best": 1}, {"type": "greedy"}, {"type": "sampling"}):
         assert "nbest" not in make(in_memory, **settings).signatures()
 
 
 def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
-    """Wherever a text stands, whatever stands beside it, and in another process."""
+    """Outputs do not depend on the position in a batch, the other rows or the process."""
     settings = {"type": "sampling", "samples": 3, "top_p": 0.9, "seed": 4}
     module = make(in_memory, **settings, min_length_factor=0.5, long_source="refuse")
     draw = saved_nbest(module, tmp_path)
@@ -272,7 +277,7 @@ def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
 
 
 def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
-    penalties = {"coverage_penalty": 0.2, "no_repeat_ngram": 2, "repetition_penalty": 1.2}
+    penalties = {"coverage_penalty": 0.2, "no_repeat_ngram_size": 2, "repetition_penalty": 1.2}
     module = make(in_memory, type="beam", n_best=2, **penalties)
     answers = saved_nbest(module, tmp_path)(source=tf.constant(SENTENCES[:5]))
     assert servable(tmp_path)
@@ -293,20 +298,3 @@ def servable(folder):
     """Whether there are only operations that a model server has."""
     ops = used_ops(folder)
     return not unsupported(ops, core_ops(ops), "2.14") and not {o for o in ops if "Xla" in o}
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"type": "greedy", "long_source": "cut"}, "'cut'.*Choices: refuse, truncate"),
-        ({"type": "beem"}, "Did you mean 'beam'"),
-    ],
-)
-def test_impossible_settings_are_refused(in_memory, settings, message):
-    with pytest.raises(ValueError, match=message):
-        make(in_memory, **settings)
-
-
-def test_the_defaults_are_the_configurations():
-    defaults = BeamSearch().model_dump()
-    assert {name: defaults[name] for name in LIMITS} == dict(LIMITS)

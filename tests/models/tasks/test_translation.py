@@ -3,10 +3,10 @@
 import pytest
 import tensorflow as tf
 
-from components.trainer.export import read_tokenizers
-from models import tasks
-from models.settings.text_to_text import Model
-from pipeline.config.training import Training
+from regard.components.trainer.export import read_tokenizers
+from regard.models import tasks
+from regard.models.settings.text_to_text import TextToTextModelConfig
+from regard.models.settings.training import TrainingConfig
 from tests.models.tasks.tokenizers import write_tokenizers
 
 
@@ -22,14 +22,14 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
         "source": tf.constant([["a cat"], ["the dog"]]),
         "target": tf.sparse.from_dense([["eine"], ["der Hund"]]),
     }
-    found = tasks.get("translation").preprocess(inputs, tokenizers, {})
+    result = tasks.get("translation").preprocess(inputs, tokenizers, None)
     for side, texts in (("source", ["a cat", "the dog"]), ("target", ["eine", "der Hund"])):
         expected = tokenizers[side].tokenize(texts)
-        assert found[f"{side}_ids"].to_list() == expected.to_list()
-    lengths = [[len(ids)] for ids in found["target_ids"].to_list()]
-    assert found["target_lengths"].to_list() == lengths
-    row = {name: value[1] for name, value in found.items()}
-    assert tasks.get("translation").asked(row, tokenizers) == {"source": b"the dog"}
+        assert result[f"{side}_ids"].to_list() == expected.to_list()
+    lengths = [[len(ids)] for ids in result["target_ids"].to_list()]
+    assert result["target_lengths"].to_list() == lengths
+    row = {name: value[1] for name, value in result.items()}
+    assert tasks.get("translation").raw_inputs(row, tokenizers) == {"source": b"the dog"}
 
 
 def test_an_unknown_task_is_refused():
@@ -49,7 +49,9 @@ def test_an_unknown_task_is_refused():
 def test_only_a_side_with_vectors_of_others_is_not_scaled(pretrained, tied, scaled):
     """Random vectors that are not would be too small to learn from."""
     sections = {"encoder": {"units": 4}, "decoder": {"type": "luong", "units": 8}}
-    settings = Model(embedding=8, pretrained=pretrained, tie_embeddings=tied, **sections)
-    pieces = {"source": 9, "target": 9}
-    model = tasks.get("translation").build(settings.model_dump(), Training().model_dump(), pieces)
+    settings = TextToTextModelConfig(
+        embedding=8, pretrained=pretrained, tie_embeddings=tied, **sections
+    )
+    tokens = {"source": 9, "target": 9}
+    model = tasks.get("translation").build(settings, TrainingConfig(), tokens)
     assert (model.encoder.embedding.scale, model.decoder.embedding.scale) == scaled

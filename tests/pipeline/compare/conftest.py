@@ -1,4 +1,4 @@
-"""A matrix of small models, its data, and the command over fake workers."""
+"""A matrix of small models, its data, and the command with simulated workers."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 WORKER = Path(__file__).with_name("fake_worker.py")
-# The job with another worker than the one that needs TFX, and the command with that job.
+# The job with a worker that does not need TFX, and the command with that job.
 JOB = f"""
 import sys
-from pipeline.runners import supervise
-supervise.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
-from pipeline.compare import job
-sys.exit(job.main(sys.argv[1:]))
+from regard.pipeline import supervisor
+supervisor.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
+from regard.pipeline.compare import jobs
+sys.exit(jobs.main(sys.argv[1:]))
 """
 COMMAND = f"""
 import sys
-from pipeline.compare import side_by_side
-side_by_side.job_command = lambda config: [sys.executable, "-c", {JOB!r}, str(config)]
-if "--draw" in sys.argv:
-    sys.argv.remove("--draw")
-else:  # the pictures take longer than all the rest
-    from pipeline.compare import pictures
-    pictures.draw = lambda *_: []
-from pipeline.cli import main
+from regard.pipeline.compare import jobs
+jobs.job_command = lambda config: [sys.executable, "-c", {JOB!r}, str(config)]
+if "--with-plots" in sys.argv:
+    sys.argv.remove("--with-plots")
+else:  # they take longer than everything else
+    from regard.pipeline.compare import plots
+    plots.write_plots = lambda *_: []
+from regard.pipeline.cli.app import main
 main()
 """
 MATRIX = """\
@@ -49,8 +49,8 @@ models:
 """
 
 
-class Fakes:
-    """Runs ``regard compare`` over one workspace."""
+class SimulatedComparison:
+    """Runs ``regard compare`` in one workspace."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -60,14 +60,14 @@ class Fakes:
         self.matrix.write_text(MATRIX)
         (folder / "data").mkdir()
         (folder / "data" / "train.tsv").write_text("".join(f"a {i}\tb\n" for i in range(200)))
-        self.goes()
+        self.simulate()
 
-    def goes(self, **how: str) -> None:
-        """Says how each model goes from now on."""
+    def simulate(self, **how: str) -> None:
+        """Sets how each model behaves from now on."""
         (self.folder / "how.json").write_text(json.dumps(how))
 
     def started(self) -> list[str]:
-        """The labels whose workers have started, in order."""
+        """Returns the labels whose workers have started, in order."""
         path = self.folder / "started.txt"
         return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -87,17 +87,17 @@ class Fakes:
         )
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Runs the command to its end: its status, its output, its errors."""
+        """Runs the command and returns its exit status, output and errors."""
         process = self.start("sizes.yaml", *arguments)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
     def results(self) -> dict[str, dict]:
-        """The models of ``results.json``, by label."""
+        """Returns the models of ``results.json`` by label."""
         content = json.loads((self.directory / "results.json").read_text())
         return {model["label"]: model for model in content["models"]}
 
 
 @pytest.fixture
-def fakes(tmp_path: Path) -> Fakes:
-    return Fakes(tmp_path)
+def simulation(tmp_path: Path) -> SimulatedComparison:
+    return SimulatedComparison(tmp_path)

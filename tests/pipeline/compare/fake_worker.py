@@ -1,8 +1,8 @@
-"""Stands in for the worker of one model: tells events and leaves artifacts, without TFX.
+"""Simulates the worker of one model: emits events and writes artifacts, without TFX.
 
-The file that ``FAKE_HOW`` names says for each label how it goes: ``ok`` (the default), ``user`` (a
-failed node), ``crash``, ``slow`` (until it is asked to stop). Each start adds a line to the
-file's neighbour ``started.txt``.
+The file in ``FAKE_HOW`` has the behaviour of each label: ``ok`` (the default), ``user`` (a failed
+node), ``crash``, ``slow`` (until it is interrupted). Each start appends a line to ``started.txt``
+in the same folder.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-import yaml
+from regard.components.common import events
+from regard.components.common.child_process import end_with_parent
+from regard.components.common.yaml_text import from_yaml
 
-from components import events
-
+end_with_parent()
 run = Path(sys.argv[1])
-config = yaml.safe_load((run / "config.yaml").read_text())
+config = from_yaml((run / "config.yaml").read_text())
 artifacts = run.parents[1] / "fake-artifacts"
 label = config["name"].split("-", 1)[1]
 how_file = Path(os.environ["FAKE_HOW"])
@@ -29,7 +30,7 @@ with open(how_file.with_name("started.txt"), "a") as started:
     started.write(f"{label} {threads} {time.time()}\n")
 
 
-def leave(folder: str, name: str, content: dict) -> str:
+def write_artifact(folder: str, name: str, content: dict) -> str:
     (artifacts / folder).mkdir(parents=True, exist_ok=True)
     (artifacts / folder / name).write_text(json.dumps(content))
     return str(artifacts / folder)
@@ -59,15 +60,17 @@ history = [
     for n in (1, 2, 3)
 ]
 training = {"parameters": 1000 * units, "steps": 30, "epochs": 3, "seconds": 15.0}
-training |= {"finished": "max_epochs: 3", "history": history, "best_step": 30}
-node("Trainer", model_run=leave("run", "training.json", training), model="/m")
+training |= {"stop_reason": "max_epochs: 3", "history": history, "best_step": 30}
+node("Trainer", model_run=write_artifact("run", "training.json", training), model="/m")
 decoding = {"rows": 4, "sentences_per_second": 12.5, "batch_size": 64, "device": "CPU"}
-node("Predictor", predictions=leave("predictions", "predictions.json", decoding))
+node("Predictor", predictions=write_artifact("predictions", "predictions.json", decoding))
 bleu = {"name": "bleu", "label": "BLEU", "value": 20.0 + units, "signature": "nrefs:1|tok:13a"}
-leave("evaluation", "metrics.json", {"rows": 4, "metrics": {"bleu": {**bleu, "scale": 100.0}}})
+write_artifact(
+    "evaluation", "metrics.json", {"rows": 4, "metrics": {"bleu": {**bleu, "scale": 100.0}}}
+)
 buckets = [
-    {"from": 0, "to": 10, "rows": 3, "candidate": {"bleu": 25.0 + units}},
-    {"from": 11, "to": None, "rows": 1, "candidate": {"bleu": 5.0 + units}},
+    {"low": 0, "high": 10, "rows": 3, "scores": {"candidate": {"bleu": 25.0 + units}}},
+    {"low": 11, "high": None, "rows": 1, "scores": {"candidate": {"bleu": 5.0 + units}}},
 ]
-by_length = {"unit": "source pieces", "buckets": buckets}
-node("Evaluator", evaluation=leave("evaluation", "by_length.json", by_length))
+by_length = {"unit": "source tokens", "buckets": buckets}
+node("Evaluator", evaluation=write_artifact("evaluation", "by_length.json", by_length))

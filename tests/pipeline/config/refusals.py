@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from components.errors import UserError
-from pipeline.config import load
+from regard.components.common.errors import UserError
+from regard.pipeline.config import load
 
 
 def problems_of(folder: Path, text: str) -> list[str]:

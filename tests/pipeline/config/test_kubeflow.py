@@ -1,111 +1,114 @@
-"""The section ``kubeflow``: what it fills in, and what cannot be."""
+"""The section ``kubeflow``: defaults and checks."""
 
 from pathlib import Path
 
 import pytest
 
-from pipeline.config import load
+from regard.pipeline.config import load
 from tests.pipeline.config.refusals import compare, problems_of
 
 HEAD = "name: x\ndata: {train: a.tsv}\nkubeflow:\n"
 WITH = HEAD + "  image: r/i:1\n  volumes: {v: /regard}\n"
 
 
-def loaded(folder: Path, text: str):
+def load_section(folder: Path, text: str):
     (folder / "x.yaml").write_text(text)
     return load(folder / "x.yaml").kubeflow
 
 
-def test_without_it_there_is_no_cluster(tmp_path):
-    assert loaded(tmp_path, "name: x\ndata: {train: a.tsv}\n") is None
+def test_the_section_is_optional(tmp_path):
+    assert load_section(tmp_path, "name: x\ndata: {train: a.tsv}\n") is None
 
 
-def test_a_node_takes_the_rest_from_the_default(tmp_path):
+def test_resources_fall_back_to_the_default(tmp_path):
     more = "  resources: {default: {cpu: 2, memory: 4}, Trainer: {memory: 16, gpu: 1}}\n"
-    kubeflow = loaded(tmp_path, WITH + more)
+    kubeflow = load_section(tmp_path, WITH + more)
     trainer, other = kubeflow.resources_of("Trainer"), kubeflow.resources_of("Pusher")
     assert (trainer.cpu, trainer.memory, trainer.gpu) == (2, 16, 1)
     assert (other.cpu, other.memory, other.gpu) == (2, 4, None)
 
 
-def test_a_null_is_none_whatever_the_default_is(tmp_path):
+def test_null_removes_a_default_resource(tmp_path):
     more = "  resources: {default: {gpu: 1, memory: 4}, Pusher: {gpu: null}, Trainer: {gpu: 0}}\n"
-    kubeflow = loaded(tmp_path, WITH + more)
+    kubeflow = load_section(tmp_path, WITH + more)
     assert kubeflow.resources_of("Pusher").gpu is None
     assert kubeflow.resources_of("Pusher").memory == 4
     assert kubeflow.resources_of("Trainer").gpu == 0
     assert kubeflow.resources_of("Predictor").gpu == 1
 
 
-def test_the_default_says_which_accelerator_a_node_asks_for(tmp_path):
+def test_the_accelerator_kind_falls_back_to_the_default(tmp_path):
     more = "  resources: {default: {accelerator: amd.com/gpu}, Trainer: {gpu: 2}}\n"
-    trainer = loaded(tmp_path, WITH + more).resources_of("Trainer")
+    trainer = load_section(tmp_path, WITH + more).resources_of("Trainer")
     assert (trainer.accelerator, trainer.gpu) == ("amd.com/gpu", 2)
 
 
-def test_the_registry_is_in_home_unless_it_is_elsewhere(tmp_path):
-    assert loaded(tmp_path, WITH).served == "/regard/registry"
-    assert loaded(tmp_path, WITH + "  registry: /regard/models\n").served == "/regard/models"
+def test_registry_folder(tmp_path):
+    assert load_section(tmp_path, WITH).registry_folder == "/regard/registry"
+    assert (
+        load_section(tmp_path, WITH + "  registry: /regard/models\n").registry_folder
+        == "/regard/models"
+    )
 
 
 CASES = {
     "no image": (HEAD + "  volumes: {v: /regard}\n", ["3: kubeflow.image: is missing"]),
     "no volume": (
         HEAD + "  image: r/i:1\n",
-        ["3: kubeflow.home: no volume holds /regard, so what is written there would go"],
+        ["3: kubeflow.home: no volume contains /regard, so files there would be lost"],
     ),
     "a registry on no volume": (
         WITH + "  registry: /models\n",
-        ["6: kubeflow.registry: no volume holds /models"],
+        ["6: kubeflow.registry: no volume contains /models"],
     ),
-    "a volume beside": (
+    "a volume next to home": (
         HEAD + "  image: r/i:1\n  volumes: {v: /regards}\n",
-        ["3: kubeflow.home: no volume holds /regard"],
+        ["3: kubeflow.home: no volume contains /regard"],
     ),
-    "two volumes in one place": (
+    "two volumes in one folder": (
         HEAD + "  image: r/i:1\n  volumes: {v: /regard, w: /regard}\n",
-        ["5: kubeflow.volumes.w: '/regard' is the folder of another volume"],
+        ["5: kubeflow.volumes.w: '/regard' is already the folder of another volume"],
     ),
-    "no node": (
+    "an unknown node": (
         WITH + "  resources: {Trainr: {cpu: 1}}\n",
-        ["6: kubeflow.resources.Trainr: 'Trainr' is no node; did you mean Trainer?"],
+        ["6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?"],
     ),
-    "a store that the launcher does not know": (
+    "an unknown store": (
         WITH + "  pipeline_root: /data/root\n",
-        ["6: kubeflow.pipeline_root: '/data/root' is not possible: Where the artifacts go: minio"],
+        ["6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored"],
     ),
     "a relative home": (
         WITH + "  home: regard\n",
-        ["6: kubeflow.home: 'regard' is not possible: What ${REGARD_HOME} is in the containers"],
+        ["6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the"],
     ),
-    "nothing asked for": (
+    "zero CPUs": (
         WITH + "  resources: {default: {cpu: 0}}\n",
         ["6: kubeflow.resources.default.cpu: must be at least 0.001"],
     ),
-    "an amount that Kubernetes could not read": (
+    "amounts that Kubernetes cannot parse": (
         WITH + "  resources: {default: {memory: 1.0e+21}, Trainer: {memory: 0.00001}}\n",
         [
             "6: kubeflow.resources.default.memory: must be at most 1000000",
             "6: kubeflow.resources.Trainer.memory: must be at least 0.001",
         ],
     ),
-    "an accelerator that nobody asks for": (
+    "an accelerator without a count": (
         WITH + "  resources: {default: {accelerator: a.com/gpu}, Trainer: {gpu: 0}}\n",
-        ["6: kubeflow.resources.default.accelerator: none of them is asked for"],
+        ["6: kubeflow.resources.default.accelerator: no accelerator is requested"],
     ),
-    "an accelerator of a node that asks for none": (
+    "an accelerator of a node without a count": (
         WITH + "  resources: {default: {gpu: 1}, Pusher: {gpu: null, accelerator: a.com/gpu}}\n",
-        ["6: kubeflow.resources.Pusher.accelerator: none of them is asked for"],
+        ["6: kubeflow.resources.Pusher.accelerator: no accelerator is requested"],
     ),
-    "a claim whose name is no volume's": (
+    "an invalid claim name": (
         HEAD + "  image: r/i:1\n  volumes: {my.claim: /regard}\n",
         ["5: kubeflow.volumes.my.claim: 'my.claim' is not possible"],
     ),
-    "a claim whose name is too long": (
+    "a claim name that is too long": (
         HEAD + "  image: r/i:1\n  volumes: {" + 64 * "a" + ": /regard}\n",
         [f"5: kubeflow.volumes.{64 * 'a'}: "],
     ),
-    "volumes over folders that are needed": (
+    "volumes over reserved folders": (
         WITH.replace("{v:", "{a: /tmp, b: /opt, c: /minio/data, d: /var, v:"),
         [
             "5: kubeflow.volumes.a: '/tmp' would hide /tmp",
@@ -114,25 +117,25 @@ CASES = {
             "5: kubeflow.volumes.d: '/var' would hide /var/run/argo",
         ],
     ),
-    "a path that leads elsewhere": (
+    "a path with two dots": (
         WITH + "  home: /regard/../etc\n",
-        ["6: kubeflow.home: '/regard/../etc' has a dot for a folder"],
+        ["6: kubeflow.home: '/regard/../etc' contains . or .."],
     ),
-    "a dot": (
+    "a path with a dot": (
         WITH.replace("/regard", "/./regard"),
-        ["5: kubeflow.volumes.v: '/./regard' has a dot for a folder"],
+        ["5: kubeflow.volumes.v: '/./regard' contains . or .."],
     ),
-    "a registry that a cluster does not read": (
+    "a local registry": (
         WITH + "serving: {registry: models}\n",
-        ["6: serving.registry: is not read on a cluster; say with kubeflow.registry"],
+        ["6: serving.registry: has no effect on a cluster; set kubeflow.registry"],
     ),
-    "files in a store": (
+    "URLs of files": (
         WITH.replace("{train: a.tsv}", "{root: 's3://b/d', train: ['a.tsv', 'gs://b/b.tsv']}")
-        + "tokenizer: {type: word, words: 'http://h/words'}\n",
+        + "tokenizer: {type: word, word_list: 'http://h/words'}\n",
         [
-            "2: data.root: 's3://b/d' is in a store, and the nodes read local folders alone",
-            "2: data.train: 'gs://b/b.tsv' is in a store",
-            "6: tokenizer.words: 'http://h/words' is in a store",
+            "2: data.root: 's3://b/d' is a URL, but nodes read local files only",
+            "2: data.train: 'gs://b/b.tsv' is a URL",
+            "6: tokenizer.word_list: 'http://h/words' is a URL",
         ],
     ),
 }
@@ -144,7 +147,7 @@ def test_refused(name: str, tmp_path: Path) -> None:
     compare(problems_of(tmp_path, text), expected)
 
 
-def test_a_task_without_text_has_no_tokenizer(tmp_path: Path) -> None:
+def test_a_task_without_text_has_no_tokenizer_node(tmp_path: Path) -> None:
     head = WITH.replace("data: {train: a.tsv}", "task: pointer\ndata: {train: a.jsonl}")
-    (found,) = problems_of(tmp_path, head + "  resources: {TokenizerTrainer: {cpu: 1}}\n")
-    assert "'TokenizerTrainer' is no node" in found
+    (problem,) = problems_of(tmp_path, head + "  resources: {TokenizerTrainer: {cpu: 1}}\n")
+    assert "'TokenizerTrainer' is not a node" in problem

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 import yaml
 
-from models.tasks import TASKS
-from pipeline.config import config_of, load, reference, schema
-from pipeline.config.annotations import models_in
+from regard.models.tasks import TASKS
+from regard.pipeline.config import config_class, config_reference, json_schema, load
+from regard.pipeline.config.annotations import models_in
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_reference_loads_to_the_defaults(task: str, tmp_path: Path) -> None:
     path = tmp_path / "reference.yaml"
-    path.write_text(reference(task), encoding="utf-8")
-    given = yaml.safe_load(path.read_text())
+    path.write_text(config_reference(task), encoding="utf-8")
+    inputs = yaml.safe_load(path.read_text())
     minimal = tmp_path / "minimal.yaml"
-    content = {"name": "quickstart", "task": task, "data": {"train": given["data"]["train"]}}
+    content = {"name": "quickstart", "task": task, "data": {"train": inputs["data"]["train"]}}
     minimal.write_text(yaml.safe_dump(content))
     assert load(path, home=tmp_path) == load(minimal, home=tmp_path)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_reference_shows_and_explains_every_key(task: str) -> None:
-    lines = reference(task).splitlines()
+    lines = config_reference(task).splitlines()
     assert max(map(len, lines)) <= 100
-    for model in _all_models(config_of(task)):
+    for model in _all_models(config_class(task)):
         for name, field in model.model_fields.items():
             if field.annotation is type(None):  # no section of this task
                 continue
@@ -39,17 +39,17 @@ def test_reference_shows_and_explains_every_key(task: str) -> None:
 
 
 def test_other_variants_are_shown_as_comments() -> None:
-    text = reference()
+    text = config_reference()
     assert "    #   type: exponential\n" in text
     assert "  #   type: greedy\n" in text
     assert "    #   decay_steps: 1000\n" in text
 
 
 def test_schema_has_descriptions_choices_and_strictness() -> None:
-    content = json.loads(json.dumps(schema()))
+    content = json.loads(json.dumps(json_schema()))
     assert content["$schema"].startswith("https://json-schema.org/")
     assert content["required"] == ["name", "data"]
-    tokenizer = content["$defs"]["Tokenizer"]
+    tokenizer = content["$defs"]["TokenizerConfig"]
     assert tokenizer["additionalProperties"] is False
     assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
     assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
@@ -57,8 +57,8 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
 
 
 def _all_models(model: type) -> list[type]:
-    found = [model]
+    result = [model]
     for field in model.model_fields.values():  # type: ignore[attr-defined]
         for part in models_in(field.annotation):
-            found += _all_models(part)
-    return found
+            result += _all_models(part)
+    return result

@@ -4,115 +4,123 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import load
+from regard.pipeline.config import load
 from tests.pipeline.config.refusals import compare, problems_of
 
 HEAD = "name: x\ndata:\n  train: {source: a.en, target: a.de}\n"
 SLICES = "patterns: {questions: {feature: source, matches: a}}"
 
-# These begin in line 4.
+# The text starts in line 4.
 CASES = {
-    "slices by what there is not": (
+    "unknown features": (
         "evaluation: {slices: {by: [domian], patterns: {x: {feature: sorce, matches: a}}}}",
         [
-            "4: evaluation.slices.by.0: 'domian' is no feature of text",
-            "4: evaluation.slices.patterns.x.feature: 'sorce' is no feature of text; did you mean",
+            "4: evaluation.slices.by.0: 'domian' is not a text feature",
+            "4: evaluation.slices.patterns.x.feature: 'sorce' is not a text feature. Did you mean",
         ],
     ),
-    "slices twice": (
+    "a feature given twice": (
         "evaluation: {slices: {by: [source, source]}}",
         ["4: evaluation.slices.by.1: 'source' is given twice"],
     ),
-    "a slice of no kind that there is": (
-        f"evaluation: {{slices: {{{SLICES}, floors: {{domain=news: {{bleu: 20}}}}}}}}",
+    "an unknown kind": (
+        f"evaluation: {{slices: {{{SLICES}, thresholds: {{domain=news: {{bleu: 20}}}}}}}}",
         [
-            "4: evaluation.slices.floors.domain=news: there is no slice 'domain=news'; choices: "
-            "pattern, length, oov, seen; evaluation.slices.by adds features"
+            "4: evaluation.slices.thresholds.domain=news: there is no slice 'domain=news'. "
+            "Choices: "
+            "pattern, length, oov, target_overlap; evaluation.slices.by adds features"
         ],
     ),
-    "a pattern that there is not": (
-        f"evaluation: {{slices: {{{SLICES}, floors: {{pattern=question: {{bleu: 20}}}}}}}}",
+    "an unknown pattern": (
+        f"evaluation: {{slices: {{{SLICES}, thresholds: {{pattern=question: {{bleu: 20}}}}}}}}",
         [
-            "4: evaluation.slices.floors.pattern=question: there is no slice 'pattern=question'; "
-            "did you mean pattern=questions? choices: pattern=questions"
+            "4: evaluation.slices.thresholds.pattern=question: there is no slice "
+            "'pattern=question'. "
+            "Did you mean pattern=questions? Choices: pattern=questions"
         ],
     ),
-    "bounds that there are not": (
-        "evaluation:\n  production:\n    slices: [length=10-20, length=31+, oov=0.2+, oov, seen=o]",
+    "unknown bounds": (
+        "evaluation:\n  production:\n    slices: [length=10-20, length=31+, oov=0.2+, oov, "
+        "target_overlap=o]",
         [
-            "6: evaluation.production.slices.0: there is no slice 'length=10-20'; did you mean "
-            "length=11-20? choices: length=0-10, length=11-20, length=21-30, length=31+",
-            "6: evaluation.production.slices.2: there is no slice 'oov=0.2+'; did you mean "
-            "oov=0.1+? choices: oov=0, oov=0-0.1, oov=0.1+",
-            "6: evaluation.production.slices.4: there is no slice 'seen=o'; did you mean "
-            "seen=no? choices: seen=no, seen=yes",
+            "6: evaluation.production.slices.0: there is no slice 'length=10-20'. Did you mean "
+            "length=11-20? Choices: length=0-10, length=11-20, length=21-30, length=31+",
+            "6: evaluation.production.slices.2: there is no slice 'oov=0.2+'. Did you mean "
+            "oov=0.1+? Choices: oov=0, oov=0-0.1, oov=0.1+",
+            "6: evaluation.production.slices.4: there is no slice 'target_overlap=o'. Did you mean "
+            "target_overlap=no? Choices: target_overlap=no, target_overlap=yes",
         ],
     ),
-    "slices that are turned off": (
-        "evaluation:\n  slices:\n    oov: null\n    seen: false\n"
-        "    floors: {oov: {bleu: 20}, seen=no: {bleu: 20}}",
+    "disabled slices": (
+        "evaluation:\n  slices:\n    oov: null\n    target_overlap: false\n"
+        "    thresholds: {oov: {bleu: 20}, target_overlap=no: {bleu: 20}}",
         [
-            "8: evaluation.slices.floors.oov: there is no slice 'oov'; choices: length; eval",
-            "8: evaluation.slices.floors.seen=no: there is no slice 'seen=no'; choices: length; "
-            "data.checks.target_overlap and evaluation.slices.seen make those of references",
+            "8: evaluation.slices.thresholds.oov: there is no slice 'oov'. Choices: length; eval",
+            "8: evaluation.slices.thresholds.target_overlap=no: there is no slice "
+            "'target_overlap=no'. Choices: length; it needs "
+            "data.checks.target_overlap and evaluation.slices.target_overlap",
         ],
     ),
-    "references that nobody looks for": (
-        "  checks: {target_overlap: null}\nevaluation: {production: {slices: [seen=no]}}",
-        ["5: evaluation.production.slices.0: there is no slice 'seen=no'; choices: length, oov; d"],
+    "a disabled overlap check": (
+        "  checks: {target_overlap: null}\nevaluation: {production: {slices: [target_overlap=no]}}",
+        ["5: evaluation.production.slices.0: there is no slice 'target_overlap=no'. Choices"],
     ),
-    "a floor of a slice out of range": (
-        "evaluation:\n  slices: {floors: {oov=0: {exact_match: 97}}}",
+    "a threshold out of range": (
+        "evaluation:\n  slices: {thresholds: {oov=0: {exact_match: 97}}}",
         [
-            "5: evaluation.slices.floors.oov=0.exact_match: exact_match goes from 0 to 1; "
-            "97 was given"
+            "5: evaluation.slices.thresholds.oov=0.exact_match: exact_match ranges from 0 to 1, "
+            "so 97 is not possible"
         ],
     ),
-    "a floor of a slice that is not computed": (
-        "evaluation:\n  metrics: [bleu]\n  slices: {floors: {length: {chrf: 9}}}",
-        ["6: evaluation.slices.floors.length.chrf: chrf is not computed; add it to"],
+    "a threshold of a metric that is not computed": (
+        "evaluation:\n  metrics: [bleu]\n  slices: {thresholds: {length: {chrf: 9}}}",
+        ["6: evaluation.slices.thresholds.length.chrf: chrf is not computed; add it to"],
     ),
-    "a floor of a slice of no metric": (
-        "evaluation:\n  slices: {floors: {length: {blue: 9}}}",
-        ["5: evaluation.slices.floors.length.blue: 'blue' is not a choice; did you mean bleu"],
+    "a threshold of an unknown metric": (
+        "evaluation:\n  slices: {thresholds: {length: {blue: 9}}}",
+        ["5: evaluation.slices.thresholds.length.blue: 'blue' is not a choice. Did you mean bleu"],
     ),
-    "falling shares": (
+    "decreasing shares": (
         "evaluation: {slices: {oov: [0.2, 0.1]}}",
-        ["4: evaluation.slices.oov: the bounds must rise; [0.2, 0.1] was given"],
+        ["4: evaluation.slices.oov: the bounds must increase, but are [0.2, 0.1]"],
     ),
     "no shares": (
         "evaluation: {slices: {oov: []}}",
-        ["4: evaluation.slices.oov: there is no bound; use null for no such slices"],
+        ["4: evaluation.slices.oov: the list is empty; use null to disable these slices"],
     ),
-    "a column called like those of seen references": (
-        "  extra: [seen]\nevaluation: {slices: {by: [seen]}}",
-        ["5: evaluation.slices.by.0: other slices are called seen; give the column another name"],
+    "a column called target_overlap": (
+        "  extra: [target_overlap]\nevaluation: {slices: {by: [target_overlap]}}",
+        ["5: evaluation.slices.by.0: target_overlap is a built-in kind of slices"],
     ),
-    "a column called like other slices": (
+    "a column called oov": (
         "  extra: [oov]\nevaluation: {slices: {by: [oov]}}",
-        ["5: evaluation.slices.by.0: other slices are called oov; give the column another name"],
+        ["5: evaluation.slices.by.0: oov is a built-in kind of slices; rename"],
     ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_impossible(name: str, tmp_path: Path) -> None:
+def test_invalid_slices(name: str, tmp_path: Path) -> None:
     text, expected = CASES[name]
     head = HEAD.replace("{source: a.en, target: a.de}", "a.jsonl") if "extra" in text else HEAD
     compare(problems_of(tmp_path, f"{head}{text}\n"), expected)
 
 
-def test_without_text_there_are_no_unknown_words(tmp_path: Path) -> None:
+def test_tasks_without_text_have_no_slices_by_unknown_words(tmp_path: Path) -> None:
     text = "name: x\ntask: pointer\ndata: {train: a.jsonl}\nevaluation:\n  slices: "
-    found = problems_of(tmp_path, f"{text}{{floors: {{oov: {{exact_match: 0.5}}}}}}\n")
-    compare(found, ["5: evaluation.slices.floors.oov: there is no slice 'oov'; choices: length"])
+    problems = problems_of(tmp_path, f"{text}{{thresholds: {{oov: {{exact_match: 0.5}}}}}}\n")
+    compare(
+        problems, ["5: evaluation.slices.thresholds.oov: there is no slice 'oov'. Choices: length"]
+    )
 
 
-def test_images_have_no_length(tmp_path: Path) -> None:
+def test_images_have_no_slices_by_length(tmp_path: Path) -> None:
     text = "name: x\ntask: captioning\ndata: {train: a.jsonl}\nevaluation:\n"
-    found = problems_of(tmp_path, f"{text}  production: {{slices: [length]}}\n")
-    message = "there is no slice 'length'; choices: seen; evaluation.slices.by adds features"
-    compare(found, [f"5: evaluation.production.slices.0: {message}"])
+    problems = problems_of(tmp_path, f"{text}  production: {{slices: [length]}}\n")
+    message = (
+        "there is no slice 'length'. Choices: target_overlap; evaluation.slices.by adds features"
+    )
+    compare(problems, [f"5: evaluation.production.slices.0: {message}"])
 
 
 def load_text(folder: Path, text: str):
@@ -121,18 +129,18 @@ def load_text(folder: Path, text: str):
     return load(path)
 
 
-def test_values_of_a_feature_are_not_known_yet(tmp_path: Path) -> None:
+def test_values_of_features_are_accepted(tmp_path: Path) -> None:
     head = HEAD.replace("{source: a.en, target: a.de}", "a.jsonl")
     text = """  extra: [domain]
 evaluation:
   production: {slices: [domain, length=31+, oov=0]}
   slices:
     by: [domain]
-    floors:
+    thresholds:
       domain=news: {bleu: 25.0}
       domain: {chrf: 10}
       length: {exact_match: 0.01}
 """
     evaluation = load_text(tmp_path, head + text).evaluation
-    assert evaluation.slices.floors["domain=news"] == {"bleu": 25.0}
+    assert evaluation.slices.thresholds["domain=news"] == {"bleu": 25.0}
     assert evaluation.production.slices == ("domain", "length=31+", "oov=0")

@@ -1,25 +1,23 @@
-"""A web server of files on this machine that can be told to misbehave."""
+"""A local web server that can simulate failures."""
 
 import http.server
-import re
 import threading
 
 import pytest
 
 
 class Server:
-    """Serves ``files`` at ``url`` and notes each request.
+    """Serves ``files`` at ``url`` and records the requested names.
 
     Attributes:
         files: name -> bytes.
-        requests: (name, Range header or None) of each request so far.
-        faults: name -> list of faults, one used up a request: a status to answer with, or
-            ``("cut", n)``: the connection closes after n bytes of the answer.
-        ranges: False: the Range header is ignored, as old servers do.
+        requests: the name of each request.
+        failures: name -> list of failures, one for each request: a status to respond with, a path
+            to redirect to, or ``("cut", n)``: the connection closes after n bytes.
     """
 
     def __init__(self):
-        self.files, self.requests, self.faults, self.ranges = {}, [], {}, True
+        self.files, self.requests, self.failures = {}, [], {}
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -34,29 +32,21 @@ class Server:
 
     def answer(self, handler):
         name = handler.path.removeprefix("/data/")
-        wanted = handler.headers.get("Range")
-        self.requests.append((name, wanted))
-        fault = self.faults[name].pop(0) if self.faults.get(name) else None
-        if isinstance(fault, int) or name not in self.files:
-            handler.send_error(fault or 404)
+        self.requests.append(name)
+        failure = self.failures[name].pop(0) if self.failures.get(name) else None
+        if isinstance(failure, str):
+            handler.send_response(302)
+            handler.send_header("Location", failure)
+            handler.end_headers()
             return
-        content, start = self.files[name], 0
-        if wanted and self.ranges:
-            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
-            if start >= len(content):
-                handler.send_response(416)
-                handler.send_header("Content-Range", f"bytes */{len(content)}")
-                handler.send_header("Content-Length", "0")
-                handler.end_headers()
-                return
-            handler.send_response(206)
-            handler.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        else:
-            handler.send_response(200)
-        handler.send_header("Content-Length", str(len(content) - start))
+        if isinstance(failure, int) or name not in self.files:
+            handler.send_error(failure or 404)
+            return
+        content = self.files[name]
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
-        body = content[start:]
-        handler.wfile.write(body[: fault[1]] if fault else body)
+        handler.wfile.write(content[: failure[1]] if failure else content)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Generated scenes are what their captions say."""
+"""Generated scenes match their captions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from components.errors import UserError
-from pipeline.datasets import scenes
+from regard.components.common.errors import UserError
+from regard.pipeline.datasets import scenes
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scenes")
     scenes.generate(folder, rows=120)
     return folder
@@ -27,19 +27,19 @@ def rows_of(folder: Path, split: str) -> list[dict]:
         return [json.loads(line) for line in file]
 
 
-def test_rows_and_files(made: Path) -> None:
-    counts = {split: len(rows_of(made, split)) for split in ("train", "eval", "test")}
+def test_rows_and_files(generated: Path) -> None:
+    counts = {split: len(rows_of(generated, split)) for split in ("train", "eval", "test")}
     assert counts == {"train": 102, "eval": 6, "test": 12}
-    assert json.loads((made / "scenes.json").read_text())["rows"] == counts
-    for row in rows_of(made, "train"):
-        assert image.imread(made / row["image"]).shape[:2] == (64, 64)
+    assert json.loads((generated / "scenes.json").read_text())["rows"] == counts
+    for row in rows_of(generated, "train"):
+        assert image.imread(generated / row["image"]).shape[:2] == (64, 64)
 
 
-def test_pairs_of_test_are_in_no_other_split(made: Path) -> None:
+def test_pairs_of_test_are_in_no_other_split(generated: Path) -> None:
     pairs = {
         split: {
             frozenset(box["phrase"] for box in json.loads(row["boxes"]))
-            for row in rows_of(made, split)
+            for row in rows_of(generated, split)
         }
         for split in ("train", "eval", "test")
     }
@@ -47,9 +47,9 @@ def test_pairs_of_test_are_in_no_other_split(made: Path) -> None:
         assert not one & other
 
 
-def test_colours_are_inside_their_boxes(made: Path) -> None:
-    for row in rows_of(made, "test"):
-        pixels = np.round(image.imread(made / row["image"])[..., :3] * 255)
+def test_colours_are_inside_their_boxes(generated: Path) -> None:
+    for row in rows_of(generated, "test"):
+        pixels = np.round(image.imread(generated / row["image"])[..., :3] * 255)
         empty = np.ones((64, 64), bool)
         for entry in json.loads(row["boxes"]):
             colour = np.array(scenes.COLOURS[entry["phrase"].split()[0]])
@@ -57,11 +57,11 @@ def test_colours_are_inside_their_boxes(made: Path) -> None:
             left, top, right, bottom = (round(edge * 64) for edge in entry["box"])
             assert near[top:bottom, left:right].mean() > 0.3
             empty[top:bottom, left:right] = False
-        assert pixels[empty].min() > 150  # nothing but the grey behind them
+        assert pixels[empty].min() > 150  # the grey background
 
 
-def test_relations_are_true_both_ways(made: Path) -> None:
-    for row in rows_of(made, "train"):
+def test_both_captions_are_true(generated: Path) -> None:
+    for row in rows_of(generated, "train"):
         centres = {
             entry["phrase"]: np.array(entry["box"]).reshape(2, 2).mean(0)
             for entry in json.loads(row["boxes"])
@@ -79,14 +79,14 @@ def test_relations_are_true_both_ways(made: Path) -> None:
             assert abs((one - other)[axis]) > abs((one - other)[1 - axis])
 
 
-def test_the_same_seed_gives_the_same_bytes(made: Path, tmp_path: Path) -> None:
+def test_seed_determines_every_byte(generated: Path, tmp_path: Path) -> None:
     scenes.generate(tmp_path, rows=120)
-    files = sorted(path.relative_to(made) for path in made.rglob("*.*"))
+    files = sorted(path.relative_to(generated) for path in generated.rglob("*.*"))
     assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.*"))
-    assert all((made / f).read_bytes() == (tmp_path / f).read_bytes() for f in files)
+    assert all((generated / f).read_bytes() == (tmp_path / f).read_bytes() for f in files)
 
 
-def test_an_article_before_a_vowel() -> None:
+def test_captions() -> None:
     scene = scenes.Scene((("orange", "square"), ("red", "cross")), ((10, 30), (50, 33)), (8, 8))
     assert scene.captions == [
         "an orange square left of a red cross",
@@ -94,14 +94,14 @@ def test_an_article_before_a_vowel() -> None:
     ]
 
 
-@pytest.mark.parametrize("shape", scenes.SHAPES)
-def test_a_shape_stays_within_its_radius(shape: str) -> None:
-    mask = scenes._mask(shape, (30, 20), 8)
+@pytest.mark.parametrize("form", scenes.FORMS)
+def test_shape_mask(form: str) -> None:
+    mask = scenes.shape_mask(form, (30, 20), 8)
     rows, columns = np.nonzero(mask)
     assert abs(rows - 20).max() == 8
     assert abs(columns - 30).max() == 8
 
 
-def test_too_few(tmp_path: Path) -> None:
+def test_too_few_rows(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too few"):
         scenes.generate(tmp_path, rows=5)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from components.errors import UserError
-from pipeline.runners import failures
-from pipeline.runners.failures import explain, may_pass
+from regard.components.common.errors import UserError
+from regard.pipeline.runners import failures
+from regard.pipeline.runners.failures import explain, is_transient
 
 
 def _raised_from(outer: Exception, inner: Exception) -> Exception:
@@ -21,10 +21,10 @@ def _raised_from(outer: Exception, inner: Exception) -> Exception:
         return error
 
 
-def test_user_error_is_found_below_what_wrapped_it():
+def test_user_error_among_the_causes():
     cause = UserError("too few", where="a.tsv:3", remedy="Add some.")
     failure = explain(_raised_from(RuntimeError("library"), cause), "CorpusGen")
-    assert failure.fields() == {
+    assert failure == {
         "node": "CorpusGen",
         "error": "too few",
         "where": "a.tsv:3",
@@ -33,34 +33,35 @@ def test_user_error_is_found_below_what_wrapped_it():
     }
 
 
-def test_what_may_be_otherwise_next_time():
+def test_is_transient():
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/disk")
-    assert may_pass(explain(full).fields())
-    assert may_pass(explain(RuntimeError("a bug")).fields())
-    assert not may_pass(explain(UserError("too few", remedy="Add some.")).fields())
+    assert is_transient(explain(full))
+    assert is_transient(explain(RuntimeError("a bug")))
+    assert not is_transient(explain(UserError("too few", remedy="Add some.")))
 
 
-def test_user_error_that_beam_gives_only_as_text():
+def test_user_error_in_the_text_of_a_beam_error():
     text = (
         "Error received from SDK harness: Traceback (most recent call last):\n"
         '  File "x.py", line 3, in f\n'
-        "components.errors.UserError: a.tsv:3: too few [while running 'Read/Map']\nAdd some.\n\n"
+        "regard.components.common.errors.UserError: a.tsv:3: too few [while running 'Read/Map']\n"
+        "Add some.\n\n"
         "more of Beam"
     )
     failure = explain(RuntimeError(text))
-    assert (failure.error, failure.remedy) == ("a.tsv:3: too few", "Add some.")
-    assert failure.user
+    assert (failure["error"], failure["remedy"]) == ("a.tsv:3: too few", "Add some.")
+    assert failure["user"]
 
 
-def test_full_disk_and_read_only_folder_are_for_the_user():
+def test_full_disk_and_read_only_folder_are_user_errors():
     full = explain(_raised_from(RuntimeError("x"), OSError(errno.ENOSPC, "No space", "/d/f")))
-    assert full.user
-    assert full.where == "/d/f"
-    assert "space" in (full.remedy or "")
+    assert full["user"]
+    assert full["where"] == "/d/f"
+    assert "space" in full["remedy"]
     read_only = explain(OSError(errno.EROFS, "Read-only file system", "/d"))
-    assert read_only.user
-    assert "the option or key that names this one" in (read_only.remedy or "")
-    assert explain(RuntimeError("sqlite: No space left on device (28)")).user
+    assert read_only["user"]
+    assert "the option or key for this folder" in read_only["remedy"]
+    assert explain(RuntimeError("sqlite: No space left on device (28)"))["user"]
 
 
 @pytest.mark.parametrize(
@@ -71,16 +72,14 @@ def test_full_disk_and_read_only_folder_are_for_the_user():
         ("attempt to write a readonly database", errno.EROFS),
     ],
 )
-def test_a_library_that_only_says_it_is_understood_and_a_place_named(
-    tmp_path, monkeypatch, text, error
-):
+def test_disk_errors_in_messages_of_libraries(tmp_path, monkeypatch, text, error):
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     monkeypatch.setattr(failures.tempfile, "gettempdir", lambda: str(tmp_path))
     failure = explain(RuntimeError(text), "Trainer")
-    assert failure.user
-    assert failure.error == os.strerror(error)
-    assert failure.where == str(tmp_path)
-    assert failure.remedy
+    assert failure["user"]
+    assert failure["error"] == os.strerror(error)
+    assert failure["where"] == str(tmp_path)
+    assert failure["remedy"]
 
 
 def test_the_fullest_disk_is_named(tmp_path, monkeypatch):
@@ -91,19 +90,19 @@ def test_the_fullest_disk_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(
         failures.shutil, "disk_usage", lambda path: SimpleNamespace(free=usage[path])
     )
-    assert explain(OSError(errno.ENOSPC, "No space")).where == str(tmp_path)
+    assert explain(OSError(errno.ENOSPC, "No space"))["where"] == str(tmp_path)
     usage[tmp_path] = 9
-    assert explain(OSError(errno.ENOSPC, "No space")).where == str(tmp_path / "t")
+    assert explain(OSError(errno.ENOSPC, "No space"))["where"] == str(tmp_path / "t")
 
 
-def test_other_errors_are_one_sentence_and_no_users_fault():
+def test_other_errors_are_one_sentence():
     failure = explain(ValueError("shapes differ\nshape a\nshape b"))
-    assert failure.error == "ValueError: shapes differ"
-    assert not failure.user
-    assert explain(KeyError()).error == "KeyError: no message"
+    assert failure["error"] == "ValueError: shapes differ"
+    assert not failure["user"]
+    assert explain(KeyError())["error"] == "KeyError: no message"
     trace = "Traceback (most recent call last):\n  File\nValueError: bad [while running 'A/B']"
-    assert explain(RuntimeError(trace)).error == "RuntimeError: ValueError: bad"
+    assert explain(RuntimeError(trace))["error"] == "RuntimeError: ValueError: bad"
 
 
 def test_long_message_is_cut():
-    assert len(explain(ValueError("x" * 5000)).error) < 400
+    assert len(explain(ValueError("x" * 5000))["error"]) < 400

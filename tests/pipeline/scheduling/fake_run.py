@@ -1,30 +1,30 @@
-"""Leaves what ``regard run CONFIG`` leaves, in the time that a process takes to start.
+"""Leaves the record of a run, in the time that a process takes to start.
 
-What comes of it says a list. With --whole it also records data and settings, which takes longer.
-
-The list is the file ``plan`` beside the configuration, a line a run: pushed, not blessed, failed,
-refused, full (the disk), broken (before it begins), dies, or waits (until it is interrupted).
+The outcome is the next line of the file ``plan`` next to the configuration: pushed, not blessed,
+failed, refused, full (disk), broken (before it starts), dies, or waits [SECONDS] (until it is
+interrupted). With --whole it also records data and settings, which takes longer.
 """
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import signal
 import sys
 import time
 from pathlib import Path
 
-from pipeline import lock, runs
-from pipeline.workspace import PipelinePaths, Workspace
+from regard.pipeline import run_store
+from regard.pipeline.runners.failures import explain
+from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline
 
 FAILURES = {
-    "failed": {"node": "Trainer", "error": "the worker process was killed (signal 9)"},
+    "failed": {"node": "Trainer", "error": "the worker process was killed by signal 9"},
     "refused": {"node": "ExampleValidator", "error": "duplicates: 90% of the rows", "user": True},
     "full": {
         "node": "CorpusGen",
         "error": "No space left on device",
-        "remedy": "Free some space on that disk, then start the run again: it goes on.",
+        "remedy": explain(OSError(errno.ENOSPC, "No space left on device"))["remedy"],
         "user": True,
     },
 }
@@ -32,57 +32,56 @@ FAILURES = {
 
 def main(path: Path, whole: bool = True) -> int:
     plan = path.with_name("plan")
-    todo = plan.read_text().splitlines()
-    plan.write_text("".join(f"{line}\n" for line in todo[1:]))
-    what = todo[0] if todo else "pushed"
-    if what == "broken":
+    outcomes = plan.read_text().splitlines()
+    plan.write_text("".join(f"{line}\n" for line in outcomes[1:]))
+    outcome = outcomes[0] if outcomes else "pushed"
+    if outcome == "broken":
         print("error: data.train: there is no such file", file=sys.stderr)
         return 2
     paths = Workspace.from_environment().pipeline("tiny")
-    with lock.acquire(paths.lock, wait=True) as held:
-        run = runs.create(paths, pid=os.getpid(), config=str(path))
-        held.describe(run.id)
+    with lock_pipeline(paths.lock, wait=True) as guard:
+        run = run_store.create(paths, pid=os.getpid(), config=str(path))
+        guard.describe(run.id)
         if whole:
-            record(run, path, paths)
-        if what == "dies":
+            record_inputs(run, path, paths)
+        if outcome == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
-        if what.startswith("waits"):
-            return wait(run, what)
-        told = {"run": run.id}
-        status = {"pushed": runs.SUCCEEDED, "not blessed": runs.NOT_BLESSED}.get(what, runs.FAILED)
-        fields: dict = {"failure": FAILURES.get(what), "seconds": 1.0}
-        if what == "pushed":
-            fields["pushed_version"] = str(len(runs.runs_of(paths)))
-        if what == "not blessed":
-            told["blessing"] = {"sentence": "chrf is 3 less than that of tiny@1."}
+        if outcome.startswith("waits"):
+            return wait(run, float(outcome.partition(" ")[2] or 60))
+        status = {"pushed": run_store.SUCCEEDED, "not blessed": run_store.NOT_BLESSED}.get(
+            outcome, run_store.FAILED
+        )
+        fields: dict = {"failure": FAILURES.get(outcome), "seconds": 1.0}
+        if outcome == "pushed":
+            fields["pushed_version"] = str(len(run_store.runs_of(paths)))
+        if outcome == "not blessed":
+            fields["reason"] = "chrf is 3 less than that of tiny@1."
         run.update(status=status, **fields)
-        print(json.dumps(told))
-    if status == runs.FAILED:
-        return 2 if FAILURES[what].get("user") else 1
-    return 0 if what == "pushed" else 3
+    if status == run_store.FAILED:
+        return 2 if FAILURES[outcome].get("user") else 1
+    return 0 if outcome == "pushed" else 3
 
 
-def record(run: runs.Run, path: Path, paths: PipelinePaths) -> None:
-    """What a run is known by."""
-    from pipeline.commands.run import resolved_yaml
-    from pipeline.config import load
-    from pipeline.scheduling.look import look
+def record_inputs(run: run_store.Run, path: Path, paths: PipelinePaths) -> None:
+    """Records the configuration and the digests of the data."""
+    from regard.pipeline.config import load
+    from regard.pipeline.run import resolved_yaml
+    from regard.pipeline.scheduling.snapshot import take_snapshot
 
     config = load(path)
     run.config.write_text(resolved_yaml(config))
-    seen = look(config, paths)
-    run.update(data_fingerprint=seen.fingerprint, word_vectors=seen.words)
+    snapshot = take_snapshot(config, paths)
+    run.update(data_fingerprint=snapshot.fingerprint, word_vectors=snapshot.word_files)
 
 
-def wait(run: runs.Run, what: str) -> int:
-    """Goes on until it is interrupted, or so many seconds: ``waits 3``."""
-    _, _, seconds = what.partition(" ")
+def wait(run: run_store.Run, seconds: float) -> int:
+    """Waits until it is interrupted, or for some seconds."""
     try:
-        time.sleep(float(seconds or 60))
+        time.sleep(seconds)
     except KeyboardInterrupt:
-        run.update(status=runs.INTERRUPTED, seconds=1.0)
+        run.update(status=run_store.INTERRUPTED, seconds=1.0)
         return 130
-    run.update(status=runs.SUCCEEDED, seconds=1.0, pushed_version="1")
+    run.update(status=run_store.SUCCEEDED, seconds=1.0, pushed_version="1")
     return 0
 
 

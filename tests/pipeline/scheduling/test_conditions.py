@@ -1,155 +1,180 @@
-"""What is reason enough for a run, held against the last training."""
+"""The conditions for a run."""
 
 import json
 import re
 
 import pytest
 
-from components.registry import PROFILE
-from pipeline.scheduling import conditions
-from pipeline.scheduling.decision import remembered
-from pipeline.scheduling.look import look
-from pipeline.scheduling.profile import profile_of
-from pipeline.workspace import Workspace
-from tests.pipeline.scheduling.growing import CONFIG, Corpus, rows
+from regard.components.example_validator.training_profile import profile_training_split
+from regard.components.registry import PROFILE
+from regard.pipeline.config.schedule import DriftTriggerConfig
+from regard.pipeline.scheduling import conditions
+from regard.pipeline.scheduling.conditions import cached_profile
+from regard.pipeline.scheduling.snapshot import take_snapshot
+from tests.pipeline.scheduling.growing_corpus import CONFIG, make_rows
 
-PLAIN = CONFIG.replace("train-{SPAN:3}.tsv", "train.tsv")
-LIMITS = {"drift_words": 0.03, "drift_oov": 0.02, "drift_lengths": 0.05}
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    return Corpus(tmp_path)
-
-
-@pytest.fixture
-def paths(tmp_path):
-    made = Workspace(tmp_path / "home").pipeline("tiny")
-    made.schedule.mkdir(parents=True)
-    return made
+SINGLE_FILE = CONFIG.replace("train-{SPAN:3}.tsv", "train.tsv")
+LIMITS = {"words": 0.03, "oov": 0.02, "lengths": 0.05}
 
 
 class TestNewSpan:
     @pytest.fixture
     def trained(self, corpus, paths):
-        corpus.span(1)
-        corpus.span(2)
-        return remembered(look(corpus.config(), paths))
+        corpus.write_span(1)
+        corpus.write_span(2)
+        return take_snapshot(corpus.config(), paths).trained_by()
 
-    def found(self, corpus, paths, trained):
-        return conditions.new_span(look(corpus.config(), paths), trained)
+    @pytest.fixture
+    def check(self, corpus, paths, trained):
+        def run(trained=trained):
+            result = conditions.check_new_span(take_snapshot(corpus.config(), paths), trained)
+            return result.is_met, result.text
 
-    def test_before_the_first_training_all_are(self, corpus, paths, trained):
-        assert self.found(corpus, paths, None).holds
+        return run
 
-    def test_none(self, corpus, paths, trained):
-        found = self.found(corpus, paths, trained)
-        assert (found.holds, found.text) == (False, "no span is new since 2")
+    def test_before_the_first_training(self, check):
+        assert check(None) == (True, "nothing was trained yet")
 
-    def test_some(self, corpus, paths, trained):
-        corpus.span(3)
-        assert self.found(corpus, paths, trained).text == "span 3 is new"
-        corpus.span(4)
-        assert self.found(corpus, paths, trained).text == "spans 3, 4 are new"
-
-    def test_one_with_other_content(self, corpus, paths, trained):
-        corpus.span(2, count=90)
-        found = self.found(corpus, paths, trained)
-        assert (found.holds, found.text) == (True, "span 2 is not what was trained on")
-
-    def test_one_that_went(self, corpus, paths, trained):
+    def test_no_new_span(self, corpus, check):
+        assert check() == (False, "no span after 2")
         (corpus.folder / "data" / "train-001.tsv").unlink()
-        assert not self.found(corpus, paths, trained).holds
+        assert not check()[0]
+
+    def test_new_spans(self, corpus, check):
+        corpus.write_span(3)
+        assert check() == (True, "span 3 is new")
+        corpus.write_span(4)
+        assert check() == (True, "spans 3, 4 are new")
+
+    def test_a_span_with_other_content(self, corpus, check):
+        corpus.write_span(2, count=90)
+        assert check() == (True, "span 2 is changed since the last training")
 
 
 class TestNewRows:
-    def found(self, corpus, paths, trained, text=CONFIG, least=50):
-        seen = look(corpus.config("  new_rows: 50\n", text), paths, count=True)
-        return conditions.new_rows(seen, trained, least), remembered(seen)
+    @pytest.fixture
+    def check(self, corpus, paths):
+        """Returns whether there are 50 new rows, their number, and the data."""
 
-    def test_before_the_first_training_all_are(self, corpus, paths):
-        corpus.span(1)
-        assert self.found(corpus, paths, None)[0].holds
+        def run(trained, text=CONFIG):
+            config = corpus.config("  new_rows: 50\n", text)
+            snapshot = take_snapshot(config, paths, count_rows=True)
+            result = conditions.check_new_rows(snapshot, trained, 50)
+            return result.is_met, result.text.partition(" ")[0], snapshot.trained_by()
 
-    def test_a_new_file_counts_whole(self, corpus, paths):
-        corpus.span(1)
-        _, trained = self.found(corpus, paths, None)
-        corpus.span(2, count=49)
-        found, _ = self.found(corpus, paths, trained)
-        assert (found.holds, found.text) == (False, "49 new rows, and 50 are needed")
-        corpus.span(2, count=50)
-        assert self.found(corpus, paths, trained)[0].holds
+        return run
+
+    def test_a_new_file_counts_whole(self, corpus, check):
+        corpus.write_span(1)
+        is_met, _, trained = check(None)
+        assert is_met
+        corpus.write_span(2, count=49)
+        assert check(trained)[:2] == (False, "49")
+        corpus.write_span(2, count=50)
+        assert check(trained)[:2] == (True, "50")
 
     @pytest.mark.parametrize("name", ["train.tsv", "train.tsv.gz"])
-    def test_of_a_file_that_grew_counts_what_was_added(self, corpus, paths, name):
-        text = PLAIN.replace("train.tsv", name)
-        corpus.write(name, rows(100, 1))
-        _, trained = self.found(corpus, paths, None, text)
-        corpus.write(name, rows(49, 2), append=True)
-        assert self.found(corpus, paths, trained, text)[0].text.startswith("49 new rows")
-        corpus.write(name, rows(1, 3), append=True)
-        assert self.found(corpus, paths, trained, text)[0].holds
+    def test_appended_rows_count(self, corpus, check, name):
+        text = SINGLE_FILE.replace("train.tsv", name)
+        corpus.write(name, make_rows(100, 1))
+        trained = check(None, text)[2]
+        corpus.write(name, make_rows(49, 2), append=True)
+        assert check(trained, text)[:2] == (False, "49")
+        corpus.write(name, make_rows(1, 3), append=True)
+        assert check(trained, text)[:2] == (True, "50")
 
-    def test_of_a_file_that_was_written_anew_every_row_counts(self, corpus, paths):
-        corpus.write("train.tsv", rows(100, 1))
-        _, trained = self.found(corpus, paths, None, PLAIN)
-        corpus.write("train.tsv", rows(60, 2))
-        assert self.found(corpus, paths, trained, PLAIN)[0].text.startswith("60 new rows")
+    def test_all_rows_of_a_rewritten_file_count(self, corpus, check):
+        corpus.write("train.tsv", make_rows(100, 1))
+        trained = check(None, SINGLE_FILE)[2]
+        corpus.write("train.tsv", make_rows(60, 2))
+        assert check(trained, SINGLE_FILE)[:2] == (True, "60")
 
-    def test_a_file_with_another_name_is_not_new(self, corpus, paths):
-        path = corpus.span(1)
-        _, trained = self.found(corpus, paths, None)
+    def test_a_renamed_file_has_no_new_rows(self, corpus, check):
+        path = corpus.write_span(1)
+        trained = check(None)[2]
         path.rename(path.with_name("train-002.tsv"))
-        assert self.found(corpus, paths, trained)[0].text.startswith("0 new rows")
+        assert check(trained)[:2] == (False, "0")
 
-    def test_a_window_that_moves_on_has_new_rows(self, corpus, paths):
+    def test_a_moving_window_has_new_rows(self, corpus, check):
         text = CONFIG.replace("schedule:", "  spans: {window: 2}\nschedule:")
-        corpus.span(1)
-        corpus.span(2)
-        _, trained = self.found(corpus, paths, None, text)
-        corpus.span(3)
-        assert self.found(corpus, paths, trained, text)[0].text.startswith("100 new rows")
+        corpus.write_span(1)
+        corpus.write_span(2)
+        trained = check(None, text)[2]
+        corpus.write_span(3)
+        assert check(trained, text)[:2] == (True, "100")
 
 
 class TestDrift:
-    def found(self, corpus, paths, limits=LIMITS):
-        config = corpus.config("  drift: {}\n")
-        return conditions.drifted(look(config, paths), config, limits, paths.schedule)
+    @pytest.fixture(autouse=True)
+    def schedule_folder(self, paths):
+        paths.schedule.mkdir(parents=True)
 
+    @pytest.fixture
+    def check(self, corpus, paths):
+        def run(**limits):
+            config = corpus.config("  drift: {}\n")
+            drift = DriftTriggerConfig(**(limits or LIMITS))
+            return conditions.check_drift(
+                take_snapshot(config, paths), config, drift, paths.schedule
+            )
+
+        return run
+
+    @pytest.fixture
     def push(self, corpus, paths):
-        """The profile of the data as it is, beside a version in production."""
-        folder = corpus.folder / "home/registry/tiny/1"
-        (folder / PROFILE).parent.mkdir(parents=True)
-        (folder / "saved_model.pb").touch()
-        seen = look(corpus.config(), paths)
-        (folder / PROFILE).write_text(json.dumps(profile_of(seen.data)))
+        """Writes the profile of the current data to a version in production."""
 
-    def test_at_first_there_is_nothing_to_measure_it_from(self, corpus, paths):
-        corpus.span(1)
-        assert self.found(corpus, paths).holds
+        def run():
+            folder = corpus.folder / "home/registry/tiny/1"
+            (folder / PROFILE).parent.mkdir(parents=True)
+            (folder / "saved_model.pb").touch()
+            data = take_snapshot(corpus.config(), paths).corpus
+            (folder / PROFILE).write_text(json.dumps(profile_training_split(data)))
 
-    def test_from_the_version_in_production(self, corpus, paths):
-        corpus.span(1, count=2000)
-        self.push(corpus, paths)
-        found = self.found(corpus, paths)
-        assert not found.holds
-        assert found.text.startswith("since tiny@1, words of source 0.000 (up to 0.03)")
-        corpus.span(2, count=2000)  # more of the same
-        assert not self.found(corpus, paths).holds
-        corpus.span(3, count=2000, letters="uvwxyz")
-        found = self.found(corpus, paths)
-        assert found.holds
-        assert re.search(r"words of \w+ 0\.\d{3} \(above 0\.03\), new words of", found.text)
-        assert "lengths" not in found.text
+        return run
 
-    def test_its_own_limit_counts(self, corpus, paths):
-        corpus.span(1, count=2000)
-        self.push(corpus, paths)
-        corpus.span(2, count=2000, letters="uvwxyz")
-        assert not self.found(corpus, paths, {"drift_words": 1.0}).holds
+    def test_without_a_reference(self, corpus, check):
+        corpus.write_span(1)
+        assert check().is_met
 
-    def test_from_the_last_training_where_nothing_is_in_production(self, corpus, paths):
-        corpus.span(1, count=2000)
-        self.found(corpus, paths)
-        (paths.schedule / conditions.LOOKED).rename(paths.schedule / conditions.TRAINED)
-        assert self.found(corpus, paths).text.startswith("since the last training")
+    def test_from_the_version_in_production(self, corpus, check, push):
+        corpus.write_span(1, count=2000)
+        push()
+        result = check()
+        assert not result.is_met
+        assert result.text.startswith("since tiny@1: words of source 0.000 (≤ 0.03)")
+        corpus.write_span(2, count=2000)  # more of the same
+        assert not check().is_met
+        corpus.write_span(3, count=2000, letters="uvwxyz")
+        result = check()
+        assert result.is_met
+        assert re.search(r"words of \w+ 0\.\d{3} \(> 0\.03\), new words of", result.text)
+        assert "lengths" not in result.text
+        assert not check(words=1.0, oov=1.0, lengths=1.0).is_met
+
+    def test_from_the_last_training_without_a_version(self, corpus, check, paths):
+        corpus.write_span(1, count=2000)
+        check()
+        (paths.schedule / conditions.CURRENT_PROFILE).rename(
+            paths.schedule / conditions.TRAINED_PROFILE
+        )
+        assert check().text.startswith("since the last training: ")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}"])
+def test_the_profile_is_computed_once_per_snapshot(corpus, paths, content):
+    paths.schedule.mkdir(parents=True)
+    path = paths.schedule / conditions.CURRENT_PROFILE
+    path.write_text(content)
+    corpus.write_span(1)
+    snapshot = take_snapshot(corpus.config(), paths)
+    conditions.keep_trained_profile(paths.schedule, snapshot.key)
+    assert not (paths.schedule / conditions.TRAINED_PROFILE).exists()
+    profile = cached_profile(snapshot, paths.schedule)
+    assert profile["rows"] == 100
+    path.write_text(json.dumps({"key": snapshot.key, **profile, "rows": 7}))
+    assert cached_profile(snapshot, paths.schedule)["rows"] == 7
+    corpus.write_span(2)
+    snapshot = take_snapshot(corpus.config(), paths)
+    assert cached_profile(snapshot, paths.schedule, save=False)["rows"] == 200
+    assert json.loads(path.read_text())["rows"] == 7

@@ -1,47 +1,58 @@
-"""What a schedule remembers, and what of it cannot be read."""
+"""Reading and writing the state of a schedule."""
 
 import json
 
 import pytest
 
-from components.errors import UserError
-from pipeline.scheduling import state
+from regard.components.common.errors import UserError
+from regard.pipeline.scheduling.state import (
+    FILE,
+    Attempt,
+    FileGroup,
+    ScheduleState,
+    TrainedData,
+    read_state,
+    write_state,
+)
 
-LOOK = {"key": "k", "groups": [], "spans": {}}
-OPEN = {"key": "k", "number": 1, "kills": 0, "started": 1.0, "reason": "new", "look": LOOK}
-ENDED = {**OPEN, "ended": 2.0, "status": "pushed", "text": "pushed as tiny@1"}
+DATA = {"key": "k", "groups": [], "spans": {}}
+OPEN = {"key": "k", "started": 1.0, "reason": "new", "data": DATA}
+ENDED = {"key": "k", "started": 1.0, "reason": "new", "ended": 2.0, "status": "pushed"}
 
 
-def test_what_is_written_is_read(tmp_path):
-    made = state.State(1.0, 2.0, 3.0, OPEN, {**LOOK, "run": "1"}, [ENDED])
-    state.write(tmp_path, made)
-    assert state.read(tmp_path) == made
+def test_a_state_is_read_as_it_was_written(tmp_path):
+    group = FileGroup(files=[("a.tsv", 3, "d1")], rows=7)
+    data = TrainedData(key="k", groups=[group], spans={"1": ["d1"]}, run="1")
+    attempt = Attempt(key="k", started=1.0, reason="new", data=data, pid=5)
+    history = [Attempt(**ENDED)]
+    state = ScheduleState(created=1, checked=2, attempt=attempt, trained=data, history=history)
+    assert read_state(tmp_path) == ScheduleState()
+    write_state(tmp_path, state)
+    assert read_state(tmp_path) == state
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "key"),
     [
         ("[1]", ""),
+        ("[", ""),
         ({"nonsense": 1}, "nonsense"),
-        ({"looked": "x"}, "looked"),
+        ({"checked": "x"}, "checked"),
         ({"retry_at": True}, "retry_at"),
-        ({"looked": 1e300}, "looked is 1e"),
-        ('{"since": NaN}', "since is nan"),
-        ({"trained": {**LOOK, "groups": [3]}}, r"trained.groups\[0\] is 3"),
-        ({"attempt": {"foo": 1}}, "attempt has no key"),
-        ({"attempt": {**OPEN, "look": {}}}, "attempt.look has no key"),
-        ({"attempt": {**ENDED, "status": None}}, "attempt has no status"),
-        ({"trained": {}}, "trained has no key"),
-        ({"trained": []}, "trained is"),
+        ({"checked": 1e300}, "checked"),
+        ('{"created": NaN}', "created"),
+        ({"trained": {**DATA, "groups": [3]}}, "trained.groups.0"),
+        ({"attempt": {"foo": 1}}, "attempt"),
+        ({"attempt": {**OPEN, "data": {}}}, "attempt.data.key"),
+        ({"attempt": {**OPEN, "data": None}}, "attempt"),
+        ({"attempt": {**ENDED, "status": ""}}, "attempt"),
         ({"history": 3}, "history"),
-        ({"history": [{}]}, r"history\[0\] has no key"),
-        ({"history": ["x"]}, r"history\[0\] is 'x'"),
+        ({"history": [{}]}, "history.0"),
     ],
 )
-def test_another_shape_is_told(tmp_path, content, told):
+def test_an_invalid_state_is_refused(tmp_path, content, key):
     text = content if isinstance(content, str) else json.dumps(content)
-    (tmp_path / state.FILE).write_text(text)
-    with pytest.raises(UserError, match=told) as caught:
-        state.read(tmp_path)
-    assert caught.value.message.startswith("what the schedule remembers cannot be read: ")
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(UserError, match=f"cannot be read: {key}") as caught:
+        read_state(tmp_path)
     assert "Remove the file" in caught.value.remedy

@@ -1,4 +1,4 @@
-"""The graph of a search: what it shares with a run, and when it is another search."""
+"""The graph of a search: nodes shared with a run, and the folder of the trials."""
 
 import json
 
@@ -6,20 +6,19 @@ import pytest
 from tfx.dsl.compiler import compiler
 from tfx.proto.orchestration import pipeline_pb2
 
-from pipeline import machine
-from pipeline.config import load
-from pipeline.graph import create_pipeline
-from pipeline.nodes import NODES, nodes_of_search
-from pipeline.runners import parts
-from pipeline.tuning.graph import create_tuning, settings
-from pipeline.workspace import Workspace
+from regard.pipeline.config import load
+from regard.pipeline.config.nodes import NODES, nodes_of_search
+from regard.pipeline.graph import create_pipeline
+from regard.pipeline.runners import partial_run
+from regard.pipeline.tuning.graph import create_tuning, with_defaults
+from regard.pipeline.workspace import Workspace
 
 CONFIG = """
 name: tiny
 data: {{root: {root}, train: train.tsv}}
 tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
-training: {{max_epochs: 9, early_stop: {{metric: {metric}}}}}
-tune: {{over: {{training.learning_rate: {{log: [{low}, 0.1]}}}}{more}}}
+training: {{max_epochs: 9, early_stopping: {{metric: {metric}}}}}
+tune: {{search_space: {{training.learning_rate: {{log: [{low}, 0.1]}}}}{more}}}
 """
 
 
@@ -36,7 +35,7 @@ def read(tmp_path):
 
 
 def compiled(pipeline):
-    """What TFX's cache goes by: nodes, parameters, and executors with Beam's arguments."""
+    """Return all that TFX's cache keys depend on: nodes, parameters and executor specifications."""
     ir = compiler.Compiler().compile(pipeline)
     config = pipeline_pb2.IntermediateDeploymentConfig()
     ir.deployment_config.Unpack(config)
@@ -50,7 +49,7 @@ def compiled(pipeline):
     }
 
 
-def test_all_nodes_of_a_run_are_as_they_are_in_a_run(read, tmp_path):
+def test_nodes_of_a_search_equal_those_of_a_run(read, tmp_path):
     workspace = Workspace(tmp_path)
     plain = compiled(create_pipeline(read(), workspace))
     tuned = compiled(create_tuning(read(), workspace))
@@ -58,41 +57,36 @@ def test_all_nodes_of_a_run_are_as_they_are_in_a_run(read, tmp_path):
     assert {name: tuned[name] for name in NODES} == plain
 
 
-def test_up_to_the_tuner_nothing_is_trained(read, tmp_path):
+def test_tuner_needs_no_training(read, tmp_path):
     ir = compiler.Compiler().compile(create_tuning(read(), Workspace(tmp_path)))
-    parts.keep_up_to(ir, "Tuner")
-    assert tuple(parts.node_ids(ir)) == nodes_of_search(text=True)
+    partial_run.remove_unneeded_nodes(ir, "Tuner")
+    assert tuple(partial_run.node_ids(ir)) == nodes_of_search(has_text=True)
 
 
-def test_which_changes_are_another_search(read, tmp_path):
+def test_search_folder_depends_on_the_settings(read, tmp_path):
     def folder(**changes):
-        made = create_tuning(read(**changes), Workspace(tmp_path))
-        (tuner,) = (node for node in made.components if node.id == "Tuner")
+        pipeline = create_tuning(read(**changes), Workspace(tmp_path))
+        (tuner,) = (node for node in pipeline.components if node.id == "Tuner")
         return json.loads(tuner.exec_properties["custom_config"])["folder"]
 
     first = folder(more=", algorithm: random")
     assert first.startswith(f"{tmp_path}/pipelines/tiny/tuning/")
-    more = ", algorithm: random, trials: 40, parallel: 4, failures: 5"
+    more = ", algorithm: random, max_trials: 40, max_failed_trials: 5"
     assert folder(more=more) == first
-    others = [", algorithm: random, epochs: 3", ", algorithm: random, seed: 3", ""]
+    others = [", algorithm: random, max_epochs: 3", ", algorithm: random, seed: 3", ""]
     assert len({first, *(folder(more=other) for other in others)}) == 4
     assert folder(more=", algorithm: random", low=0.01) != first
     (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
     assert folder(more=", algorithm: random") != first
 
 
-def test_settings_with_their_defaults(read):
-    found = settings(read())
-    assert (found["algorithm"], found["trials"]) == ("hyperband", None)
-    assert (found["epochs"], found["factor"], found["iterations"]) == (9, 3, 1)
-    assert (found["objective"], found["direction"]) == ("loss", "min")
-    assert (found["parallel"], found["threads"]) == (1, None)
-    found = settings(read(", algorithm: bayesian, parallel: 64", metric="bleu"))
-    assert (found["trials"], found["epochs"]) == (20, None)
-    assert (found["objective"], found["direction"]) == ("bleu", "max")
-    assert (found["parallel"], found["threads"]) == (64, 1)
-    found = settings(read(", algorithm: random, trials: 1, parallel: 64"))
-    assert found["threads"] is None  # one alone has all cores
-    found = settings(read(", factor: 9, parallel: 64"))
-    assert found["threads"] == max(1, machine.cores() // 11)
-    assert settings(read(", objective: ter", metric="bleu"))["direction"] == "min"
+def test_default_settings(read):
+    tune = with_defaults(read())
+    assert (tune.algorithm, tune.max_trials) == ("hyperband", None)
+    assert (tune.max_epochs, tune.factor, tune.iterations) == (9, 3, 1)
+    assert tune.objective == "loss"
+    tune = with_defaults(read(", algorithm: bayesian", metric="bleu"))
+    assert (tune.max_trials, tune.max_epochs) == (20, None)
+    assert tune.objective == "bleu"
+    tune = with_defaults(read(", objective: ter, max_epochs: 5, factor: 2", metric="bleu"))
+    assert (tune.objective, tune.max_epochs, tune.factor) == ("ter", 5, 2)

@@ -1,4 +1,4 @@
-"""The client against a server: both protocols, sync and async, and what goes wrong."""
+"""The client against a server: both protocols, sync and async, errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,18 +15,19 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.client import AsyncClient, Client, ClientError
-from serving.local.manager import Manager, Options
-from serving.local.model_config import ModelConfig, Policy
-from serving.local.server import Listening, Server
+from regard.serving.client import AsyncClient, Client, ClientError
+from regard.serving.server.manager import ModelManager
+from regard.serving.server.model_config import ModelConfig, VersionPolicy
+from regard.serving.server.options import ManagerOptions, ServerOptions
+from regard.serving.server.server import Server
 from tests import fake_models, fake_tasks
-from tests.serving.local.conftest import Running
+from tests.serving.server.conftest import Running
 
 REAL = "tensorflow_model_server"
 
 
-class Waited:
-    """An ``AsyncClient`` whose methods can be called as those of a ``Client``."""
+class Blocking:
+    """An ``AsyncClient`` with blocking methods."""
 
     def __init__(self, *arguments, **options):
         self._loop = asyncio.new_event_loop()
@@ -47,22 +49,22 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     for version in ("1", "2"):
         fake_models.save(fake_models.Reverser(), root / "reverser" / version)
-    fake_models.save(fake_tasks.Sorter(least=2), root / "sorter" / "1")
+    fake_models.save(fake_tasks.Sorter(min_points=2), root / "sorter" / "1")
     fake_models.save(fake_tasks.Namer(), root / "namer" / "1")
     fake_models.save(fake_tasks.Matcher(), root / "matcher" / "1")
     fake_models.save(fake_models.ManyHeaded(), root / "headed" / "1")
     return root
 
 
-@pytest.fixture(scope="module", params=["stand-in", REAL])
+@pytest.fixture(scope="module", params=["regard", REAL])
 def ports(request, folder, tmp_path_factory):
     """The ports of gRPC and REST."""
     names = ("reverser", "sorter", "namer", "headed", "matcher")
-    if request.param == "stand-in":
-        every = Policy(None, every=True)
+    if request.param == "regard":
+        every = VersionPolicy(None, all_versions=True)
         models = [ModelConfig(name, folder / name, every) for name in names]
-        manager = Manager(models, Options(poll_seconds=0))
-        running = Running(manager, Server(manager, Listening(grpc_port=0, rest_port=0)))
+        manager = ModelManager(models, ManagerOptions(poll_seconds=0))
+        running = Running(manager, Server(manager, ServerOptions(grpc_port=0, rest_port=0)))
         yield running.server.grpc_port, running.server.rest_port
         running.stop()
         return
@@ -98,18 +100,18 @@ def free_port() -> int:
 
 @pytest.fixture(params=["grpc", "http", "grpc, async", "http, async"])
 def connect(request, ports):
-    """Makes clients of one kind."""
+    """Create clients of one kind."""
     scheme, _, is_async = request.param.partition(", ")
     port = ports[scheme == "http"]
-    made = []
+    created = []
 
     def connect(model, **options):
-        make = Waited if is_async else Client
-        made.append(make(f"{scheme}://127.0.0.1:{port}", model, **options))
-        return made[-1]
+        make = Blocking if is_async else Client
+        created.append(make(f"{scheme}://127.0.0.1:{port}", model, **options))
+        return created[-1]
 
     yield connect
-    for one in made:
+    for one in created:
         one.close()
 
 
@@ -124,13 +126,13 @@ def test_texts(connect):
     assert client.predict([]) == []
 
 
-def test_a_long_list_goes_in_several_requests(connect):
+def test_a_long_list_is_split_into_requests(connect):
     texts = ["ab" * n for n in range(23)]
-    found = connect("reverser", batch_size=5).predict(texts)
-    assert [row["translation"] for row in found] == ["BA" * n for n in range(23)]
+    result = connect("reverser", batch_size=5).predict(texts)
+    assert [row["translation"] for row in result] == ["BA" * n for n in range(23)]
 
 
-def test_where_it_looked_comes_without_padding(connect):
+def test_attention_has_no_padding(connect):
     long, short = connect("reverser").align(["abcd", "x"])
     assert long["target_pieces"] == ["D", "C", "B", "A", "</s>"]
     assert short["source_pieces"] == ["x", "</s>"]
@@ -140,42 +142,42 @@ def test_where_it_looked_comes_without_padding(connect):
 
 
 def test_heads_have_all_layers_and_no_padding(connect):
-    asked = [{"source": "abcdef", "target": "FEDCBA"}, {"source": "x", "target": "X"}]
-    long, short = connect("headed").predict(asked, "heads")
+    requested = [{"source": "abcdef", "target": "FEDCBA"}, {"source": "x", "target": "X"}]
+    long, short = connect("headed").predict(requested, "heads")
     assert long["cross_heads"].shape == (2, 3, 7, 7)
     assert short["cross_heads"].shape == (2, 3, 2, 2)
     assert short["cross_heads"][1, 0].tolist() == [[1, 0], [0, 1]]
 
 
-def test_given_answers_are_scored(connect):
+def test_scores_of_given_outputs(connect):
     client = connect("reverser")
-    found = client.score(["abc", "x"], ["CBA", "XYZ!"])
-    assert [row["score"] for row in found] == [-1.5, -2.0]
-    assert found[1]["target_pieces"] == ["X", "Y", "Z", "!", "</s>"]
-    with pytest.raises(ClientError, match="2 rows and 1 answers"):
+    result = client.score(["abc", "x"], ["CBA", "XYZ!"])
+    assert [row["score"] for row in result] == [-1.5, -2.0]
+    assert result[1]["target_pieces"] == ["X", "Y", "Z", "!", "</s>"]
+    with pytest.raises(ClientError, match="2 rows and 1 outputs"):
         client.score(["a", "b"], ["c"])
-    with pytest.raises(ClientError, match="there is no signature 'score'"):
+    with pytest.raises(ClientError, match="There is no signature 'score'"):
         connect("sorter").score([[[0, 0], [1, 1]]], [[0, 1]])
 
 
 def test_points_images_and_pairs(connect):
     points = [[[3, 0], [1, 0], [2, 0]], [[-1.0, 0.5], [-2, 5]]]
-    found = connect("sorter").align(points)
-    assert [row["order"].tolist() for row in found] == [[1, 2, 0], [1, 0]]
+    result = connect("sorter").align(points)
+    assert [row["order"].tolist() for row in result] == [[1, 2, 0], [1, 0]]
     image = fake_tasks.png(3, 4)
     assert connect("namer").predict([image])[0]["caption"] == "3 by 4"
     pairs = [{"first": "abcd", "second": "abxy"}, {"first": "é", "second": "é"}]
     assert [row["similarity"] for row in connect("matcher").predict(pairs)] == [0.5, 1.0]
 
 
-def test_arrays_as_they_are(connect):
+def test_arrays(connect):
     reply = connect("reverser").predict_arrays({"source": ["abc", "é"]}, "align")
     assert reply.outputs["target_pieces"].shape == (2, 4)
     assert reply.outputs["target_pieces"][1, 0] == "É".encode()
     assert reply.version in (2, None)
     for text in ("a\0", b"a\0"):
-        kept = connect("reverser").predict_arrays({"source": [text]}, "align").outputs
-        assert kept["source_pieces"].tolist() == [[b"a", b"\0", b"</s>"]]
+        retained = connect("reverser").predict_arrays({"source": [text]}, "align").outputs
+        assert retained["source_pieces"].tolist() == [[b"a", b"\0", b"</s>"]]
 
 
 def test_metadata_and_status(connect):
@@ -204,25 +206,23 @@ def test_metadata_and_status(connect):
         ("reverser", {"timeout": 1e-6}, lambda client: client.status(), "DEADLINE_EXCEEDED"),
     ],
 )
-def test_errors(connect, model, options, ask, code):
+def test_errors(connect, model, options, query, code):
     with pytest.raises(ClientError) as caught:
-        ask(connect(model, **options))
+        query(connect(model, **options))
     assert caught.value.code == code
     assert caught.value.message
 
 
-def test_a_server_that_is_not_there_is_tried_again_until_the_time_is_over():
+def test_an_unavailable_server_is_retried():
     for scheme in ("grpc", "http"):
         client = Client(f"{scheme}://127.0.0.1:{free_port()}", "m", retries=3, timeout=20)
-        started = time.monotonic()
         with pytest.raises(ClientError) as caught:
             client.status()
         assert caught.value.code == "UNAVAILABLE"
-        assert 0.1 < time.monotonic() - started < 10
 
 
 class Flaky:
-    """A channel that fails some times before it answers."""
+    """A transport that fails a few times first."""
 
     def __init__(self, codes):
         self.codes, self.sent = list(codes), 0
@@ -243,18 +243,18 @@ class Flaky:
         (["RESOURCE_EXHAUSTED"], 1, True),
     ],
 )
-def test_only_what_is_unavailable_is_tried_again(codes, sent, fails):
+def test_only_unavailable_is_retried(codes, sent, fails):
     client = Client("http://127.0.0.1:1", "m", retries=3)
-    client._channel = Flaky(codes)
+    client._transport = Flaky(codes)
     if fails:
         with pytest.raises(ClientError):
             client.status()
     else:
         assert client.status() == {1: "AVAILABLE"}
-    assert client._channel.sent == sent
+    assert client._transport.sent == sent
 
 
-def test_both_clients_can_do_the_same():
+def test_both_clients_have_the_same_methods():
     for name, method in inspect.getmembers(Client, inspect.isfunction):
         if not name.startswith("_"):
             other = inspect.signature(getattr(AsyncClient, name))
@@ -262,12 +262,12 @@ def test_both_clients_can_do_the_same():
 
 
 @pytest.mark.parametrize("target", ["localhost:8500", "ftp://a", "grpc://", ""])
-def test_targets_that_are_none(target):
-    with pytest.raises(ValueError, match="is no target"):
+def test_invalid_targets(target):
+    with pytest.raises(ValueError, match="Invalid target"):
         Client(target, "m")
 
 
-def test_a_version_and_a_label_are_too_much():
+def test_a_version_or_a_label():
     with pytest.raises(ValueError, match="not both"):
         Client("http://a", "m", version=1, label="x")
 
@@ -292,8 +292,8 @@ def certificate(tmp_path_factory) -> tuple[Path, Path]:
 
 def test_tls_and_tokens(folder, certificate):
     models = [ModelConfig("reverser", folder / "reverser")]
-    manager = Manager(models, Options(poll_seconds=0))
-    listening = Listening(grpc_port=0, rest_port=0, certificate=certificate)
+    manager = ModelManager(models, ManagerOptions(poll_seconds=0))
+    listening = ServerOptions(grpc_port=0, rest_port=0, tls_files=certificate)
     running = Running(manager, Server(manager, listening))
     try:
         for scheme, port in (
@@ -301,7 +301,7 @@ def test_tls_and_tokens(folder, certificate):
             ("https", running.server.rest_port),
         ):
             target = f"{scheme}://localhost:{port}"
-            with Client(target, "reverser", authority=certificate[0], token="t") as client:
+            with Client(target, "reverser", ca_file=certificate[0], token="t") as client:
                 assert client.predict(["ab"])[0]["translation"] == "BA"
             with Client(target, "reverser", retries=0) as client:
                 with pytest.raises(ClientError) as caught:
@@ -310,3 +310,18 @@ def test_tls_and_tokens(folder, certificate):
     finally:
         running.stop()
     assert Client("http://a", "m", token="t")._target.headers == {"authorization": "Bearer t"}
+
+
+def test_the_client_works_without_tensorflow(ports):
+    """In a process where importing TensorFlow fails."""
+    code = f"""
+import sys
+sys.modules["tensorflow"] = sys.modules["tensorflow_serving"] = None
+from regard.serving import Client
+for target in ("grpc://127.0.0.1:{ports[0]}", "http://127.0.0.1:{ports[1]}"):
+    with Client(target, "reverser") as client:
+        print(client.predict(["ab"])[0]["translation"], client.status()[1])
+"""
+    command = [sys.executable, "-c", code]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert completed.stdout.split() == ["BA", "AVAILABLE"] * 2, completed.stderr

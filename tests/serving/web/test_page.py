@@ -1,4 +1,4 @@
-"""The page in a real browser: asking, looking, keys, links, themes, and text that stays text."""
+"""The page in a real browser: predictions, attention, keyboard, links, themes, escaping."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serving.local.manager import Manager, Options
-from serving.local.model_config import ModelConfig
-from serving.local.server import Listening, Server
-from serving.web import routes
+from regard.serving.server.manager import ModelManager
+from regard.serving.server.model_config import ModelConfig
+from regard.serving.server.options import ManagerOptions, ServerOptions
+from regard.serving.server.server import Server
+from regard.serving.web import create_routes
 from tests import fake_models, fake_tasks
-from tests.serving.local.conftest import Running
+from tests.serving.server.conftest import Running
 
 NAMES = {
     "reverser": fake_models.Reverser,
@@ -24,7 +25,7 @@ NAMES = {
     "namer": fake_tasks.Namer,
     "matcher": fake_tasks.Matcher,
 }
-# Where pictures of what the tests saw go, to be looked at; nowhere by default.
+# A folder for screenshots of the tests; none by default.
 PICTURES = os.environ.get("REGARD_TEST_PICTURES")
 
 
@@ -36,16 +37,16 @@ def server(tmp_path_factory):
     strange = fake_models.save(fake_models.Reverser(), root / "strange" / "1")
     (strange / "assets.extra" / "contract.json").unlink()
     models = [ModelConfig(name, root / name) for name in (*NAMES, "strange", "absent")]
-    manager = Manager(models, Options(poll_seconds=0))
-    made = Server(manager, Listening(grpc_port=None, rest_port=0), routes(manager))
-    running = Running(manager, made)
+    manager = ModelManager(models, ManagerOptions(poll_seconds=0))
+    created = Server(manager, ServerOptions(grpc_port=None, rest_port=0), create_routes(manager))
+    running = Running(manager, created)
     yield running
     running.stop()
 
 
 @pytest.fixture
 def page(chromium, server, request):
-    """Opens the page with a model and what it is asked, in an address."""
+    """Open the page with a model and its inputs in the URL."""
 
     def open_page(model="", **inputs):
         query = urllib.parse.urlencode({"model": model, **inputs})
@@ -60,209 +61,209 @@ def page(chromium, server, request):
     assert chromium.log == []
 
 
-def answered(page):
-    page.wait("!document.getElementById('answer').hidden")
+def wait_for_output(page):
+    page.wait("!document.getElementById('output').hidden")
     return page.text("#hypothesis")
 
 
-def test_a_text_is_asked_and_its_looks_are_drawn(page):
-    shown = page("reverser")
-    assert shown.run("document.getElementById('ask').disabled") is True
-    shown.run("document.querySelector('textarea').focus()")
-    shown.call("Input.insertText", text="abc")
-    shown.run("document.getElementById('ask').click()")
-    assert answered(shown) == "CBA"
-    assert "log-probability -1.500" in shown.text("#score")
-    written = shown.run("[...document.querySelectorAll('button.piece')].map((b) => b.innerText)")
-    assert written == ["C", "B", "A", "</s>"]
-    # The first is chosen; the arrow keys go on.
-    assert "“C” looked at c 100%" in shown.text("#picture")
-    shown.run("document.querySelector('button.piece').focus()")
-    shown.press("ArrowRight")
-    assert "“B” looked at b 100%" in shown.text("#picture")
-    assert shown.run("document.activeElement.getAttribute('aria-pressed')") == "true"
-    assert shown.run("document.querySelectorAll('.map rect').length") == 4 * 4 + 2
-    lit = shown.run(
-        "[...document.querySelectorAll('span.piece')].map((p) => p.style.backgroundColor)"
+def test_text_and_its_attention(page):
+    displayed = page("reverser")
+    assert displayed.run("document.getElementById('run').disabled") is True
+    displayed.run("document.querySelector('textarea').focus()")
+    displayed.call("Input.insertText", text="abc")
+    displayed.run("document.getElementById('run').click()")
+    assert wait_for_output(displayed) == "CBA"
+    assert "log-probability -1.500" in displayed.text("#score")
+    tokens = displayed.run("[...document.querySelectorAll('button.token')].map((b) => b.innerText)")
+    assert tokens == ["C", "B", "A", "</s>"]
+    # The first token is selected; the arrow keys move on.
+    assert "“C” → c 100%" in displayed.text("#picture")
+    displayed.run("document.querySelector('button.token').focus()")
+    displayed.press("ArrowRight")
+    assert "“B” → b 100%" in displayed.text("#picture")
+    assert displayed.run("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert displayed.run("document.querySelectorAll('.map rect').length") == 4 * 4 + 2
+    colours = displayed.run(
+        "[...document.querySelectorAll('span.token')].map((p) => p.style.backgroundColor)"
     )
-    assert ["70.0%" in colour for colour in lit] == [False, True, False, False]
+    assert ["70.0%" in colour for colour in colours] == [False, True, False, False]
 
 
-def test_layers_and_heads_are_asked_for_when_they_are_wanted(page):
-    shown = page("heads", source="abc")
-    assert answered(shown) == "CBA"
-    assert shown.run("document.querySelectorAll('.thumbnail').length") == 0
-    shown.run("document.querySelector('#heads summary').click()")
-    shown.wait("document.querySelectorAll('.thumbnail').length > 0")
-    names = shown.run(
+def test_layers_and_heads_are_requested_on_demand(page):
+    displayed = page("heads", source="abc")
+    assert wait_for_output(displayed) == "CBA"
+    assert displayed.run("document.querySelectorAll('.thumbnail').length") == 0
+    displayed.run("document.querySelector('#heads summary').click()")
+    displayed.wait("document.querySelectorAll('.thumbnail').length > 0")
+    names = displayed.run(
         "[...document.querySelectorAll('.thumbnail')].map((b) => b.getAttribute('aria-label'))"
     )
-    each = ["head 1", "head 2", "head 3", "mean of its heads"]
+    each = ["head 1", "head 2", "head 3", "mean of all heads"]
     assert names == [f"layer {layer}, {head}" for layer in (1, 2) for head in each]
-    inside = "document.querySelector('.chosen').innerText"
-    assert "What was written looks at what was read: layer 1, head 1" in shown.run(inside)
-    assert "“C” looked at c 100%" in shown.run(inside)
-    shown.run("document.querySelectorAll('.thumbnail')[5].click()")
-    assert "layer 2, head 2" in shown.run(inside)
-    assert "“C” looked at </s> 100%" in shown.run(inside)
-    spread = shown.run(
+    inside = "document.querySelector('.selected').innerText"
+    assert "Cross-attention: layer 1, head 1" in displayed.run(inside)
+    assert "“C” → c 100%" in displayed.run(inside)
+    displayed.run("document.querySelectorAll('.thumbnail')[5].click()")
+    assert "layer 2, head 2" in displayed.run(inside)
+    assert "“C” → </s> 100%" in displayed.run(inside)
+    tiled = displayed.run(
         "[...document.querySelectorAll('.thumbnail')].slice(0, 3).map((b) => b.title)"
     )
-    assert [title.split("entropy ")[1][:4] for title in spread] == ["0.0%", "0.0%", "100%"]
-    # Another answer: what is open is asked for again.
-    shown.run("document.querySelector('textarea').value = 'xy'")
-    shown.run("document.getElementById('ask').click()")
-    shown.wait("document.getElementById('hypothesis').innerText === 'YX'")
-    shown.wait(f"document.querySelector('.chosen') && {inside}.includes('“Y” looked at y 100%')")
-    shown.run("document.querySelector('textarea').value = 'z'.repeat(90)")
-    shown.run("document.getElementById('ask').click()")
-    shown.wait("document.querySelector('#all-heads .caption')?.innerText.includes('not shown')")
-    shown = page("reverser", source="ab")
-    answered(shown)
-    assert shown.run("document.getElementById('heads').hidden") is True
+    assert [title.split("entropy ")[1][:4] for title in tiled] == ["0.0%", "0.0%", "100%"]
+    # A new output replaces an open section.
+    displayed.run("document.querySelector('textarea').value = 'xy'")
+    displayed.run("document.getElementById('run').click()")
+    displayed.wait("document.getElementById('hypothesis').innerText === 'YX'")
+    displayed.wait(f"document.querySelector('.selected') && {inside}.includes('“Y” → y 100%')")
+    displayed.run("document.querySelector('textarea').value = 'z'.repeat(90)")
+    displayed.run("document.getElementById('run').click()")
+    displayed.wait("document.querySelector('#all-heads .caption')?.innerText.includes('not shown')")
+    displayed = page("reverser", source="ab")
+    wait_for_output(displayed)
+    assert displayed.run("document.getElementById('heads').hidden") is True
 
 
-def test_a_link_asks_at_once(page):
-    shown = page("reverser", source="hello")
-    assert answered(shown) == "OLLEH"
-    shown.run("document.getElementById('link').click()")
-    assert shown.wait("location.hash.slice(1)") == "model=reverser&source=hello"
+def test_a_link_runs_the_model(page):
+    displayed = page("reverser", source="hello")
+    assert wait_for_output(displayed) == "OLLEH"
+    displayed.run("document.getElementById('link').click()")
+    assert displayed.wait("location.hash.slice(1)") == "model=reverser&source=hello"
 
 
 @pytest.mark.parametrize(
     "text", ["<img src=x onerror=document.title='bad'>", "{{7*7}}", "שלום", "a\u202eb"]
 )
-def test_text_stays_text(page, text):
-    shown = page("reverser", source=text)
-    assert answered(shown) == text[::-1].upper()
-    assert shown.run("document.querySelectorAll('main img').length") == 0
-    assert shown.run("document.title") == "reverser – Regard"
+def test_text_is_escaped(page, text):
+    displayed = page("reverser", source=text)
+    assert wait_for_output(displayed) == text[::-1].upper()
+    assert displayed.run("document.querySelectorAll('main img').length") == 0
+    assert displayed.run("document.title") == "reverser – Regard"
 
 
 def test_two_sentences(page):
-    shown = page("matcher", first="abcd", second="abxy")
-    assert answered(shown) == "0.500"
-    assert shown.run("document.getElementById('looks').hidden") is True
+    displayed = page("matcher", first="abcd", second="abxy")
+    assert wait_for_output(displayed) == "0.500"
+    assert displayed.run("document.getElementById('attention').hidden") is True
 
 
 def test_points_are_clicked(page):
-    shown = page("sorter")
-    box = shown.run(
+    displayed = page("sorter")
+    box = displayed.run(
         "(({left, top, width}) => ({left, top, width}))"
         "(document.querySelector('.plane').getBoundingClientRect())"
     )
     for x, y in ((0.5, 0.5), (0.25, 0.25), (0.75, 0.4)):
-        shown.click(box["left"] + x * box["width"], box["top"] + y * box["width"])
-    points = json.loads(shown.run("document.querySelector('textarea').value"))
+        displayed.click(box["left"] + x * box["width"], box["top"] + y * box["width"])
+    points = json.loads(displayed.run("document.querySelector('textarea').value"))
     assert [[round(v, 2) for v in point] for point in points] == [
         [0.5, 0.5],
         [0.25, 0.75],
         [0.75, 0.6],
     ]
-    shown.run("document.getElementById('ask').click()")
-    assert answered(shown) == "1 → 0 → 2"
-    assert shown.run("document.querySelectorAll('#picture .named').length") == 3
-    # A click on a point takes it away.
-    shown.click(box["left"] + 0.5 * box["width"], box["top"] + 0.5 * box["width"])
-    assert len(json.loads(shown.run("document.querySelector('textarea').value"))) == 2
+    displayed.run("document.getElementById('run').click()")
+    assert wait_for_output(displayed) == "1 → 0 → 2"
+    assert displayed.run("document.querySelectorAll('#picture .named').length") == 3
+    # A click on a point removes it.
+    displayed.click(box["left"] + 0.5 * box["width"], box["top"] + 0.5 * box["width"])
+    assert len(json.loads(displayed.run("document.querySelector('textarea').value"))) == 2
 
 
-def test_an_image_is_chosen(page, tmp_path):
+def test_an_image(page, tmp_path):
     file = tmp_path / "black.png"
     file.write_bytes(fake_tasks.png(30, 40))
-    shown = page("namer")
-    shown.choose("input[type=file]", file)
-    shown.wait("!document.getElementById('ask').disabled")
-    shown.run("document.getElementById('ask').click()")
-    assert answered(shown) == "30 by 40"
-    assert shown.run("document.querySelectorAll('#picture canvas').length") == 1
-    assert "where it looked for “30”" in shown.text("#picture")
+    displayed = page("namer")
+    displayed.choose("input[type=file]", file)
+    displayed.wait("!document.getElementById('run').disabled")
+    displayed.run("document.getElementById('run').click()")
+    assert wait_for_output(displayed) == "30 by 40"
+    assert displayed.run("document.querySelectorAll('#picture canvas').length") == 1
+    assert "Attention for “30”" in displayed.text("#picture")
 
 
-def test_what_is_seen_stays_what_was_asked_about(page, tmp_path):
-    """Another image is dropped, and nobody has asked about it yet."""
+def test_a_new_image_does_not_change_the_displayed_attention(page, tmp_path):
+    """The second image is loaded, but the model has not run."""
     first, second = tmp_path / "first.png", tmp_path / "second.png"
     first.write_bytes(fake_tasks.png(30, 40))
     second.write_bytes(fake_tasks.png(10, 80))
-    shown = page("namer")
-    shown.choose("input[type=file]", first)
-    shown.wait("!document.getElementById('ask').disabled")
-    shown.run("document.getElementById('ask').click()")
-    assert answered(shown) == "30 by 40"
+    displayed = page("namer")
+    displayed.choose("input[type=file]", first)
+    displayed.wait("!document.getElementById('run').disabled")
+    displayed.run("document.getElementById('run').click()")
+    assert wait_for_output(displayed) == "30 by 40"
     size = "(({width, height}) => width / height)(document.querySelector('#picture canvas'))"
-    assert shown.run(size) == pytest.approx(40 / 30, abs=0.05)
-    shown.choose("input[type=file]", second)
-    shown.wait("document.querySelector('.drop span').innerText === 'second.png'")
-    shown.run("document.querySelectorAll('#picture button.piece')[1].click()")
-    assert shown.run(size) == pytest.approx(40 / 30, abs=0.05)
-    shown.run("document.getElementById('ask').click()")
-    shown.wait("document.getElementById('hypothesis').innerText === '10 by 80'")
-    assert shown.run(size) == pytest.approx(80 / 10, abs=0.2)
+    assert displayed.run(size) == pytest.approx(40 / 30, abs=0.05)
+    displayed.choose("input[type=file]", second)
+    displayed.wait("document.querySelector('.drop span').innerText === 'second.png'")
+    displayed.run("document.querySelectorAll('#picture button.token')[1].click()")
+    assert displayed.run(size) == pytest.approx(40 / 30, abs=0.05)
+    displayed.run("document.getElementById('run').click()")
+    displayed.wait("document.getElementById('hypothesis').innerText === '10 by 80'")
+    assert displayed.run(size) == pytest.approx(80 / 10, abs=0.2)
 
 
-def test_models_without_a_contract_and_models_that_are_not_there(page):
-    shown = page("strange")
-    assert "which says how to ask it" in shown.text("#message")
-    shown = page("absent")
-    assert "Servable not found" in shown.text("#message")
+def test_models_without_a_contract_and_unavailable_models(page):
+    displayed = page("strange")
+    assert "which describes its signatures" in displayed.text("#message")
+    displayed = page("absent")
+    assert "No version of model 'absent' is available." in displayed.text("#message")
 
 
-def test_what_the_server_refuses_is_told(page):
-    shown = page("sorter", points="[[0.1,0.2]]")
-    assert answered(shown) == "0"
-    shown.run(
+def test_server_errors_are_shown(page):
+    displayed = page("sorter", points="[[0.1,0.2]]")
+    assert wait_for_output(displayed) == "0"
+    displayed.run(
         "document.querySelector('textarea').value = '[[1e300, 0]]';"
         "document.querySelector('textarea').dispatchEvent(new Event('change'));"
-        "document.getElementById('ask').click()"
+        "document.getElementById('run').click()"
     )
-    shown.wait("document.getElementById('message').classList.contains('bad')")
-    assert "without loss of precision" in shown.text("#message")
-    shown.log.clear()  # a browser notes that an answer was 400
+    displayed.wait("document.getElementById('message').classList.contains('error')")
+    assert "out of the range of float" in displayed.text("#message")
+    displayed.log.clear()  # the browser logs the status 400
 
 
 def test_light_and_dark(page):
-    shown = page("reverser")
+    displayed = page("reverser")
     colour = "getComputedStyle(document.body).backgroundColor"
-    before = shown.run(colour)
-    shown.run("document.getElementById('theme').click()")
-    after = shown.run(colour)
+    before = displayed.run(colour)
+    displayed.run("document.getElementById('theme').click()")
+    after = displayed.run(colour)
     assert before != after
-    assert page("reverser").run(colour) == after  # it is remembered
-    shown.run("document.getElementById('theme').click()")
+    assert page("reverser").run(colour) == after  # the theme is stored
+    displayed.run("document.getElementById('theme').click()")
 
 
-def test_everything_is_named_for_those_who_do_not_see(page):
-    shown = page("reverser", source="ab")
-    answered(shown)
-    nameless = shown.run(
+def test_every_control_has_an_accessible_name(page):
+    displayed = page("reverser", source="ab")
+    wait_for_output(displayed)
+    nameless = displayed.run(
         "[...document.querySelectorAll('button, select, textarea, input, svg[role=img], canvas')]"
         ".filter((e) => !(e.innerText || e.getAttribute('aria-label') || e.labels?.length)).length"
     )
     assert nameless == 0
 
 
-def test_the_files_come_with_a_strict_policy(server):
+def test_files_have_a_strict_content_policy(server):
     base = f"http://127.0.0.1:{server.server.rest_port}"
     for path in (
         "/",
         "/page/app.js",
-        "/page/heads.js",
+        "/page/attention.js",
         "/page/style.css",
         "/page/icon.svg",
         "/page/models.json",
     ):
-        found = httpx.get(base + path)
-        assert found.status_code == 200
-        policy = found.headers["content-security-policy"]
+        result = httpx.get(base + path)
+        assert result.status_code == 200
+        policy = result.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert found.headers["x-content-type-options"] == "nosniff"
+        assert result.headers["x-content-type-options"] == "nosniff"
     for path in ("/page/none.js", "/page/..%2f__init__.py", "/page/__init__.py", "/page/"):
         assert httpx.get(base + path).status_code == 404
     assert httpx.get(base + "/v1/models/reverser").status_code == 200
 
 
-def test_no_file_asks_for_anything_from_elsewhere():
+def test_no_file_loads_external_resources():
     folder = Path(__file__).resolve().parents[3] / "serving" / "web" / "page"
     for file in folder.iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")

@@ -1,10 +1,10 @@
-"""What hard alignments draw, and how their gradients go."""
+"""Sampling and gradients of hard alignments."""
 
 import keras
 import numpy as np
 import pytest
 
-from models.attention.alignments import HardAlignment, masked_softmax
+from regard.models.attention.alignments import HardAlignment, masked_softmax
 
 SCORES = np.array([0.0, 1.0, 2.0, -1.0, 3.0], "float32")
 MASK = np.array([1, 1, 1, 1, 0], bool)
@@ -24,19 +24,19 @@ def hard(**options):
 
 
 @pytest.mark.parametrize("training", ["reinforce", "straight_through"])
-def test_draws_follow_the_softmax(training):
+def test_samples_follow_the_softmax(training):
     scores, mask = rows(500, 8)
     weights = numpy(hard(training=training)(scores, mask=mask, training=True))
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
     np.testing.assert_allclose(weights.max(-1), 1.0, atol=1e-6)
     assert (weights[..., 4] == 0).all()
     expected = numpy(masked_softmax(SCORES, MASK))[:4] * 4000
-    found = weights.sum((0, 1))[:4]
+    result = weights.sum((0, 1))[:4]
     # Chi-square with 3 degrees of freedom: 16.3 is exceeded once in a thousand seeds.
-    assert ((found - expected) ** 2 / expected).sum() < 16.3
+    assert ((result - expected) ** 2 / expected).sum() < 16.3
 
 
-def test_draws_differ_from_call_to_call_and_come_again_with_the_seed():
+def test_samples_differ_between_calls_and_repeat_with_the_seed():
     scores, mask = rows(50)
     first, other = hard(), hard()
     calls = [numpy(first(scores, mask=mask, training=True)) for _ in range(2)]
@@ -45,11 +45,11 @@ def test_draws_differ_from_call_to_call_and_come_again_with_the_seed():
         np.testing.assert_array_equal(numpy(other(scores, mask=mask, training=True)), call)
 
 
-def test_steps_in_a_loop_draw_what_they_draw_at_once():
+def test_steps_in_a_loop_sample_the_same_as_all_steps_together():
     scores, mask = rows(20, 6)
     layer = hard(expectation=0.5)
-    drawn = layer.draw()
-    whole = numpy(layer(scores, mask=mask, training=True, drawn=drawn))
+    random_key = layer.draw_key()
+    whole = numpy(layer(scores, mask=mask, training=True, random_key=random_key))
     steps = [
         numpy(
             layer(
@@ -57,7 +57,7 @@ def test_steps_in_a_loop_draw_what_they_draw_at_once():
                 mask=mask,
                 position=np.full((20, 1), t),
                 training=True,
-                drawn=drawn,
+                random_key=random_key,
             )
         )
         for t in range(6)
@@ -71,21 +71,21 @@ def test_steps_in_a_loop_draw_what_they_draw_at_once():
 def test_a_share_of_the_rows_is_soft(share, low, high):
     scores, mask = rows(1000, 2)
     layer = hard(expectation=share)
-    weights, distribution = layer.look(scores, mask=mask, training=True)
+    weights, distribution = layer.align_with_distribution(scores, mask=mask, training=True)
     soft = (numpy(weights) == numpy(distribution)).all(-1)
     assert (soft.all(-1) == soft.any(-1)).all()  # a row is soft at all of its steps or at none
     assert low <= soft[:, 0].sum() <= high
 
 
 @pytest.mark.parametrize("training", ["reinforce", "straight_through"])
-def test_inference_takes_the_best_and_says_how_sure_it_was(training):
+def test_inference_takes_the_argmax_and_returns_its_probability(training):
     scores, mask = rows(2)
-    weights, distribution = hard(training=training).look(scores, mask=mask)
+    weights, distribution = hard(training=training).align_with_distribution(scores, mask=mask)
     assert numpy(weights)[:, 0].tolist() == [[0, 0, 1, 0, 0]] * 2
     np.testing.assert_allclose(numpy(distribution), numpy(masked_softmax(scores, mask)))
 
 
-def test_only_rewarded_draws_are_stochastic():
+def test_only_rewarded_samples_are_stochastic():
     assert hard(training="reinforce").stochastic
     assert not hard(training="straight_through").stochastic
 
@@ -98,7 +98,7 @@ def test_only_rewarded_draws_are_stochastic():
         ({"training": "reinforce", "expectation": 1.0}, True),
     ],
 )
-def test_gradients_pass_as_if_soft_or_not_at_all(options, learns):
+def test_straight_through_gradients(options, learns):
     import tensorflow as tf
 
     taste = tf.constant([[[1.0, -2.0, 3.0, 0.5, 7.0]]])
@@ -109,11 +109,11 @@ def test_gradients_pass_as_if_soft_or_not_at_all(options, learns):
         value = tf.reduce_sum(hard(**options)(scores, mask=mask, training=True) * taste)
         soft = tf.reduce_sum(masked_softmax(scores, mask) * taste)
     expected = tape.gradient(soft, scores)
-    found = tape.gradient(value, scores)
+    result = tape.gradient(value, scores)
     if learns:
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(result, expected, atol=1e-6)
     else:
-        assert found is None or not np.any(found)
+        assert result is None or not np.any(result)
 
 
 def test_the_distribution_has_a_gradient():
@@ -123,6 +123,6 @@ def test_the_distribution_has_a_gradient():
     scores = tf.constant(scores)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        _, distribution = hard().look(scores, mask=mask, training=True)
+        _, distribution = hard().align_with_distribution(scores, mask=mask, training=True)
         value = tf.reduce_sum(distribution[..., 0])
     assert np.any(tape.gradient(value, scores))

@@ -6,14 +6,15 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as text
 
-from components.predictions import RESERVED
-from components.trainer.optimizer import compile_model
-from models import tasks
-from models.tasks.captioning.images import read, write
-from models.tasks.captioning.settings import Model
-from models.vocabulary import EOS
-from pipeline.config.training import Training
-from serving.ops import core_ops, unsupported, used_ops
+from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.trainer.optimizer import compile_model
+from regard.models import tasks
+from regard.models.settings.search import BeamSearchConfig
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.captioning.served import decode_images, encode_images
+from regard.models.tasks.captioning.settings import CaptioningModelConfig
+from regard.models.vocabulary import EOS
+from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import trained
 
 TASK = tasks.get("captioning")
@@ -48,21 +49,20 @@ def section(**changes):
         "encoder": {"channels": [8, 8], "units": 8},
         "decoder": {"type": "bahdanau", "units": 8},
     }
-    return Model.model_validate({**small, **changes}).model_dump(mode="json")
+    return CaptioningModelConfig.model_validate({**small, **changes}).model_dump(mode="json")
 
 
 def built(tokenizer, model, **training):
-    settings = Training.model_validate(training).model_dump(mode="json")
-    made = TASK.build(model, settings, {"caption": int(tokenizer.vocab_size())})
-    return made, settings
+    config, settings = CaptioningModelConfig.model_validate(model), TrainingConfig(**training)
+    return TASK.build(config, settings, {"caption": int(tokenizer.vocab_size())}), settings
 
 
 def test_an_image_of_another_shape_is_stretched():
-    found = read(tf.constant(PNGS), 16, 24)
-    assert found.shape == (3, 16, 24, 3)
-    assert found.dtype == tf.uint8
-    np.testing.assert_array_equal(read(tf.constant(PNGS[:1]), 16, 16)[0], PICTURES[0])
-    np.testing.assert_array_equal(read(write(found), 16, 24), found)
+    result = decode_images(tf.constant(PNGS), 16, 24)
+    assert result.shape == (3, 16, 24, 3)
+    assert result.dtype == tf.uint8
+    np.testing.assert_array_equal(decode_images(tf.constant(PNGS[:1]), 16, 16)[0], PICTURES[0])
+    np.testing.assert_array_equal(decode_images(encode_images(result), 16, 24), result)
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png", "bmp", "gif"])
@@ -80,13 +80,13 @@ def test_every_kind_of_file(kind):
         )
     else:
         content = getattr(tf.io, f"encode_{kind}")(flat).numpy()
-    found = read(tf.constant([content]), 4, 4).numpy()
-    np.testing.assert_allclose(found, 120, atol=2)
+    result = decode_images(tf.constant([content]), 4, 4).numpy()
+    np.testing.assert_allclose(result, 120, atol=2)
 
 
 def test_what_is_no_image_is_an_error():
     with pytest.raises(tf.errors.InvalidArgumentError):
-        read(tf.constant([b"no image"]), 4, 4)
+        decode_images(tf.constant([b"no image"]), 4, 4)
 
 
 def test_preprocessing_and_inputs(tokenizer):
@@ -94,19 +94,21 @@ def test_preprocessing_and_inputs(tokenizer):
         "image": tf.constant(PNGS[:2])[:, None],
         "caption": tf.sparse.from_dense([["a red circle", "a blue"], ["a square", ""]]),
     }
-    settings = TASK.description.preprocessing(section())
-    found = TASK.preprocess(inputs, {"caption": tokenizer}, settings)
-    row = {name: value[0] for name, value in found.items()}
-    rows = list(tf.data.Dataset.from_tensor_slices(TASK.spread(row)))
+    settings = TASK.description.preprocessing_settings(
+        CaptioningModelConfig.model_validate(section())
+    )
+    result = TASK.preprocess(inputs, {"caption": tokenizer}, settings)
+    row = {name: value[0] for name, value in result.items()}
+    rows = list(tf.data.Dataset.from_tensor_slices(TASK.expand(row)))
     assert len(rows) == 2
     for one, caption in zip(rows, ["a red circle", "a blue"], strict=True):
-        made = TASK.model_inputs(one)
-        assert made["source"].shape == (16, 24, 3)
-        assert made["target"].numpy().tolist() == [*tokenizer.tokenize(caption).numpy(), EOS]
-        assert int(TASK.length(one)) == len(made["target"])
+        created = TASK.model_inputs(one)
+        assert created["source"].shape == (16, 24, 3)
+        assert created["target"].numpy().tolist() == [*tokenizer.tokenize(caption).numpy(), EOS]
+        assert int(TASK.length(one)) == len(created["target"])
         assert bool(TASK.is_complete(one))
-        again = read(tf.constant([TASK.asked(one, {})["image"]]), 16, 24)
-        np.testing.assert_array_equal(again[0], made["source"])
+        again = decode_images(tf.constant([TASK.raw_inputs(one, {})["image"]]), 16, 24)
+        np.testing.assert_array_equal(again[0], created["source"])
     assert not bool(TASK.is_complete({**rows[0], "caption_ids": tf.zeros([0], tf.int64)}))
 
 
@@ -127,71 +129,77 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     penalties = {} if name == "no attention" else {"doubly_stochastic": 0.1}
     captioner, settings = built(tokenizer, model, penalties=penalties, learning_rate=0.02)
     compile_model(captioner, settings)
-    pixels = read(tf.constant(PNGS * 2), 16, 24)
+    pixels = decode_images(tf.constant(PNGS * 2), 16, 24)
     ids = tokenizer.tokenize(["a red circle", "a blue square", "a red square"] * 2)
     target = tf.concat([ids, tf.fill([6, 1], EOS)], 1).to_tensor()
     losses = captioner.fit(
         {"source": pixels, "target": target}, epochs=8, batch_size=6, verbose=0
     ).history["plain_loss"]
     assert losses[-1] < losses[0]
-    config = {"model": model, "search": SEARCH}
-    served = TASK.served(captioner, {"caption": tokenizer}, config)
+    config = CaptioningModelConfig.model_validate(model)
+    search = BeamSearchConfig(**SEARCH)
+    served = TASK.served_model(captioner, {"caption": tokenizer}, config, search)
     tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
     ops = used_ops(tmp_path)
     assert not unsupported(ops, core_ops(ops), "2.14")
     loaded = tf.saved_model.load(str(tmp_path))
     align = loaded.signatures["align"]
-    together = align(image=tf.constant(PNGS))
-    assert set(together) == set(served.contract["signatures"]["align"]["outputs"])
-    assert set(together) <= RESERVED
+    batched = align(image=tf.constant(PNGS))
+    assert set(batched) == set(served.contract["signatures"]["align"]["outputs"])
+    assert set(batched) <= RESERVED_COLUMNS
     assert served.contract["size"] is None
-    assert not tasks.describe("captioning").sized
+    assert not tasks.describe("captioning").has_input_length
     assert set(served.contract["signatures"]) == set(loaded.signatures)
     inside = served.module.align(tf.constant(PNGS))
-    np.testing.assert_allclose(together["score"], inside["score"], atol=1e-5)
-    assert together["alignment"].shape[2:] == captioner.encoder.grid
+    np.testing.assert_allclose(batched["score"], inside["score"], atol=1e-5)
+    assert batched["alignment"].shape[2:] == captioner.encoder.grid
     answer = loaded.signatures["serving_default"](image=tf.constant(PNGS))
-    assert answer["caption"].numpy().tolist() == together["caption"].numpy().tolist()
+    assert answer["caption"].numpy().tolist() == batched["caption"].numpy().tolist()
     for row in range(3):
         alone = align(image=tf.constant(PNGS[row : row + 1]))
-        assert alone["caption"][0] == together["caption"][row]
-        np.testing.assert_allclose(alone["score"][0], together["score"][row], atol=1e-4)
-        length = int(together["length"][row])
-        sums = together["alignment"][row].numpy().sum(axis=(1, 2))
+        assert alone["caption"][0] == batched["caption"][row]
+        np.testing.assert_allclose(alone["score"][0], batched["score"][row], atol=1e-4)
+        length = int(batched["length"][row])
+        sums = batched["alignment"][row].numpy().sum(axis=(1, 2))
         np.testing.assert_allclose(sums[:length], 0.0 if name == "no attention" else 1.0, atol=1e-4)
         np.testing.assert_array_equal(sums[length:], 0.0)
     assert align(image=tf.constant([], tf.string))["caption"].shape == (0,)
-    given = loaded.signatures["score"](image=tf.constant(PNGS), caption=["a red", "", "blue " * 90])
+    arguments = loaded.signatures["score"](
+        image=tf.constant(PNGS), caption=["a red", "", "blue " * 90]
+    )
     ids = [[*tokenizer.tokenize(text).numpy(), EOS] for text in ("a red", "")]
     for row, one in enumerate(ids):
         expected = captioner.score(
-            read(tf.constant(PNGS[row : row + 1]), 16, 24), tf.constant([one])
+            decode_images(tf.constant(PNGS[row : row + 1]), 16, 24), tf.constant([one])
         )
-        np.testing.assert_allclose(given["score"][row], expected[0], atol=1e-4)
-    sums = given["alignment"].numpy().sum(axis=(2, 3))
-    real = np.arange(sums.shape[1])[None] < given["length"].numpy()[:, None]
+        np.testing.assert_allclose(arguments["score"][row], expected[0], atol=1e-4)
+    sums = arguments["alignment"].numpy().sum(axis=(2, 3))
+    real = np.arange(sums.shape[1])[None] < arguments["length"].numpy()[:, None]
     np.testing.assert_allclose(sums, real * (name != "no attention"), atol=1e-4)
-    assert set(given) == set(served.contract["signatures"]["score"]["outputs"])
-    pieces = int(tokenizer.tokenize("blue " * 90).shape[0])
-    assert given["cut"].numpy().tolist() == [0, 0, pieces - SEARCH["max_length_offset"]]
+    assert set(arguments) == set(served.contract["signatures"]["score"]["outputs"])
+    tokens = int(tokenizer.tokenize("blue " * 90).shape[0])
+    assert arguments["cut"].numpy().tolist() == [0, 0, tokens - SEARCH["max_length_offset"]]
     assert ("heads" in loaded.signatures) == (name == "transformer")
     if name == "transformer":
-        captions = together["caption"]
-        found = loaded.signatures["heads"](image=tf.constant(PNGS), caption=captions)
-        assert set(found) == set(served.contract["signatures"]["heads"]["outputs"])
-        looks = served.contract["heads"]["looks"]
-        assert [look["weights"] for look in looks] == ["cross_heads", "target_heads"]
-        assert found["cross_heads"].shape[4:] == captioner.encoder.grid
-        for row, length in enumerate(found["length"].numpy()):
-            sums = found["cross_heads"][row, :, :, :length].numpy().sum(axis=(-2, -1))
+        captions = batched["caption"]
+        result = loaded.signatures["heads"](image=tf.constant(PNGS), caption=captions)
+        assert set(result) == set(served.contract["signatures"]["heads"]["outputs"])
+        alignments = served.contract["heads"]["looks"]
+        assert [attention_map["weights"] for attention_map in alignments] == [
+            "cross_heads",
+            "target_heads",
+        ]
+        assert result["cross_heads"].shape[4:] == captioner.encoder.grid
+        for row, length in enumerate(result["length"].numpy()):
+            sums = result["cross_heads"][row, :, :, :length].numpy().sum(axis=(-2, -1))
             np.testing.assert_allclose(sums, 1.0, atol=1e-4)
 
 
 def test_answers_while_training(tokenizer):
     model = section()
     captioner, _ = built(tokenizer, model)
-    answer = TASK.answering(captioner, {"caption": tokenizer}, {"model": model, "search": SEARCH})
-    pixels = read(tf.constant(PNGS), 16, 24)
+    answer = TASK.decode_fn(captioner, {"caption": tokenizer}, None, BeamSearchConfig(**SEARCH))
+    pixels = decode_images(tf.constant(PNGS), 16, 24)
     ids = tokenizer.tokenize(["a red circle", "a blue square", "a red"])
     target = tf.concat([ids, tf.fill([3, 1], EOS)], 1).to_tensor()
     hypotheses, references = answer({"source": pixels, "target": target})
@@ -204,6 +212,6 @@ def test_the_whole_model_comes_back_from_a_file(tokenizer, tmp_path):
     captioner, _ = built(tokenizer, section())
     captioner.save(tmp_path / "m.keras")
     again = keras.saving.load_model(tmp_path / "m.keras")
-    pixels = read(tf.constant(PNGS), 16, 24)
+    pixels = decode_images(tf.constant(PNGS), 16, 24)
     target = tf.constant([[4, 5, 3], [6, 3, 0], [7, 8, 3]])
     np.testing.assert_array_equal(again.score(pixels, target), captioner.score(pixels, target))

@@ -7,32 +7,39 @@ from typing import Any
 import keras
 import numpy as np
 
-from models import tasks
-from models.settings.search import BeamSearch
-from models.tasks.pointer.settings import Model
-from pipeline.config.training import Training
+from regard.models import tasks
+from regard.models.settings.search import BeamSearchConfig
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.pointer.settings import PointerModelConfig
 
 TASK = tasks.get("pointer")
 SMALL = {"width": 8, "encoder": {"layers": 1, "heads": 2, "feed_forward": 6}}
 RECURRENT = {"type": "recurrent", "units": 5}
-BEAM = BeamSearch(beam_size=3, length_penalty=0.0, long_source="refuse").model_dump(mode="json")
+BEAM = BeamSearchConfig(beam_size=3, length_penalty=0.0, long_source="refuse").model_dump(
+    mode="json"
+)
 
 
 def section(**changes: Any) -> dict[str, Any]:
     """A section ``model``."""
     decoder = {"units": 7, **changes.pop("decoder", {})}
-    return Model.model_validate({**SMALL, "decoder": decoder, **changes}).model_dump(mode="json")
+    return PointerModelConfig.model_validate({**SMALL, "decoder": decoder, **changes}).model_dump(
+        mode="json"
+    )
 
 
 def training(**changes: Any) -> dict[str, Any]:
     """A section ``training``."""
-    return Training.model_validate({"label_smoothing": 0.0, **changes}).model_dump(mode="json")
+    return TrainingConfig.model_validate({"label_smoothing": 0.0, **changes}).model_dump(
+        mode="json"
+    )
 
 
 def build(model: dict[str, Any], certain: float = 1.0) -> Any:
     """A model of random weights; the more ``certain``, the further from uniform."""
     keras.utils.set_random_seed(6)
-    built = TASK.build(model, training(), {})
+    config = PointerModelConfig.model_validate(model)
+    built = TASK.build(config, TrainingConfig(label_smoothing=0.0), {})
     for weight in built.weights:
         weight.assign(weight * certain)
     return built

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.predictions import RESERVED
-from components.trainer.export import export
-from serving import saved_model
-from serving.ops import core_ops, unsupported, used_ops
+from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import export
+from regard.serving import saved_model
+from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, rows, section, training
 
 LENGTHS = [6, 3, 4, 5]
 KINDS = {
     "tours": ({}, BEAM),
-    "hulls": ({"visits": "once", "least": 3, "encoder": RECURRENT}, {**BEAM, "n_best": 2}),
+    "hulls": ({"visits": "once", "min_points": 3, "encoder": RECURRENT}, {**BEAM, "n_best": 2}),
     "any, drawn": (
         {"visits": "any", "normalise": False, "decoder": {"clip": 5.0}},
         {"type": "sampling", "samples": 2, "seed": 3, "max_source_length": 256},
@@ -28,11 +29,16 @@ def exported(request, tmp_path_factory):
     config = {"model": section(**changes), "training": training(), "search": search}
     model = build(config["model"], certain=2.5)
     path = tmp_path_factory.mktemp("pointer") / "saved"
-    export(model, TASK, config, {}, path)
+    export(model, TASK, TrainerConfig(task="pointer", **config), {}, path)
     return model, config, path, saved_model.load(path)
 
 
-def asked(lengths=LENGTHS, seed=1):
+def served_module(model, config):
+    config = TrainerConfig(task="pointer", **config)
+    return TASK.served_model(model, {}, config.model, config.search).module
+
+
+def requested(lengths=LENGTHS, seed=1):
     points, lengths = rows(lengths, seed=seed)
     return [{"points": row[:n]} for row, n in zip(points, lengths, strict=True)]
 
@@ -51,18 +57,18 @@ def test_the_contract_is_kept(exported):
     for name in served.contract["signatures"]:
         served.signature(name)
     assert served.contract["size"]["unit"] == "points"
-    assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED
-    answers = served.ask("align", asked())
+    assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
+    answers = served.predict("align", requested())
     for n, answer in zip(LENGTHS, answers, strict=True):
         assert is_answer(answer.hypothesis, n, config["model"]["visits"])
         length = len(answer.hypothesis)
         assert (answer.outputs["length"], answer.outputs["points_length"]) == (length, n)
-        looks = answer.outputs["alignment"]
-        assert looks.shape == (length, n)
-        assert (looks.sum(1) <= 1 + 1e-5).all()
-        assert (looks >= 0).all()
+        attention = answer.outputs["alignment"]
+        assert attention.shape == (length, n)
+        assert (attention.sum(1) <= 1 + 1e-5).all()
+        assert (attention >= 0).all()
         # The score is what the steps' probabilities make, but for that of the end.
-        steps = looks[np.arange(length), answer.hypothesis]
+        steps = attention[np.arange(length), answer.hypothesis]
         assert answer.score <= np.log(steps).sum() + 1e-4
         if length == n and config["model"]["visits"] != "any":
             assert answer.score == pytest.approx(np.log(steps).sum(), abs=1e-4)
@@ -70,7 +76,7 @@ def test_the_contract_is_kept(exported):
 
 def test_answers_are_those_of_the_model(exported):
     model, config, _, served = exported
-    module = TASK.served(model, {}, config).module
+    module = served_module(model, config)
     points, lengths = rows(LENGTHS)
     here = module.align(tf.constant(points), tf.constant(lengths))
     there = served.signature("align")(points=tf.constant(points), points_length=lengths)
@@ -78,15 +84,15 @@ def test_answers_are_those_of_the_model(exported):
         np.testing.assert_allclose(there[name], value, atol=1e-5)
     assert here["positions"].shape == (4, 6)
     assert here["positions"].dtype == here["length"].dtype == tf.int32
-    behind = np.arange(6) >= here["length"].numpy()[:, None]
-    assert (here["positions"].numpy()[behind] == -1).all()
-    assert (here["positions"].numpy()[~behind] >= 0).all()
+    following = np.arange(6) >= here["length"].numpy()[:, None]
+    assert (here["positions"].numpy()[following] == -1).all()
+    assert (here["positions"].numpy()[~following] >= 0).all()
 
 
 def test_alone_is_batched_is_padded(exported):
     _, _, _, served = exported
-    questions = asked()
-    together = served.ask("align", questions)
+    questions = requested()
+    batched = served.predict("align", questions)
     points, lengths = rows(LENGTHS)
     spoilt = np.full((4, 11, 2), np.nan, "float32")  # what stands behind does not matter
     spoilt[:, :6] = np.where((np.arange(6) < lengths[:, None])[..., None], points, np.inf)
@@ -94,12 +100,12 @@ def test_alone_is_batched_is_padded(exported):
     assert wide["positions"].shape == (4, 11)
     assert wide["alignment"].shape == (4, 11, 11)
     for row, question in enumerate(questions):
-        (alone,) = served.ask("align", [question])
-        (default,) = served.ask("serving_default", [question])
-        assert alone.hypothesis == together[row].hypothesis == default.hypothesis
-        for other in (together[row].score, default.score, wide["score"][row]):
+        (alone,) = served.predict("align", [question])
+        (default,) = served.predict("serving_default", [question])
+        assert alone.hypothesis == batched[row].hypothesis == default.hypothesis
+        for other in (batched[row].score, default.score, wide["score"][row]):
             assert alone.score == pytest.approx(float(other), abs=1e-4)
-        one, other = alone.outputs["alignment"], together[row].outputs["alignment"]
+        one, other = alone.outputs["alignment"], batched[row].outputs["alignment"]
         np.testing.assert_allclose(one, other, atol=1e-5)
         n, length = lengths[row], len(alone.hypothesis)
         assert wide["positions"][row].numpy().tolist() == alone.hypothesis + [-1] * (11 - length)
@@ -109,54 +115,58 @@ def test_alone_is_batched_is_padded(exported):
 
 def test_a_given_answer_gets_its_score(exported):
     _, config, _, served = exported
-    questions, answers = asked(), served.ask("serving_default", asked())
-    given = [
+    questions, answers = requested(), served.predict("serving_default", requested())
+    inputs = [
         {**question, "positions": answer.hypothesis}
         for question, answer in zip(questions, answers, strict=True)
     ]
-    scored = served.ask("score", given)
+    scored = served.predict("score", inputs)
     for answer, one in zip(answers, scored, strict=True):
         assert one.score == pytest.approx(answer.score, abs=1e-4)
         length = len(answer.hypothesis)
         steps = one.outputs["position_scores"]
         assert (steps.shape, one.outputs["length"]) == ((length,), length)
         assert steps.sum() >= one.score - 1e-4  # the end has its own
-    (alone,) = served.ask("score", given[2:3])
+    (alone,) = served.predict("score", inputs[2:3])
     assert alone.score == pytest.approx(scored[2].score, abs=1e-5)
     if config["model"]["visits"] != "any":
-        (twice,) = served.ask("score", [{**questions[0], "positions": [0, 0, 1]}])
+        (twice,) = served.predict("score", [{**questions[0], "positions": [0, 0, 1]}])
         assert twice.score < -1e8
 
 
 @pytest.mark.parametrize("positions", [[0, 6], [-1, 0]])
 def test_positions_that_name_no_point_are_refused(exported, positions):
     _, _, _, served = exported
-    given = [
-        {**question, "positions": [0] if row else positions} for row, question in enumerate(asked())
+    inputs = [
+        {**question, "positions": [0] if row else positions}
+        for row, question in enumerate(requested())
     ]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"name no point.*\[0\]"):
-        served.ask("score", given)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"without a point.*\[0\]"):
+        served.predict("score", inputs)
 
 
 def test_scores_are_the_models(exported):
     model, config, _, served = exported
-    module = TASK.served(model, {}, config).module
+    module = served_module(model, config)
     points, lengths = rows(LENGTHS)
-    read, _ = module._read(tf.constant(points), tf.constant(lengths))
-    answers = served.ask("serving_default", asked())
+    read, _ = module._model_input(tf.constant(points), tf.constant(lengths))
+    answers = served.predict("serving_default", requested())
     target = np.zeros((4, 7), "int32")
     for row, answer in enumerate(answers):
         target[row, : len(answer.hypothesis) + 1] = [*(i + 4 for i in answer.hypothesis), 3]
-    found = [answer.score for answer in answers]
-    np.testing.assert_allclose(found, model.score(read, target), atol=1e-4)
+    result = [answer.score for answer in answers]
+    np.testing.assert_allclose(result, model.score(read, target), atol=1e-4)
 
 
 @pytest.mark.parametrize("exported", ["hulls", "any, drawn"], indirect=True)
 def test_the_best_of_several(exported):
     _, config, _, served = exported
-    found, best = served.ask("nbest", asked()), served.ask("serving_default", asked())
+    result, best = (
+        served.predict("nbest", requested()),
+        served.predict("serving_default", requested()),
+    )
     for row, n in enumerate(LENGTHS):
-        outputs = found[row].outputs
+        outputs = result[row].outputs
         assert outputs["hypotheses"].shape == (2, n)
         answers = []
         for positions, length in zip(outputs["hypotheses"], outputs["lengths"], strict=True):
@@ -166,7 +176,7 @@ def test_the_best_of_several(exported):
         assert answers[0] == best[row].hypothesis
         assert outputs["log_probabilities"][0] == pytest.approx(best[row].score, abs=1e-4)
         assert outputs["log_probabilities"][0] >= outputs["log_probabilities"][1]
-        (alone,) = served.ask("nbest", asked()[row : row + 1])
+        (alone,) = served.predict("nbest", requested()[row : row + 1])
         np.testing.assert_array_equal(alone.outputs["hypotheses"], outputs["hypotheses"])
 
 
@@ -174,10 +184,10 @@ def test_an_empty_request(exported):
     _, _, _, served = exported
     for width in (0, 3):
         nothing = tf.zeros([0, width, 2])
-        found = served.signature("align")(points=nothing, points_length=tf.zeros([0], tf.int32))
-        assert found["positions"].shape == (0, width)
-        assert found["alignment"].shape == (0, width, width)
-        assert found["score"].shape == (0,)
+        result = served.signature("align")(points=nothing, points_length=tf.zeros([0], tf.int32))
+        assert result["positions"].shape == (0, width)
+        assert result["alignment"].shape == (0, width, width)
+        assert result["score"].shape == (0,)
 
 
 def refusal(served, points, lengths):
@@ -188,17 +198,17 @@ def refusal(served, points, lengths):
     return caught.value.message
 
 
-def test_impossible_requests_are_told(exported):
+def test_invalid_requests_are_rejected(exported):
     _, config, _, served = exported
     points, lengths = rows(LENGTHS)
-    least, most = config["model"]["least"], config["search"]["max_source_length"]
+    least, most = config["model"]["min_points"], config["search"]["max_source_length"]
     for bad in (np.nan, np.inf, -np.inf):
         spoilt = points.copy()
         spoilt[1, 2, 1] = bad
-        told = refusal(served, spoilt, lengths)
-        assert "[points that are no finite numbers; in the rows, counted from 0:] [1]" in told
-    told = refusal(served, points, [6, 3, least - 1, 5])
-    assert f"[a row has fewer than the {least} points of model.least;" in told
+        messages = refusal(served, spoilt, lengths)
+        assert "[points that are not finite; in the rows, counted from 0:] [1]" in messages
+    messages = refusal(served, points, [6, 3, least - 1, 5])
+    assert f"[a row has fewer than the {least} points of model.min_points;" in messages
     assert "[points_length is more than the points that were sent;" in refusal(
         served, points[:, :4], [4, 3, 5, 4]
     )
@@ -206,14 +216,16 @@ def test_impossible_requests_are_told(exported):
     assert f"a row has more than the {most} points of max_source_length" in refusal(
         served, many, [most + 1]
     )
-    with pytest.raises(saved_model.SourceRefused, match=f"more than the {most} points of max_so"):
-        served.ask("align", [{"points": many[0]}])
+    with pytest.raises(
+        saved_model.InputLengthError, match=f"more than the {most} points of max_so"
+    ):
+        served.predict("align", [{"points": many[0]}])
 
 
 def test_the_fewest_points_that_there_can_be(exported):
     _, config, _, served = exported
-    least = config["model"]["least"]
-    (answer,) = served.ask("align", asked([least]))
+    least = config["model"]["min_points"]
+    (answer,) = served.predict("align", requested([least]))
     assert is_answer(answer.hypothesis, least, config["model"]["visits"])
     assert answer.outputs["alignment"].shape == (len(answer.hypothesis), least)
 
@@ -226,10 +238,12 @@ def test_a_model_server_has_its_operations(exported):
 @pytest.mark.parametrize("exported", ["tours", "hulls", "greedy"], indirect=True)
 def test_where_points_lie_does_not_matter(exported):
     _, _, _, served = exported
-    questions = asked()
-    moved = [{"points": 250 * question["points"] - 1000} for question in questions]
+    questions = requested()
+    changed = [{"points": 250 * question["points"] - 1000} for question in questions]
     for one, other in zip(
-        served.ask("serving_default", questions), served.ask("serving_default", moved), strict=True
+        served.predict("serving_default", questions),
+        served.predict("serving_default", changed),
+        strict=True,
     ):
         assert one.hypothesis == other.hypothesis
         assert one.score == pytest.approx(other.score, abs=1e-2)
@@ -238,19 +252,19 @@ def test_where_points_lie_does_not_matter(exported):
 @pytest.mark.parametrize("exported", ["any, drawn"], indirect=True)
 def test_where_points_lie_matters_where_it_shall(exported):
     _, _, _, served = exported
-    questions = asked()
-    moved = [{"points": question["points"] - 3} for question in questions]
-    answers, others = (served.ask("serving_default", each) for each in (questions, moved))
+    questions = requested()
+    changed = [{"points": question["points"] - 3} for question in questions]
+    answers, others = (served.predict("serving_default", each) for each in (questions, changed))
     assert [one.score for one in answers] != [other.score for other in others]
 
 
 @pytest.mark.parametrize("exported", ["any, drawn"], indirect=True)
 def test_draws_depend_on_the_points_alone(exported):
     _, _, _, served = exported
-    questions = asked([5] * 30, seed=9)
-    first = [answer.hypothesis for answer in served.ask("serving_default", questions)]
-    again = [answer.hypothesis for answer in served.ask("serving_default", questions[::-1])]
+    questions = requested([5] * 30, seed=9)
+    first = [answer.hypothesis for answer in served.predict("serving_default", questions)]
+    again = [answer.hypothesis for answer in served.predict("serving_default", questions[::-1])]
     assert first == again[::-1]
-    same = served.ask("serving_default", questions[:1] * 9)
+    same = served.predict("serving_default", questions[:1] * 9)
     assert len({tuple(answer.hypothesis) for answer in same}) == 1
     assert len({tuple(answer) for answer in first}) > 4

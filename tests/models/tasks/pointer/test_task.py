@@ -1,18 +1,20 @@
-"""Rows of points: what is trained on, what is learnt, what answers while training."""
+"""The pointer task: training rows, learning, and outputs during training."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.trainer.optimizer import compile_model
-from models.tasks.pointer.points import normalised
-from pipeline.datasets.geometry import left_to_right
-from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section, training
+from regard.components.trainer.optimizer import compile_model
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.pointer.served import normalize_points
+from regard.models.tasks.pointer.settings import PointerPreprocessing
+from regard.pipeline.datasets.point_geometry import left_to_right
+from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section
 
 POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]
 ANSWERS = [[0, 2, 1], [1, 0]]
-ALL = {"visits": "all", "normalise": True}
+ALL = PointerPreprocessing(visits="all", normalise=True)
 
 
 def ragged(rows, dtype=None):
@@ -34,30 +36,32 @@ def inputs(points=POINTS, answers=ANSWERS, kind="sparse"):
 
 @pytest.mark.parametrize("kind", ["sparse", "ragged"])
 def test_preprocessing(kind):
-    found = TASK.preprocess(inputs(kind=kind), {}, ALL)
-    assert found["answer_ids"].to_list() == [[4, 6, 5], [5, 4]]
-    assert found["answer_ids"].dtype == tf.int64
+    result = TASK.preprocess(inputs(kind=kind), {}, ALL)
+    assert result["answer_ids"].to_list() == [[4, 6, 5], [5, 4]]
+    assert result["answer_ids"].dtype == tf.int64
     for row, flat in enumerate(POINTS):
         pairs = np.array(flat, "float32").reshape(1, -1, 2)
-        expected = normalised(pairs, [pairs.shape[1]]).numpy().ravel()
-        np.testing.assert_array_equal(found["points"][row], expected)
-    as_they_are = TASK.preprocess(inputs(kind=kind), {}, {**ALL, "normalise": False})
+        expected = normalize_points(pairs, [pairs.shape[1]]).numpy().ravel()
+        np.testing.assert_array_equal(result["points"][row], expected)
+    as_they_are = TASK.preprocess(
+        inputs(kind=kind), {}, ALL.model_copy(update={"normalise": False})
+    )
     assert as_they_are["points"].to_list() == POINTS
 
 
 def test_rows_that_are_all_alike_come_dense():
     points, answers = [POINTS[0], POINTS[0][::-1]], [[0, 1, 2], [2, 0, 1]]
-    found = TASK.preprocess(inputs(points, answers, "dense"), {}, ALL)
+    result = TASK.preprocess(inputs(points, answers, "dense"), {}, ALL)
     sparse = TASK.preprocess(inputs(points, answers), {}, ALL)
     for name in sparse:
-        assert found[name].to_list() == sparse[name].to_list()
+        assert result[name].to_list() == sparse[name].to_list()
 
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_in_a_graph_it_is_the_same(dense):
     """As in that of Transform, which does not know how many rows and points there will be."""
     points, answers = [POINTS[0], POINTS[0][::-1]], [[0, 1, 2], [2, 0, 1]]
-    given = inputs(points, answers, "dense" if dense else "sparse")
+    arguments = inputs(points, answers, "dense" if dense else "sparse")
     if dense:
         specs = [tf.TensorSpec([None, 6], tf.float32), tf.TensorSpec([None, 3], tf.int64)]
     else:
@@ -67,11 +71,11 @@ def test_in_a_graph_it_is_the_same(dense):
     def graph(points, answer):
         return TASK.preprocess({"points": points, "answer": answer}, {}, ALL)
 
-    found = graph(given["points"], given["answer"])
+    result = graph(arguments["points"], arguments["answer"])
     expected = TASK.preprocess(inputs(points, answers), {}, ALL)
     for name, column in expected.items():
-        assert found[name].to_list() == column.to_list()
-        assert found[name].shape[1:] == [None]
+        assert result[name].to_list() == column.to_list()
+        assert result[name].shape[1:] == [None]
     nothing = [tf.zeros([0, 6]), tf.zeros([0, 3], tf.int64)]
     nothing = nothing if dense else [tf.sparse.from_dense(column) for column in nothing]
     for column in graph(*nothing).values():
@@ -89,25 +93,25 @@ def test_in_a_graph_it_is_the_same(dense):
 def test_answers_that_no_model_could_give_are_not_trained_on(visits, fine):
     answers = [[2, 0, 1], [1, 0], [0, 0, 1], [1, 1], [0, 1, 2, 0]]
     points = [POINTS[0]] * len(answers)
-    found = TASK.preprocess(inputs(points, answers), {}, {**ALL, "visits": visits})
-    rows = [{name: value[row] for name, value in found.items()} for row in range(len(answers))]
+    result = TASK.preprocess(inputs(points, answers), {}, ALL.model_copy(update={"visits": visits}))
+    rows = [{name: value[row] for name, value in result.items()} for row in range(len(answers))]
     assert [bool(TASK.is_complete(row)) for row in rows] == fine
-    for row, answer, kept in zip(rows, answers, fine, strict=True):
-        assert row["answer_ids"].numpy().tolist() == [4 + i for i in answer if kept]
+    for row, answer, retained in zip(rows, answers, fine, strict=True):
+        assert row["answer_ids"].numpy().tolist() == [4 + i for i in answer if retained]
         assert len(row["points"]) == 6
 
 
 def test_one_row_to_train_on():
-    found = TASK.preprocess(inputs(), {}, {**ALL, "normalise": False})
-    row = {name: value[0] for name, value in found.items()}
+    result = TASK.preprocess(inputs(), {}, ALL.model_copy(update={"normalise": False}))
+    row = {name: value[0] for name, value in result.items()}
     assert int(TASK.length(row)) == 4
     assert bool(TASK.is_complete(row))
-    made = TASK.model_inputs(row)
-    np.testing.assert_allclose(made["source"], [[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]])
-    assert made["source"].dtype == tf.float32
-    assert made["target"].numpy().tolist() == [4, 6, 5, 3]
-    assert made["target"].dtype == tf.int32
-    np.testing.assert_allclose(TASK.asked(row, {})["points"], made["source"][:, :2])
+    created = TASK.model_inputs(row)
+    np.testing.assert_allclose(created["source"], [[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]])
+    assert created["source"].dtype == tf.float32
+    assert created["target"].numpy().tolist() == [4, 6, 5, 3]
+    assert created["target"].dtype == tf.int32
+    np.testing.assert_allclose(TASK.raw_inputs(row, {})["points"], created["source"][:, :2])
     nothing = {**row, "points": row["points"][:0]}
     assert not bool(TASK.is_complete(nothing))
 
@@ -123,49 +127,47 @@ def sorting(rows, seed):
         features = TASK.preprocess(
             inputs([points.ravel().tolist()], [order]), {}, ALL
         ) if row < 8 else {}  # fmt: skip
-        moved = normalised(points.astype("float32"), [n]).numpy()[0]
-        source[row, :n] = np.concatenate([moved, np.ones((n, 1))], axis=1)
+        changed = normalize_points(points.astype("float32"), [n]).numpy()[0]
+        source[row, :n] = np.concatenate([changed, np.ones((n, 1))], axis=1)
         target[row, : n + 1] = [*(i + 4 for i in order), 3]
         if features:  # the same as the task makes of a row
-            made = TASK.model_inputs({name: value[0] for name, value in features.items()})
-            np.testing.assert_allclose(made["source"], source[row, :n], atol=1e-6)
-            np.testing.assert_array_equal(made["target"], target[row, : n + 1])
+            created = TASK.model_inputs({name: value[0] for name, value in features.items()})
+            np.testing.assert_allclose(created["source"], source[row, :n], atol=1e-6)
+            np.testing.assert_array_equal(created["target"], target[row, : n + 1])
     return {"source": source, "target": target}
 
 
 @pytest.mark.parametrize("encoder", [{"layers": 1, "heads": 2, "feed_forward": 32}, RECURRENT])
 def test_it_learns_to_sort(encoder):
     keras.utils.set_random_seed(1)
-    model = TASK.build(
-        section(width=32, encoder={**encoder}, decoder={"units": 32}), training(), {}
-    )
-    compile_model(model, training(learning_rate=0.01))
+    model = build(section(width=32, encoder={**encoder}, decoder={"units": 32}))
+    compile_model(model, TrainingConfig(learning_rate=0.01))
     data, test = sorting(1500, 0), sorting(100, 1)
     # By chance: log(n!) nats a row, which is 0.62 a step for n from 3 to 5.
     model.fit(data, batch_size=50, epochs=6, verbose=0)
     loss = model.evaluate(test, verbose=0, return_dict=True)["plain_loss"]
     assert loss < 0.2
-    answer = TASK.answering(model, {}, {"model": section(), "search": {}})
-    found, wanted = answer({name: tf.constant(value) for name, value in test.items()})
-    right = np.mean([one == two[0] for one, two in zip(found, wanted, strict=True)])
+    answer = TASK.decode_fn(model, {}, None, None)
+    result, desired = answer({name: tf.constant(value) for name, value in test.items()})
+    right = np.mean([one == two[0] for one, two in zip(result, desired, strict=True)])
     assert right > 0.6
 
 
 def test_answers_while_training():
     model = build(section(visits="once"), certain=3.0)
-    answer = TASK.answering(model, {}, {"model": section(), "search": {}})
+    answer = TASK.decode_fn(model, {}, None, None)
     source = np.random.default_rng(0).uniform(-1, 1, (3, 4, 3)).astype("float32")
     source[..., 2] = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]
     source[source[..., 2] == 0] = 0
     target = np.array([[5, 7, 3, 0], [5, 4, 3, 0], [4, 3, 0, 0]], "int32")
-    found, wanted = answer({"source": tf.constant(source), "target": tf.constant(target)})
-    assert wanted == [[[1, 3]], [[1, 0]], [[0]]]
-    for row, n in zip(found, (4, 2, 1), strict=True):
+    result, desired = answer({"source": tf.constant(source), "target": tf.constant(target)})
+    assert desired == [[[1, 3]], [[1, 0]], [[0]]]
+    for row, n in zip(result, (4, 2, 1), strict=True):
         assert 1 <= len(row) == len(set(row)) <= n
         assert set(row) <= set(range(n))
     for row, n in enumerate((4, 2, 1)):  # alone and without padding
         one = {"source": source[row : row + 1, :n], "target": target[row : row + 1]}
-        assert answer({k: tf.constant(v) for k, v in one.items()})[0] == found[row : row + 1]
+        assert answer({k: tf.constant(v) for k, v in one.items()})[0] == result[row : row + 1]
 
 
 def test_the_loss_is_the_formula():
@@ -179,8 +181,8 @@ def test_the_loss_is_the_formula():
         total = np.log(np.exp(possible - possible.max()).sum()) + possible.max()
         losses.append(total - logits[row, t, data["target"][row, t]])
     model.compile()
-    found = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
-    assert found == pytest.approx(np.mean(losses), abs=1e-5)
+    result = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
+    assert result == pytest.approx(np.mean(losses), abs=1e-5)
 
 
 @pytest.mark.parametrize("visits", ["all", "once"])
@@ -205,5 +207,5 @@ def test_rows_of_padding_alone_cost_nothing():
     model.compile()
     plain = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
     padded = {name: np.pad(x, [(0, 3), *[(0, 0)] * (x.ndim - 1)]) for name, x in data.items()}
-    found = model.evaluate(padded, batch_size=7, verbose=0, return_dict=True)["plain_loss"]
-    assert found == pytest.approx(plain, abs=1e-6)
+    result = model.evaluate(padded, batch_size=7, verbose=0, return_dict=True)["plain_loss"]
+    assert result == pytest.approx(plain, abs=1e-6)

@@ -6,12 +6,12 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as text
 
-from components.predictions import RESERVED
-from models import tasks
-from models.tasks.similarity.settings import Model
-from models.tasks.similarity.words import ids_of, words_of
-from models.vocabulary import UNK
-from pipeline.config.training import Training
+from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.models import tasks
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.similarity.served import split_words, word_ids
+from regard.models.tasks.similarity.settings import SimilarityModelConfig
+from regard.models.vocabulary import UNK
 from tests.models.tasks.tokenizers import trained
 
 FIRST = ["a cat sat on the mat", "the dog ran", "the zebra ran away", ""]
@@ -28,29 +28,29 @@ def tokenizer():
 
 
 def section(**changes):
-    small = {"embedding": 8, "dropout": 0.0, "unknown": 7, "hidden": 6, "max_length": 5}
+    small = {"embedding": 8, "dropout": 0.0, "oov_buckets": 7, "hidden_units": 6, "max_length": 5}
     encoder = {"encoder": {"units": 4}}
-    return Model.model_validate({**small, **encoder, **changes}).model_dump(mode="json")
+    return SimilarityModelConfig.model_validate({**small, **encoder, **changes})
 
 
-def made(tokenizer, **changes):
+def created(tokenizer, **changes):
     model = section(**changes)
-    pieces = dict.fromkeys(("first", "second"), int(tokenizer.vocab_size()))
-    built = TASK.build(model, Training().model_dump(mode="json"), pieces)
-    served = TASK.served(built, {"first": tokenizer, "second": tokenizer}, {"model": model})
+    tokens = dict.fromkeys(("first", "second"), int(tokenizer.vocab_size()))
+    built = TASK.build(model, TrainingConfig(), tokens)
+    served = TASK.served_model(built, {"first": tokenizer, "second": tokenizer}, model, None)
     return built, model, served
 
 
-def test_unknown_words_are_told_apart_and_known_again(tokenizer):
-    words = words_of(tokenizer, tf.constant(["a zebra saw the okapi", "zebra"]))
+def test_unknown_words_share_a_bucket_with_themselves_only(tokenizer):
+    words = split_words(tokenizer, tf.constant(["a zebra saw the okapi", "zebra"]))
     assert [w.decode() for w in words.to_list()[0]][1:3] == ["▁zebra", "▁saw"]
-    ids = ids_of(tokenizer, words, 1000).to_list()
+    ids = word_ids(tokenizer, words, 1000).to_list()
     size = int(tokenizer.vocab_size())
     assert ids[0][0] == int(tokenizer.string_to_id("▁a"))
     assert ids[0][1] == ids[1][0]
     assert size <= ids[0][1] < size + 1000
     assert ids[0][1] != ids[0][4]
-    assert ids_of(tokenizer, words, 0).to_list()[0][1] == UNK
+    assert word_ids(tokenizer, words, 0).to_list()[0][1] == UNK
 
 
 def test_preprocessing(tokenizer):
@@ -59,72 +59,75 @@ def test_preprocessing(tokenizer):
         "second": tf.sparse.from_dense([[SECOND[0]], [SECOND[1]]]),
         "score": tf.constant([[1.0], [4.0]]),
     }
-    settings = TASK.description.preprocessing(section(scale={"low": 1.0, "high": 5.0}))
-    found = TASK.preprocess(inputs, {"first": tokenizer, "second": tokenizer}, settings)
-    np.testing.assert_allclose(found["target"], [[0.0], [0.75]])
-    assert found["first_ids"].to_list() == tokenizer.tokenize(FIRST[:2]).to_list()
-    row = {name: value[1] for name, value in found.items()}
+    model = section(scale={"low": 1.0, "high": 5.0})
+    settings = TASK.description.preprocessing_settings(model)
+    result = TASK.preprocess(inputs, {"first": tokenizer, "second": tokenizer}, settings)
+    np.testing.assert_allclose(result["target"], [[0.0], [0.75]])
+    assert result["first_ids"].to_list() == tokenizer.tokenize(FIRST[:2]).to_list()
+    row = {name: value[1] for name, value in result.items()}
     assert int(TASK.length(row)) == 7
     assert bool(TASK.is_complete(row))
     inputs = TASK.model_inputs(row)
     assert inputs["score"].shape == ()
     assert inputs["second"].dtype == tf.int32
     assert not bool(TASK.is_complete({**row, "first_ids": tf.zeros([0], tf.int64)}))
-    asked = TASK.asked(row, {"first": tokenizer})
-    assert asked == {"first": FIRST[1].encode(), "second": SECOND[1].encode()}
+    requested = TASK.raw_inputs(row, {"first": tokenizer})
+    assert requested == {"first": FIRST[1].encode(), "second": SECOND[1].encode()}
     unknown = {**row, "first_ids": tf.concat([row["first_ids"][:1], [10**6]], 0)}
-    assert TASK.asked(unknown, {"first": tokenizer})["first"] == b"the"
+    assert TASK.raw_inputs(unknown, {"first": tokenizer})["first"] == b"the"
 
 
 @pytest.mark.parametrize("cross", [None, {"units": 4, "attention": {"score": "scaled_dot"}}])
 def test_served_as_the_model(tokenizer, cross, tmp_path):
-    model, _, served = made(tokenizer, cross=cross, scale={"low": 1.0, "high": 5.0})
+    model, _, served = created(tokenizer, cross=cross, scale={"low": 1.0, "high": 5.0})
     tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
     loaded = tf.saved_model.load(str(tmp_path))
     align = loaded.signatures["align"]
-    found = align(first=tf.constant(FIRST), second=tf.constant(SECOND))
+    result = align(first=tf.constant(FIRST), second=tf.constant(SECOND))
     answer = loaded.signatures["serving_default"](
         first=tf.constant(FIRST), second=tf.constant(SECOND)
     )
-    np.testing.assert_allclose(found["similarity"], answer["similarity"], atol=1e-6)
-    assert found["first_length"].numpy().tolist() == [5, 3, 4, 0]
-    assert found["second_length"].numpy().tolist() == [3, 5, 2, 2]
-    assert found["cut"].numpy().tolist() == [1, 2, 0, 0]
-    assert found["first_pieces"][2, 1].numpy().decode() == "▁zebra"
-    assert set(served.contract["signatures"]["align"]["outputs"]) == set(found)
-    assert set(found) <= RESERVED
-    assert ("alignment" in found) == (cross is not None)
+    np.testing.assert_allclose(result["similarity"], answer["similarity"], atol=1e-6)
+    assert result["first_length"].numpy().tolist() == [5, 3, 4, 0]
+    assert result["second_length"].numpy().tolist() == [3, 5, 2, 2]
+    assert result["cut"].numpy().tolist() == [1, 2, 0, 0]
+    assert result["first_pieces"][2, 1].numpy().decode() == "▁zebra"
+    assert set(served.contract["signatures"]["align"]["outputs"]) == set(result)
+    assert set(result) <= RESERVED_COLUMNS
+    assert ("alignment" in result) == (cross is not None)
     for row in range(len(FIRST)):
         alone = align(
             first=tf.constant(FIRST[row : row + 1]), second=tf.constant(SECOND[row : row + 1])
         )
-        np.testing.assert_allclose(alone["similarity"][0], found["similarity"][row], atol=1e-5)
+        np.testing.assert_allclose(alone["similarity"][0], result["similarity"][row], atol=1e-5)
         ids = [
-            ids_of(tokenizer, words_of(tokenizer, tf.constant([side[row]]))[:, :5], 7).to_tensor()
+            word_ids(
+                tokenizer, split_words(tokenizer, tf.constant([side[row]]))[:, :5], 7
+            ).to_tensor()
             for side in (FIRST, SECOND)
         ]
         if all(part.shape[1] for part in ids):
             inside = 1.0 + 4.0 * model.compare(*ids)["similarity"]
-            np.testing.assert_allclose(inside[0], found["similarity"][row], atol=1e-5)
+            np.testing.assert_allclose(inside[0], result["similarity"][row], atol=1e-5)
     empty = align(first=tf.constant([], tf.string), second=tf.constant([], tf.string))
     assert empty["similarity"].shape == (0,)
 
 
 def test_a_vector_of_one_sentence_where_there_is_one(tokenizer):
-    model, _, served = made(tokenizer)
+    model, _, served = created(tokenizer)
     vectors = served.signatures["embed"](tf.constant(FIRST))["vector"]
     assert vectors.shape == (4, model.depth)
     assert served.contract["signatures"]["embed"] == {
         "inputs": [{"name": "sentence", "kind": "text", "like": "first"}],
         "outputs": {"vector": [None]},
     }
-    assert "embed" not in made(tokenizer, pooling="top_down")[2].signatures
-    assert "embed" not in made(tokenizer, cross={"units": 4})[2].signatures
+    assert "embed" not in created(tokenizer, pooling="top_down")[2].signatures
+    assert "embed" not in created(tokenizer, cross={"units": 4})[2].signatures
 
 
 def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
-    model, settings, _ = made(tokenizer, scale={"low": 1.0, "high": 5.0})
-    answer = TASK.answering(model, {"first": tokenizer}, {"model": settings})
+    model, settings, _ = created(tokenizer, scale={"low": 1.0, "high": 5.0})
+    answer = TASK.decode_fn(model, {"first": tokenizer}, settings, None)
     batch = {
         "first": tf.constant([[5, 6, 0], [4, 5, 6]]),
         "second": tf.constant([[6, 7], [8, 0]]),
@@ -137,7 +140,7 @@ def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
 
 
 def test_word_vectors_go_into_the_shared_embedding(tokenizer):
-    model, _, _ = made(tokenizer)
+    model, _, _ = created(tokenizer)
     embedding, feature = TASK.embeddings(model, "file")
     assert (embedding.vocabulary, feature) == (int(tokenizer.vocab_size()) + 7, "first")
 
@@ -145,9 +148,9 @@ def test_word_vectors_go_into_the_shared_embedding(tokenizer):
 @pytest.mark.parametrize("pooling", ["mean", "gate", "self_attention", "top_down"])
 @pytest.mark.parametrize(
     "encoder",
-    [{"type": "vectors"}, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 4}],
+    [{"type": "embedding"}, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 4}],
 )
 def test_every_pooling_with_every_encoder(tokenizer, pooling, encoder):
-    _, _, served = made(tokenizer, pooling=pooling, encoder=encoder)
-    found = served.signatures["align"](tf.constant(FIRST), tf.constant(SECOND))
-    assert np.isfinite(found["similarity"]).all()
+    _, _, served = created(tokenizer, pooling=pooling, encoder=encoder)
+    result = served.signatures["align"](tf.constant(FIRST), tf.constant(SECOND))
+    assert np.isfinite(result["similarity"]).all()

@@ -1,0 +1,29 @@
+"""Artifact types that TFX does not have."""
+
+from __future__ import annotations
+
+from tfx.types.artifact import Artifact
+
+
+class Tokenizer(Artifact):
+    """SentencePiece models, one for each text feature, and their description ``tokenizer.json``."""
+
+    TYPE_NAME = "regard.Tokenizer"
+
+
+class Findings(Artifact):
+    """JSON files with counts, shares and examples of problems in the data."""
+
+    TYPE_NAME = "regard.Findings"
+
+
+class Predictions(Artifact):
+    """The predictions for the test split: a Parquet file per model, and ``predictions.json``."""
+
+    TYPE_NAME = "regard.Predictions"
+
+
+class Report(Artifact):
+    """A self-contained page about a run, ``report.html``."""
+
+    TYPE_NAME = "regard.Report"

@@ -1,0 +1,118 @@
+"""Digests of Regard's own code, for the keys of every cache.
+
+The files that a result depends on are read from the imports, never listed by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import regard
+
+PACKAGE = Path(regard.__file__).parent
+# A module that is named in a string, for example TFX's `run_fn` or the argument of `python -m`.
+_MODULE_NAME = re.compile(r"regard(\.\w+)+(:\w+)?")
+
+
+def code_digest(*modules: str, package: Path = PACKAGE) -> str:
+    """Return a digest of modules, of everything they import, and of the package data they load.
+
+    Imports are read from the source, inside functions too; imports under ``TYPE_CHECKING`` do
+    not count. A package stands for all of its modules.
+
+    Args:
+        modules: dotted names, for example ``"regard.components.trainer"``.
+        package: the folder that holds the package ``regard``.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        FileNotFoundError: a module does not exist.
+    """
+    digest = hashlib.sha256()
+    for path in source_files(*modules, package=package):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def source_files(*modules: str, package: Path = PACKAGE) -> list[Path]:
+    """Return the files behind ``code_digest``: the closure of the imports and its package data."""
+    reached: set[tuple[Path, bool]] = set()
+    strings: set[str] = set()
+    # Importing a module runs its parent packages, but none of their functions.
+    pending = [(path, False) for module in modules for path in _root_files(module, package)]
+    while pending:
+        path, top_level_only = pending.pop()
+        if (path, top_level_only) in reached:
+            continue
+        reached.add((path, top_level_only))
+        names, constants = _references(path.read_bytes(), top_level_only)
+        strings |= constants
+        pending += [(file, False) for name in names for file in _module_files(name, package)]
+        inside = path.relative_to(package).parents
+        inits = (package / folder / "__init__.py" for folder in inside)
+        pending += [(init, True) for init in inits if init.is_file()]
+    files = {path for path, _ in reached}
+    folders = {path.parent for path in files if path.parent != package}
+    files |= {path for folder in folders for path in _data_files(folder, strings)}
+    return sorted(files)
+
+
+def _root_files(module: str, package: Path) -> list[Path]:
+    base = package.joinpath(*module.split(".")[1:])
+    if base.is_dir():
+        return sorted(base.rglob("*.py"))
+    if not base.with_name(f"{base.name}.py").is_file():
+        raise FileNotFoundError(f"There is no module {module}.")
+    return [base.with_name(f"{base.name}.py")]
+
+
+def _module_files(name: str, package: Path) -> list[Path]:
+    """Return the file of ``regard.a.b``, where ``b`` is a module; of ``regard.a`` otherwise."""
+    base = package.joinpath(*name.split(".")[1:])
+    candidates = [base / "__init__.py", base.with_name(f"{base.name}.py")]
+    candidates += [base.parent / "__init__.py", base.parent.with_name(f"{base.parent.name}.py")]
+    return [path for path in candidates if path.is_file()][:1]
+
+
+@functools.lru_cache(maxsize=1024)
+def _references(source: bytes, top_level_only: bool) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the dotted names that a module imports and its string constants."""
+    names, strings = set(), set()
+    for node in _executed_nodes(ast.parse(source), top_level_only):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+            if _MODULE_NAME.fullmatch(node.value):
+                names.add(node.value.partition(":")[0])
+    return frozenset(name for name in names if name.startswith("regard.")), frozenset(strings)
+
+
+def _executed_nodes(tree: ast.AST, top_level_only: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if top_level_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            node = ast.Module(node.orelse, [])
+        yield node
+        yield from _executed_nodes(node, top_level_only)
+
+
+def _data_files(folder: Path, strings: set[str]) -> Iterator[Path]:
+    """Yield the data files of a package that its code names, or whose folder it names."""
+    for path in folder.rglob("*"):
+        if path.suffix in (".py", ".pyc") or not path.is_file():
+            continue
+        owner = next(parent for parent in path.parents if any(parent.glob("*.py")))
+        if owner == folder and strings & set(path.relative_to(folder).parts):
+            yield path

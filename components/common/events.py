@@ -1,0 +1,99 @@
+"""Events of running nodes: one JSON line each, appended to a file.
+
+The runner names the file in the environment variable ``REGARD_EVENTS``, which child processes
+inherit. If it is unset (in a container of a cluster, in a unit test), notes and warnings are
+logged. A file needs no server, survives a kill, and is read by the live
+view, the summary and tests.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypedDict, cast
+
+VARIABLE = "REGARD_EVENTS"
+_LOG = logging.getLogger("regard")
+_START = b'{"time": '  # inside a text, the quotes would be escaped
+
+
+class WarmStartModel(TypedDict, total=False):
+    """The model that a training starts from."""
+
+    model: str
+    path: str
+    digest: str
+
+
+class Event(TypedDict, total=False):
+    """One event. Which keys it has depends on its kind.
+
+    ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
+    output URIs and properties, or its failure; ``progress`` a text and a fraction; ``note`` and
+    ``warning`` a text; ``origin`` what the run starts from; ``run`` a failure outside the nodes.
+    """
+
+    time: float
+    kind: str
+    node: str
+    text: str
+    fraction: float | None
+    state: str
+    seconds: float
+    peak_bytes: int
+    outputs: dict[str, str]
+    properties: dict[str, dict[str, int | float | str]]
+    error: str
+    where: str
+    remedy: str
+    user: bool
+    nodes: list[str]
+    data_fingerprint: str | None
+    word_vectors: str | None
+    parent: str | None
+    start: WarmStartModel | None
+
+
+def emit(kind: str, **fields: object) -> None:
+    """Append one event; see `Event` for its kinds."""
+    path = os.environ.get(VARIABLE)
+    if not path:
+        if kind in ("note", "warning"):
+            # Notes are logged as warnings, too: lower levels are hidden by default.
+            _LOG.warning("%s: %s: %s", fields.get("node", "regard"), kind, fields.get("text"))
+        return
+    line = json.dumps({"time": time.time(), "kind": kind, **fields}, ensure_ascii=False) + "\n"
+    # A single write in append mode: lines of several processes do not mix.
+    with open(path, "ab", buffering=0) as file:
+        file.write(line.encode("utf-8"))
+
+
+def read(path: str | os.PathLike[str], offset: int = 0) -> Iterator[tuple[Event, int]]:
+    """Yield the complete events after byte ``offset``, each with the offset of its end.
+
+    Malformed lines are skipped. On a full disk, only the beginning of a line may have been written;
+    an event that follows it on the same line is still read.
+    """
+    if not Path(path).exists():
+        return
+    with open(path, "rb") as file:
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            event = _parse(line[max(0, line.rfind(_START)) :])
+            if event is not None:
+                yield event, offset
+
+
+def _parse(line: bytes) -> Event | None:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        return None
+    return cast(Event, content) if isinstance(content, dict) else None

@@ -1,0 +1,95 @@
+"""Atomic writes of files and folders, and digests of files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path in the same folder; rename it to ``path`` if the block succeeds."""
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.parent / f".{final.name}.{uuid.uuid4().hex[:8]}.tmp"
+    try:
+        yield temporary
+        if temporary.is_file():
+            # Otherwise a power failure could leave an empty file in place of the old one.
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+        os.replace(temporary, final)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+
+
+def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Write a file under a temporary name, then rename it."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if the file is missing or holds something else."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def sha256_file(path: str | os.PathLike[str]) -> str:
+    """Return the hexadecimal SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_writable(path: str | os.PathLike[str]) -> bool:
+    """Return whether a folder can be written, or created if it does not exist."""
+    folder = Path(path).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]) -> None:
+    """Replace a folder by a finished one on the same file system; remove the old one last."""
+    old = f"{temporary}.old"
+    if Path(final).exists():
+        os.replace(final, old)
+    os.replace(temporary, final)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def write_uri(uri: str, content: bytes | str) -> None:
+    """Write a file atomically to any file system that TFX supports.
+
+    A runner may make two attempts at once: each has its own temporary name.
+
+    Args:
+        uri: the file, local or for example ``gs://bucket/path``.
+        content: the whole content.
+    """
+    from tfx.dsl.io import fileio
+
+    fileio.makedirs(os.path.dirname(uri))
+    name = f".{os.path.basename(uri)}.{uuid.uuid4().hex[:8]}.tmp"
+    temporary = os.path.join(os.path.dirname(uri), name)
+    try:
+        with fileio.open(temporary, "w" if isinstance(content, str) else "wb") as file:
+            file.write(content)
+        fileio.rename(temporary, uri, overwrite=True)
+    finally:
+        if fileio.exists(temporary):
+            fileio.remove(temporary)

@@ -1,0 +1,74 @@
+"""Numbers in sentences for the user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def format_count(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun: ``1 line``, ``2,000 lines``."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def format_bytes(count: int) -> str:
+    """Return bytes in a suitable unit: ``512 B``, ``3.4 KiB``, ``1.6 GiB``."""
+    number, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if number < 1024:
+            break
+        number, unit = number / 1024, larger
+    return f"{count} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def format_rows(counts: Mapping[str, Any]) -> str:
+    """Return the rows of each split, ``900 train, 50 test``, or the replayed rows of a span.
+
+    Args:
+        counts: ``rows`` by split; if it is ``replayed``, how many were ``available``.
+    """
+    rows = counts.get("rows", {})
+    if counts.get("replayed") and "available" in counts:
+        return f"{rows['train']:,} of {format_count(counts['available'], 'row')} replayed"
+    return ", ".join(f"{count:,} {split}" for split, count in rows.items() if count)
+
+
+def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
+    """Return a short list of spans: ``11 to 12 (2), replaying 1 to 10 (10)``.
+
+    Args:
+        spans: of each its ``name``, and whether it is ``replayed``.
+    """
+    replayed = [span["name"] for span in spans if span.get("replayed")]
+    text = _format_range([span["name"] for span in spans if not span.get("replayed")])
+    return f"{text}, replaying {_format_range(replayed)}" if replayed else text
+
+
+def _format_range(names: Sequence[str]) -> str:
+    return "".join(names) if len(names) < 2 else f"{names[0]} to {names[-1]} ({len(names)})"
+
+
+def format_metric(value: float | None, scale: float = 100.0) -> str:
+    """Return the value of a metric with digits that suit its scale: ``33.13``, ``0.9940``."""
+    if value is None or not math.isfinite(value):
+        return "undefined"
+    return f"{value:.{metric_digits(scale)}f}"
+
+
+def metric_digits(scale: float) -> int:
+    """Return the decimals of a metric whose best value is ``scale``."""
+    return 2 if scale >= 10 else 4
+
+
+def format_duration(seconds: float | None) -> str:
+    """Return seconds briefly: ``0.4 s``, ``12 s``, ``3:05``, ``1:02:03``; empty for None."""
+    if seconds is None:
+        return ""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,93 @@
+"""The style of all Matplotlib figures, and how they are saved."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+# The colour-blind-safe palette of Okabe and Ito, with grey instead of their yellow, which is too
+# light for a line on white.
+COLOURS = (
+    "#000000", "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#7A7A7A",
+)  # fmt: skip
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7A7A7A"
+# Matplotlib's default font has no Chinese, Japanese or Korean; the first installed one is used.
+FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei",
+         "PingFang SC", "Microsoft YaHei", "Noto Sans", "Arial Unicode MS"]  # fmt: skip
+FONTS_REMEDY = (
+    "Some characters are drawn as boxes, because no installed font has them. Install the packages "
+    "fonts-noto-cjk and fonts-noto-core, or their equivalents on your system."
+)
+# No date, so that equal figures give equal files.
+_METADATA: dict[str, dict[str, None]] = {
+    "svg": {"Date": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None},
+}
+_STYLE: dict[Any, Any] = {
+    "font.family": FONTS,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "regard",  # equal figures give equal files
+}
+
+
+@contextlib.contextmanager
+def style(changes: Mapping[str, Any]) -> Iterator[None]:
+    """Apply the style to figures that are drawn and saved in the block.
+
+    Args:
+        changes: Matplotlib settings by name.
+    """
+    import matplotlib
+
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    settings: Any = {**_STYLE, **changes}  # Matplotlib types the names as literals
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def check_path(path: Path) -> None:
+    """Raise a ``UserError`` if no figure can be saved under this name."""
+    if path.suffix.removeprefix(".").lower() not in FORMATS:
+        raise UserError(
+            f"Unsupported image format `{path.suffix}`." if path.suffix else "No image format.",
+            where=str(path),
+            remedy=f"Use .{', .'.join(FORMATS)}.",
+        )
+    if not path.absolute().parent.is_dir():
+        raise UserError("The folder does not exist.", where=str(path.absolute().parent))
+
+
+def save(figure: Figure, path: Path) -> bool:
+    """Save a figure atomically in the format of the file name.
+
+    Returns:
+        Whether all characters have a font; others are drawn as boxes. See ``FONTS_REMEDY``.
+    """
+    kind = path.suffix.removeprefix(".").lower()
+    with atomic_path(path) as temporary, warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always")
+        figure.savefig(temporary, format=kind, dpi=150, metadata=_METADATA[kind])
+    missing = [warning for warning in recorded if "missing from font" in str(warning.message)]
+    for other in recorded:
+        if other not in missing:
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return not missing

@@ -1,0 +1,378 @@
+"""The table of predictions: one row per example, with the outputs of one model.
+
+The Predictor writes it as Parquet; the Evaluator, the ServingCheck and the command line read it.
+Its columns are ``row``, ``file`` and ``line`` (from 1: the row's position in the corpus), the
+inputs and extras by name (for an image its path), ``references`` (a list), ``hypothesis``,
+``score``, ``size`` (the length for bucketing), and the model's other outputs by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from regard.components.common.files import atomic_path, atomic_write
+from regard.models.tasks.description import Feature
+from regard.serving.contract import Contract
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from regard.serving.saved_model import Prediction
+
+CANDIDATE = "candidate.parquet"
+PRODUCTION = "production.parquet"
+SUMMARY = "predictions.json"
+ROW_GROUP_SIZE = 1024
+# The columns of every table; the others are features and outputs.
+FIXED_COLUMNS = ("row", "file", "line", "references", "hypothesis", "score", "size")
+# The fixed columns and the tasks' outputs, which features must not be called.
+RESERVED_COLUMNS = frozenset(
+    {
+        *FIXED_COLUMNS,
+        *("alignment", "cut", "length", "pieces", "positions", "points_length"),
+        *("caption", "similarity", "summary", "translation"),
+        *(f"{side}_{what}" for side in ("source", "target") for what in ("pieces", "length")),
+        *(f"{side}_{what}" for side in ("first", "second") for what in ("pieces", "length")),
+        *("source_cut", "target_cut", "first_weights", "second_weights"),
+        *("forced_alignment", "forced_source_pieces", "forced_target_pieces"),
+        *("forced_score", "forced_length", "forced_cut"),
+    }
+)
+
+
+class ModelSummary(TypedDict):
+    """A decoded model: its folder, and its loading time, decoding time and speed."""
+
+    path: str
+    load_seconds: float
+    seconds: float
+    sentences_per_second: float
+
+
+class PredictionsSummary(TypedDict, total=False):
+    """The content of ``predictions.json``.
+
+    ``production`` is the folder of the model in production if it was decoded, ``production_error``
+    says why it was not, ``device`` is ``CPU`` or ``GPU``, and ``contract`` that of the new model.
+    """
+
+    rows: int
+    seconds: float
+    sentences_per_second: float
+    production: str | None
+    production_version: str | None
+    production_error: str | None
+    batch_size: int
+    device: str
+    models: dict[str, ModelSummary]
+    contract: Contract
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the test split.
+
+    Attributes:
+        inputs: the model's inputs by feature: a text, a number, points as ``[n, 2]``, or the bytes
+            of an image file.
+        references: the references.
+        extras: the features that only the evaluation reads.
+        paths: the paths of images by feature.
+        file: the file of the corpus.
+        line: the line in that file, from 1.
+    """
+
+    inputs: Mapping[str, Any]
+    references: Sequence[Any]
+    extras: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    file: str = ""
+    line: int = 0
+
+    def column_value(self, feature: Feature) -> Any:
+        """Return the value of an input or an extra in the table."""
+        if feature.kind == "image":
+            return self.paths[feature.name]
+        return (self.inputs if feature.role == "input" else self.extras)[feature.name]
+
+
+def write(
+    path: str | os.PathLike[str],
+    features: Sequence[Feature],
+    rows: Sequence[Row],
+    predictions: Sequence[Prediction],
+) -> None:
+    """Write a table atomically.
+
+    Args:
+        path: the file.
+        features: the task's features, which determine the columns.
+        rows: the rows.
+        predictions: the prediction of the detail signature for each row.
+    """
+    import pyarrow.parquet as pq
+
+    columns = schema(features, predictions)
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(temporary, columns, compression="zstd") as writer,
+    ):
+        # In groups, because the alignments of a large test split need much memory.
+        for start in range(0, len(rows), ROW_GROUP_SIZE):
+            group = slice(start, start + ROW_GROUP_SIZE)
+            numbers = range(start, start + len(rows[group]))
+            table = make_table(features, numbers, rows[group], predictions[group], columns)
+            writer.write_table(table)
+
+
+def join(path: str | os.PathLike[str], windows: Sequence[Sequence[Path]]) -> None:
+    """Join files to one table, written atomically and exactly as `write` would have written it.
+
+    Args:
+        path: the file.
+        windows: files with parts of the table, at least one. The files of a window contain the
+            next rows, in any order. One window is in memory at a time. Columns that a file lacks
+            are null for its rows.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schemas = [pq.read_schema(file).remove_metadata() for files in windows for file in files]
+    columns = pa.unify_schemas(schemas)
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(temporary, columns, compression="zstd") as writer,
+    ):
+        for files in windows:
+            parts = [pq.ParquetFile(file).read().replace_schema_metadata() for file in files]
+            rows = pa.concat_tables([columns.empty_table(), *parts], promote_options="default")
+            writer.write_table(rows.sort_by("row"), row_group_size=ROW_GROUP_SIZE)
+
+
+def read(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, list]:
+    """Return columns of a table as Python lists, in row order.
+
+    Args:
+        path: the file.
+        columns: the names of the columns; None: all. Reading is much faster without alignments.
+    """
+    import pyarrow.parquet as pq
+
+    # read_table would import support for folders, which takes a seventh of a second.
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names if columns is None else list(columns)
+        if not file.num_row_groups:  # ParquetFile cannot read zero rows
+            return file.schema_arrow.empty_table().select(names).to_pydict()
+        return file.read(columns=names).select(names).to_pydict()
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of a table's columns."""
+    import pyarrow.parquet as pq
+
+    return list(pq.read_schema(path).names)
+
+
+def row_count(path: str | os.PathLike[str]) -> int:
+    """Return the number of a table's rows."""
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(path).num_rows
+
+
+def rows_at(
+    path: str | os.PathLike[str], indices: Sequence[int], columns: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return some rows of a table, in the order of ``indices``, with little memory.
+
+    Args:
+        path: the file.
+        indices: the rows' indices in the table.
+        columns: the names of the columns; None: all.
+    """
+    import pyarrow.parquet as pq
+
+    rows: dict[int, dict[str, Any]] = {}
+    with pq.ParquetFile(path) as file:
+        start = 0
+        for group in range(file.num_row_groups):
+            end = start + file.metadata.row_group(group).num_rows
+            in_group = sorted({index for index in indices if start <= index < end})
+            if in_group:
+                table = file.read_row_group(group, None if columns is None else list(columns))
+                values = table.take([index - start for index in in_group]).to_pylist()
+                rows.update(zip(in_group, values, strict=True))
+            start = end
+    return [rows[index] for index in indices]
+
+
+def write_summary(folder: str | os.PathLike[str], summary: PredictionsSummary) -> None:
+    """Write ``predictions.json``."""
+    text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+    atomic_write(Path(folder) / SUMMARY, text)
+
+
+def read_summary(folder: str | os.PathLike[str]) -> PredictionsSummary:
+    """Read ``predictions.json``."""
+    return json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
+
+
+def schema(features: Sequence[Feature], predictions: Sequence[Prediction]) -> pa.Schema:
+    """Return the columns and their types; without predictions, those of outputs are missing.
+
+    Raises:
+        ValueError: a feature or an output has the name of another column.
+    """
+    import pyarrow as pa
+
+    (reference,) = (feature for feature in features if feature.role == "reference")
+    fields = [
+        ("row", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        *((feature.name, _feature_type(feature)) for feature in _column_features(features)),
+        ("references", pa.list_(_value_type(reference.kind))),
+        ("hypothesis", _value_type(reference.kind)),
+        ("score", pa.float32()),
+        ("size", pa.int64()),
+    ]
+    if predictions:
+        first = predictions[0]
+        fields += [(name, _output_type(first, name)) for name in _other_outputs(first)]
+    names = [name for name, _ in fields]
+    if len(set(names)) < len(names):
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"two columns of the predictions are called {', '.join(duplicates)}")
+    return pa.schema(fields)
+
+
+def _row_size(row: Row, prediction: Prediction) -> int | None:
+    """Return the length of a row in the unit of the contract; None if it has none."""
+    entry = prediction.contract["size"]
+    if entry is None:
+        return None
+    is_output = "output" in entry
+    length = prediction.outputs[entry["output"]] if is_output else len(row.inputs[entry["input"]])
+    return int(length) - int(entry.get("minus", 0))
+
+
+def _column_features(features: Sequence[Feature]) -> list[Feature]:
+    """Return the features with a column under their own name."""
+    return [feature for feature in features if feature.role != "reference"]
+
+
+def _other_outputs(prediction: Prediction) -> list[str]:
+    main = (prediction.contract["answer"], prediction.contract["score"])
+    return [name for name in prediction.outputs if name not in main]
+
+
+def _feature_type(feature: Feature) -> pa.DataType:
+    import pyarrow as pa
+
+    kind = _value_type(feature.kind)
+    return pa.list_(kind) if feature.multiple else kind
+
+
+def _value_type(kind: str) -> pa.DataType:
+    import pyarrow as pa
+
+    return {
+        "text": pa.string(),
+        "image": pa.string(),
+        "number": pa.float64(),
+        "positions": pa.list_(pa.int64()),
+        "points": pa.list_(pa.list_(pa.float64())),
+    }[kind]
+
+
+def _output_type(prediction: Prediction, name: str) -> pa.DataType:
+    """Return the type of an output in any row, inferred from one row."""
+    import numpy as np
+    import pyarrow as pa
+
+    value = prediction.outputs[name]
+    if isinstance(value, np.ndarray):
+        return _list_type(pa.from_numpy_dtype(value.dtype), value.ndim)
+    if isinstance(value, list):  # texts
+        contract = prediction.contract
+        dimensions = contract["signatures"][contract["detail"]]["outputs"][name]
+        return _list_type(pa.string(), len(dimensions))
+    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[type(value)]
+
+
+def _list_type(kind: pa.DataType, depth: int) -> pa.DataType:
+    import pyarrow as pa
+
+    for _ in range(depth):
+        kind = pa.list_(kind)
+    return kind
+
+
+def make_table(
+    features: Sequence[Feature],
+    numbers: Sequence[int],
+    rows: Sequence[Row],
+    predictions: Sequence[Prediction],
+    columns: pa.Schema | None = None,
+) -> pa.Table:
+    """Return some rows of the table, at least one.
+
+    Args:
+        features: the task's features.
+        numbers: the row numbers.
+        rows: the rows.
+        predictions: one for each row.
+        columns: the `schema`, if it is known.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    columns = schema(features, predictions) if columns is None else columns
+    values: dict[str, list[Any]] = {
+        "row": list(numbers),
+        "file": [row.file for row in rows],
+        "line": [row.line for row in rows],
+        **{
+            feature.name: [row.column_value(feature) for row in rows]
+            for feature in _column_features(features)
+        },
+        "references": [list(row.references) for row in rows],
+        "hypothesis": [prediction.hypothesis for prediction in predictions],
+        "score": [prediction.score for prediction in predictions],
+        "size": [_row_size(*pair) for pair in zip(rows, predictions, strict=True)],
+    }
+    for name in columns.names[len(values) :]:
+        values[name] = [prediction.outputs[name] for prediction in predictions]
+    return pa.Table.from_arrays(
+        [
+            _nested_array(values[field.name])
+            if isinstance(values[field.name][0], np.ndarray)
+            else pa.array(values[field.name], field.type)
+            for field in columns
+        ],
+        schema=columns,
+    )
+
+
+def _nested_array(values: Sequence[np.ndarray]) -> pa.Array:
+    """Convert arrays of equal rank to nested lists without a Python object per number."""
+    import numpy as np
+    import pyarrow as pa
+
+    nested = pa.array(np.concatenate([value.ravel() for value in values]))
+    for axis in reversed(range(values[0].ndim)):
+        # An array has prod(shape[:axis]) lists at this depth, each of length shape[axis].
+        lengths = [
+            np.full(int(np.prod(value.shape[:axis])), value.shape[axis], np.int64)
+            for value in values
+        ]
+        ends = np.cumsum(np.concatenate(lengths))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        nested = pa.ListArray.from_arrays(pa.array(offsets), nested)
+    return nested

@@ -1,0 +1,136 @@
+"""What Beam's workers do with a group of files: convert its rows, or count what may be replayed.
+
+The results are files, because Beam does not return values. This module does not import TFX.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+import tensorflow as tf
+
+from regard.components.common import events
+from regard.components.common.files import write_uri
+from regard.components.corpus_gen.example_writer import ExampleEncoder, ShardWriter
+from regard.components.data.corpus_plan import GroupJob, GroupResult
+from regard.components.data.images import Images
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import read_rows
+from regard.components.data.sources import Corpus
+from regard.components.data.split_assignment import count_replayable
+
+
+def convert_or_count(job: GroupJob, corpus: dict[str, Any], folder: str) -> None:
+    """Convert a group, or count the rows that a replayed group may give.
+
+    The second reading of a replayed group, which converts it, reports the problems of its rows.
+
+    Args:
+        job: the group.
+        corpus: JSON of the corpus.
+        folder: where the splits and the results are written.
+    """
+    if not job.group.replay:
+        convert_and_save(job, corpus, folder)
+        return
+    parsed = Corpus.from_json(corpus)
+    rows = job.rows(parsed, ReadProblems(), Images.of(parsed.config))
+    counts = count_replayable(rows, job.split)
+    write_uri(_counts_path(folder, job.index), json.dumps(counts))
+
+
+def convert_and_save(job: GroupJob, corpus: dict[str, Any], folder: str) -> None:
+    """Convert a group and save its result."""
+    result = convert(job, Corpus.from_json(corpus), folder)
+    write_uri(_result_path(folder, job.index), json.dumps(asdict(result)))
+
+
+def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
+    """Write a group's rows to ``<folder>/Split-<name>/part-<index>-<shard>.gz``, in their order.
+
+    It raises neither for invalid input nor for a full disk: the result reports them.
+
+    Args:
+        job: the group.
+        corpus: the corpus.
+        folder: where the folders of the splits are.
+    """
+    group = job.group
+    images = Images.of(corpus.config, decode=True)
+    result = GroupResult(job.index, list(group.files), group.span)
+    encode = ExampleEncoder(corpus.features, group.files[0], images, group.span)
+    writers = {
+        name: ShardWriter(os.path.join(folder, f"Split-{name}", f"part-{job.index:05d}"))
+        for name in job.splits
+    }
+    result.rows = dict.fromkeys(job.splits, 0)
+    progress, assign = _Progress(group.files[0]), job.assign
+    try:
+        for line, values in read_rows(group, corpus, result.problems, images):
+            progress.update(line)
+            name = assign(values)
+            if name is not None:
+                writers[name].write(encode(line, values))
+                result.rows[name] += 1
+        for writer in writers.values():
+            writer.close()
+    except UnreadableFile as error:
+        result.problems.unreadable.append(error.problem)
+    except OSError as error:
+        result.write_error = (error.errno or 0, error.strerror or str(error))
+    if result.write_error or result.problems.is_fatal:
+        _remove_shards(job, folder)
+    return result
+
+
+def read_result(folder: str, index: int) -> GroupResult:
+    """Read the result of a converted group."""
+    from tfx.dsl.io import fileio
+
+    with fileio.open(_result_path(folder, index)) as file:
+        content = json.loads(file.read())
+    content["problems"] = ReadProblems.from_json(content["problems"])
+    return GroupResult(**content)
+
+
+def read_counts(folder: str, index: int) -> Counter[int]:
+    """Read the counted rows of a replayed group."""
+    from tfx.dsl.io import fileio
+
+    with fileio.open(_counts_path(folder, index)) as file:
+        return Counter({int(number): count for number, count in json.loads(file.read()).items()})
+
+
+def _remove_shards(job: GroupJob, folder: str) -> None:
+    """Remove what was written of a corpus that will not be used: the disk may be full."""
+    for name in job.splits:
+        shards = os.path.join(folder, f"Split-{name}")
+        for shard in tf.io.gfile.listdir(shards):
+            if shard.startswith(f"part-{job.index:05d}-"):
+                tf.io.gfile.remove(os.path.join(shards, shard))
+
+
+def _result_path(folder: str, index: int) -> str:
+    return os.path.join(folder, f"result-{index:05d}.json")
+
+
+def _counts_path(folder: str, index: int) -> str:
+    return os.path.join(folder, f"counts-{index:05d}.json")
+
+
+class _Progress:
+    """Reports about once a second how far a file is read."""
+
+    def __init__(self, path: str):
+        self._name = os.path.basename(path)
+        self._next = time.monotonic() + 1
+
+    def update(self, line: int) -> None:
+        if line % 2048 == 0 and time.monotonic() >= self._next:
+            self._next = time.monotonic() + 1
+            events.emit("progress", node="CorpusGen", text=f"{self._name}: {line:,} lines")

@@ -1,0 +1,226 @@
+"""Parse the cells of a row into the values of its features."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from regard.components.common.formatting import format_count
+from regard.components.data.images import Images
+from regard.components.data.text_files import shorten
+from regard.models.tasks.description import Feature
+
+# A text or the path of an image is a str, several texts a list of them; a number is a float;
+# points are flat, x0 y0 x1 y1 ...; positions are a list of int; a missing optional value is None.
+Value = str | float | list[str] | list[float] | list[int] | None
+
+# The largest values of tf.Examples: float32 and int64.
+_MAX_FLOAT = 3.4028234663852886e38
+_MAX_INT = 2**63
+
+
+class CellError(Exception):
+    """A cell without a valid value of its feature; ``column`` is its index in the row."""
+
+    column = 0
+
+
+class CellParser:
+    """Parses the cells of a row.
+
+    Args:
+        features: of the row, in order.
+        images: checks the images that a row names; None: no checks.
+        names: what the file calls each feature, for messages; by default its name.
+        from_text: whether every cell is text that has to be parsed, as in a table, or a value
+            already, as in JSON.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        images: Images | None = None,
+        names: Sequence[str] | None = None,
+        from_text: bool = False,
+    ):
+        self._features = list(features)
+        self._names = list(names or [feature.name for feature in features])
+        self._images = images
+        self._from_text = from_text
+        for feature in features:
+            if feature.multiple and feature.kind != "text":
+                raise ValueError(f"{feature.name}: only a text may have several values")
+        kinds = [feature.kind for feature in features]
+        self._points = kinds.index("points") if "points" in kinds else None
+        self._positions = [i for i, kind in enumerate(kinds) if kind == "positions"]
+        # Nearly all corpora are plain text, whose cells are their own values.
+        self._plain = from_text and not any(
+            f.multiple or f.optional or f.kind != "text" for f in features
+        )
+
+    def __call__(self, cells: Sequence[Any]) -> Sequence[Value]:
+        """Return the values of a row; a cell that is None has no value.
+
+        Raises:
+            CellError: a cell has no valid value; it counts positions and points from 0.
+        """
+        if self._plain:
+            return cells
+        values: list[Any] = []
+        for column, cell in enumerate(cells):
+            try:
+                values.append(self._value(column, cell))
+            except CellError as error:
+                error.column = column
+                raise
+        for column in self._positions:
+            self._check_positions(column, values)
+        return values
+
+    def _value(self, column: int, cell: Any) -> Value:
+        feature, name = self._features[column], self._names[column]
+        if self._from_text and cell is not None:
+            cell = _parse_text(feature, name, cell)
+        value = None if cell is None else _CONVERTERS[feature.kind](feature, name, cell)
+        if value is None and not feature.optional:
+            raise CellError(f"no value for {feature.name}")
+        if self._images and feature.kind == "image":
+            problem = self._images.problem(str(value)) if value is not None else None
+            if problem:
+                raise CellError(problem)
+        return value
+
+    def _check_positions(self, column: int, values: Sequence[Any]) -> None:
+        points = values[self._points] if self._points is not None else None
+        limit = _MAX_INT if points is None else len(points) // 2
+        for position in values[column] or ():
+            if 0 <= position < limit:
+                continue
+            problem = f"there are only {format_count(limit, 'point')}"
+            if position < 0 or points is None:
+                problem = "it is less than 0" if position < 0 else "it is too large"
+            error = CellError(f"invalid position {position}: {problem}")
+            error.column = column
+            raise error
+
+
+def _parse_text(feature: Feature, name: str, cell: str) -> Any:
+    """Parse the text of a cell; None for an empty cell."""
+    # An empty text is a value; the data checks count it.
+    if not cell.strip() and (feature.optional or feature.kind != "text"):
+        return None
+    try:
+        if feature.kind == "number":
+            return float(cell)
+        if feature.kind == "points" or (feature.kind == "positions" and "[" in cell):
+            return json.loads(cell)
+    except (ValueError, RecursionError):
+        expected = {"number": "a number", "points": "a JSON list of [x, y]"}
+        kind = expected.get(feature.kind, "a JSON list")
+        raise CellError(f"{name} {shorten(cell)!r} is not {kind}") from None
+    if feature.kind == "positions":
+        return [_parse_int(name, item) for item in cell.split()]
+    return cell
+
+
+def _parse_int(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise CellError(f"{name}: {shorten(text)!r} is not a whole number") from None
+
+
+def _to_text(feature: Feature, name: str, cell: Any) -> Value:
+    if isinstance(cell, str):
+        return [cell] if feature.multiple else cell
+    if not isinstance(cell, list):
+        expected = "a string" + (" or a list of strings" if feature.multiple else "")
+        raise CellError(f"the value of {name!r} is not {expected}")
+    for number, item in enumerate(cell, 1):
+        if not isinstance(item, str):
+            raise CellError(f"item {number} of {name!r} is not a string")
+    # A list in place of one text holds its parts, such as sentences: line breaks separate them.
+    return (cell or None) if feature.multiple else "\n".join(filter(None, cell))
+
+
+def _to_path(feature: Feature, name: str, cell: Any) -> Value:
+    if not isinstance(cell, str):
+        raise CellError(f"the value of {name!r} is not the path of an image")
+    return cell if cell.strip() else None
+
+
+def _to_number(feature: Feature, name: str, cell: Any) -> Value:
+    if not _is_number(cell):
+        raise CellError(f"{name} {shorten(repr(cell))} is not a number")
+    value, problem = _to_float(cell)
+    if problem:
+        raise CellError(f"{name} is {problem}")
+    low, high = feature.low, feature.high
+    if (low is not None and value < low) or (high is not None and value > high):
+        limits = f"at least {low:g}" if low is not None else ""
+        if high is not None:
+            limits = f"at most {high:g}" if low is None else f"from {low:g} to {high:g}"
+        raise CellError(f"{name} {_short(value)} is not {limits}")
+    return value
+
+
+def _to_points(feature: Feature, name: str, cell: Any) -> Value:
+    if not isinstance(cell, list | tuple):
+        raise CellError(f"{name} {shorten(repr(cell))} is not a list of [x, y]")
+    flat: list[float] = []
+    for number, point in enumerate(cell):
+        is_pair = isinstance(point, list | tuple) and len(point) == 2
+        if not is_pair or not all(map(_is_number, point)):
+            raise CellError(f"point {number} is {shorten(repr(point))}, not [x, y]")
+        for coordinate in point:
+            value, problem = _to_float(coordinate)
+            if problem:
+                raise CellError(f"point {number} is {problem}")
+            flat.append(value)
+    if len(cell) < feature.min_points:
+        needed = format_count(feature.min_points, "point")
+        raise CellError(f"{needed} needed, got {len(cell)}")
+    return flat or None
+
+
+def _to_positions(feature: Feature, name: str, cell: Any) -> Value:
+    if not isinstance(cell, list | tuple):
+        raise CellError(f"{name} {shorten(repr(cell))} is not a list of whole numbers")
+    for item in cell:
+        if not isinstance(item, int) or isinstance(item, bool):
+            raise CellError(f"{name}: {shorten(repr(item))} is not a whole number")
+    return list(cell) or None
+
+
+_CONVERTERS: dict[str, Callable[[Feature, str, Any], Value]] = {
+    "text": _to_text,
+    "image": _to_path,
+    "number": _to_number,
+    "points": _to_points,
+    "positions": _to_positions,
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _to_float(number: Any) -> tuple[float, str | None]:
+    """Return a number as a float, and why it cannot be used."""
+    try:
+        value = float(number)
+    except OverflowError:
+        return math.inf, "too large"
+    if math.isnan(value):
+        return value, "NaN"
+    if abs(value) <= _MAX_FLOAT:
+        return value, None
+    return value, "infinite" if math.isinf(value) else "too large"
+
+
+def _short(value: float) -> str:
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)

@@ -1,0 +1,268 @@
+"""The rules of the section ``data`` that its types cannot express.
+
+``regard validate`` and every command that reads a configuration report each broken rule with its
+line. CorpusGen checks the same rules, because parameters of a run can change the section.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from regard.components.common.errors import UserError
+from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.data import span_patterns
+from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
+from regard.components.settings.data import DataConfig, Files, SpansConfig
+from regard.models.settings.base import Path, Problem
+from regard.models.suggestions import did_you_mean
+from regard.models.tasks.description import Feature
+
+
+@dataclass(frozen=True)
+class PatternLocation:
+    """A pattern, and its location in the section ``data``.
+
+    A list may hold the same pattern twice, such as that of a source with two references.
+
+    Attributes:
+        root: the folder that it is relative to.
+        split: its split.
+        side: its side; None for files that hold all sides.
+        pattern: the path with placeholders.
+        position: its position in the list of paths.
+    """
+
+    root: str
+    split: str
+    side: str | None
+    pattern: str
+    position: int = 0
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The keys of the configuration, the outermost first."""
+        return ("data", self.split) if self.side is None else ("data", self.split, self.side)
+
+    @property
+    def key(self) -> str:
+        """The key of the configuration, for example ``data.train.source``."""
+        return ".".join(self.path)
+
+
+def check_config(corpus: Corpus) -> None:
+    """Raise a ``UserError`` for the first broken rule."""
+    for problem in validate_data(corpus.config, corpus.features):
+        raise UserError(problem.message, where=".".join(map(str, problem.path)))
+
+
+def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
+    """Yield every broken rule with the key that should change.
+
+    Args:
+        data: the section.
+        features: of a row, those of ``data.extra`` included.
+    """
+    yield from _validate_splits(data, features)
+    yield from _validate_features(data, features)
+    for split, files in data.files_by_split().items():
+        yield from _validate_format(data, ("data", split), files, features)
+    yield from _validate_spans(data)
+    if data.columns is not None:
+        yield from _validate_columns(data, data.columns, features)
+
+
+def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
+    path = ("data", "split")
+    for one, other in (("eval", "test"), ("test", "eval")):
+        if getattr(data, one) is not None and getattr(data, other) is None:
+            message = f"data.{one} needs data.{other} too; or leave both out and use data.split"
+            yield Problem(("data", one), message)
+    has_files = data.eval is not None or data.test is not None
+    split = data.split
+    if split is None:
+        if not has_files:
+            yield Problem(path, "null needs data.eval and data.test")
+        return
+    if has_files:
+        message = "cannot be combined with data.eval and data.test; remove one or the other"
+        yield Problem(path, message)
+    total = split.eval + split.test + data.spans.test_share
+    if total >= 1.0:
+        names = "eval and test" if not data.spans.test_share else "eval, test and spans.test_share"
+        message = f"{names} take {total:g} of the rows, which leaves none to train on"
+        yield Problem(path, message)
+    choices = [feature.name for feature in features if can_decide_split(feature)]
+    if split.by is not None and split.by not in choices:
+        message = f"the split cannot depend on {split.by}{_choices(split.by, choices)}"
+        yield Problem((*path, "by"), message)
+
+
+def can_decide_split(feature: Feature) -> bool:
+    """Return whether the split of a row may depend on a feature.
+
+    A feature with several values cannot keep rows together: each value may be in another row too.
+    """
+    has_one_value = not feature.multiple and not feature.optional
+    return feature.kind in ("text", "image") and feature.role != "extra" and has_one_value
+
+
+def _validate_features(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
+    names = [feature.name for feature in features]
+    for index, name in enumerate(data.extra):
+        reserved = name in RESERVED_COLUMNS or (name == SPAN_FEATURE and data.has_spans)
+        if names.count(name) > 1 or reserved or name.endswith("_file"):
+            message = f"{name!r} is reserved; rename the column"
+            yield Problem(("data", "extra", index), message)
+    if data.images is not None and not any(feature.kind == "image" for feature in features):
+        yield Problem(("data", "images"), "this task reads no images; remove the key")
+
+
+def _validate_format(
+    data: DataConfig, path: tuple[str, str], files: Files, features: Sequence[Feature]
+) -> Iterator[Problem]:
+    needed = ", ".join(f"{feature.name}: path" for feature in features if not feature.optional)
+    kind = data.format_of(files)
+    if kind is None:
+        message = "the file names do not show one format; set data.format to tsv, jsonl or parquet"
+        yield Problem(path, f"{message}, or give one path for each side: {{{needed}}}")
+    elif isinstance(files, dict):
+        if kind != "parallel":
+            message = f"{kind} files hold all sides; give a path, a glob or a list"
+            yield Problem(path, message)
+        yield from _validate_names(path, files, features)
+    elif kind == "parallel":
+        yield Problem(path, f"parallel files need one path for each side: {{{needed}}}")
+    elif any(name.lower().endswith(".parquet.gz") for name in path_list(files)):
+        yield Problem(path, "Parquet in gzip is not supported; unpack the file with `gunzip`")
+
+
+def _validate_names(
+    path: Path, keys: Iterable[str], features: Sequence[Feature]
+) -> Iterator[Problem]:
+    """Each side of parallel files or column must be a feature, and no feature may be missing."""
+    names = [feature.name for feature in features]
+    for name in keys:
+        if name not in names:
+            yield Problem((*path, name), f"unknown side{_choices(name, names)}")
+    for feature in features:
+        if feature.name not in keys and not feature.optional:
+            yield Problem(path, f"the side {feature.name} is missing")
+
+
+def _validate_columns(
+    data: DataConfig, columns: Mapping[str, int | str], features: Sequence[Feature]
+) -> Iterator[Problem]:
+    path = ("data", "columns")
+    yield from _validate_names(path, columns, features)
+    formats = {data.format_of(files) for files in data.files_by_split().values()}
+    for side, column in columns.items():
+        if isinstance(column, str):
+            if "tsv" in formats and not data.header:
+                message = "without data.header a column is a number from 1"
+                yield Problem((*path, side), f"{message}; got {column!r}")
+        elif column < 1:
+            yield Problem((*path, side), f"column numbers start at 1; got {column}")
+        elif formats & {"jsonl", "parquet"}:
+            message = f"jsonl and parquet need the name of the key or column; got {column}"
+            yield Problem((*path, side), message)
+    if len(set(columns.values())) < len(columns):
+        yield Problem(path, "two sides are read from the same column")
+
+
+def _choices(name: str, choices: Sequence[str]) -> str:
+    return f". {did_you_mean(name, choices)}Choices: {', '.join(choices)}"
+
+
+def pattern_locations(data: DataConfig) -> list[PatternLocation]:
+    """Return all patterns of the section."""
+    locations = []
+    for split, files in data.files_by_split().items():
+        sides = files.items() if isinstance(files, dict) else [(None, files)]
+        locations += [
+            PatternLocation(data.root, split, side, path, position)
+            for side, paths in sides
+            for position, path in enumerate(path_list(paths))
+            if span_patterns.is_pattern(path)
+        ]
+    return locations
+
+
+def _validate_spans(data: DataConfig) -> Iterator[Problem]:
+    locations, rules = pattern_locations(data), data.spans
+    for location in locations:
+        if message := span_patterns.pattern_error(location.pattern):
+            yield Problem(location.path, message)
+            return
+    dated = {span_patterns.has_date(location.pattern): location for location in locations}
+    if len(dated) > 1:
+        message = f"spans are numbers here, and dates in {dated[True].key}; use one of them"
+        yield Problem(dated[False].path, message)
+    elif locations and not any(location.split == "train" for location in locations):
+        yield Problem(locations[0].path, "needs a placeholder in data.train as well")
+    elif not locations and any(dict(rules).values()):
+        message = "no path in data.train has a placeholder, for example {SPAN}"
+        yield Problem(("data", "spans"), message)
+    elif rules.replay and not rules.window:
+        message = "replays spans before the window; set data.spans.window as well"
+        yield Problem(("data", "spans", "replay"), message)
+    for split, files in data.files_by_split().items():
+        if isinstance(files, dict):
+            yield from _validate_sides(split, files)
+    if locations:
+        yield from _validate_bounds(rules, True in dated)
+        if rules.marker:
+            yield from _validate_marker(rules.marker, locations)
+
+
+def _validate_sides(split: str, files: Mapping[str, str | list[str]]) -> Iterator[Problem]:
+    """All sides need a placeholder at the same positions of their lists."""
+    flags = {
+        side: [span_patterns.is_pattern(path) for path in path_list(files[side])] for side in files
+    }
+    first = next(iter(flags))
+    for side, row in flags.items():
+        if row != flags[first] and len(row) == len(flags[first]):
+            fixed, other = (side, first) if any(flags[first]) else (first, side)
+            message = f"needs the placeholders of data.{split}.{other} as well"
+            yield Problem(("data", split, fixed), message)
+
+
+def _validate_bounds(rules: SpansConfig, dated: bool) -> Iterator[Problem]:
+    values = [("first", rules.first), ("last", rules.last)]
+    values += [("exclude", value) for value in rules.exclude]
+    bounds = {}
+    for name, value in values:
+        if value is None:
+            continue
+        try:
+            bounds[name] = span_patterns.span_number(value, dated)
+        except ValueError:
+            expected = "a date, YYYY-MM-DD," if dated else "a whole number"
+            message = f"{expected} is expected, as in the paths; got {value!r}"
+            yield Problem(("data", "spans", name), message)
+    if {"first", "last"} <= bounds.keys() and bounds["first"] > bounds["last"]:
+        yield Problem(("data", "spans", "first"), "is after data.spans.last")
+
+
+def _validate_marker(marker: str, locations: Sequence[PatternLocation]) -> Iterator[Problem]:
+    path = ("data", "spans", "marker")
+    if span_patterns.is_pattern(marker) and (message := span_patterns.pattern_error(marker)):
+        yield Problem(path, message)
+        return
+    for location in locations:
+        folder = os.path.dirname(location.pattern)
+        names = span_patterns.placeholders(location.pattern)
+        if unknown := sorted(span_patterns.placeholders(marker) - names):
+            message = f"{location.key} has no {{{unknown[0]}}} to fill in {marker}"
+            yield Problem(path, message)
+            return
+        if missing := sorted(
+            names - span_patterns.placeholders(folder) - span_patterns.placeholders(marker)
+        ):
+            name = f"{marker}-{{{missing[0]}}}"
+            message = f"one {marker} would mark several spans or versions of {location.key}; "
+            message += f"add {{{missing[0]}}} to its name, for example {name}"
+            yield Problem(path, message)
+            return

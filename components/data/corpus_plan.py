@@ -1,0 +1,309 @@
+"""What a run makes of a corpus: the files of each split, the split of each row, and a summary.
+
+``regard validate`` and CorpusGen work from the same plan, so that they accept the same corpora.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.formatting import format_count
+from regard.components.data.images import Images
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import Row, read_rows
+from regard.components.data.sources import Corpus, FileGroup, Span, find_files, in_split_order
+from regard.components.data.split_assignment import (
+    Assignment,
+    HashedSplit,
+    ReplaySample,
+    SplitAssigner,
+    count_replayable,
+    replay_threshold,
+    replayed_rows,
+)
+
+_PROGRESS_LINES = 4096
+
+
+@dataclass(frozen=True)
+class GroupJob:
+    """The reading of one group of files.
+
+    Attributes:
+        index: the index of the group in the corpus.
+        group: the files.
+        assignment: assigns each row to a split; None: all rows have the split of the group.
+    """
+
+    index: int
+    group: FileGroup
+    assignment: Assignment | None
+
+    @property
+    def split(self) -> HashedSplit | None:
+        """The assignment of the rows if the group were not replayed."""
+        return (
+            self.assignment.split if isinstance(self.assignment, ReplaySample) else self.assignment
+        )
+
+    @property
+    def splits(self) -> Sequence[str]:
+        """The splits that rows of the group can have."""
+        return self.assignment.names if self.assignment else (self.group.split,)
+
+    @property
+    def assign(self) -> Callable[[Sequence[Any]], str | None]:
+        """A function that returns the split of a row; None if the row is left out."""
+        return self.assignment or (lambda values: self.group.split)
+
+    def rows(self, corpus: Corpus, problems: ReadProblems, images: Images | None) -> Iterator[Row]:
+        """Yield the rows of the group; a file that cannot be read is a problem, not an error."""
+        try:
+            yield from read_rows(self.group, corpus, problems, images)
+        except UnreadableFile as error:
+            problems.unreadable.append(error.problem)
+
+
+@dataclass
+class GroupResult:
+    """What was read from one group of files.
+
+    Attributes:
+        index: the index of the group in the corpus.
+        files: its files.
+        span: the name of its span.
+        rows: the number of rows of each split.
+        available: the number of rows that a replayed group could give.
+        problems: what was wrong with its rows and files.
+        write_error: errno and text of a failed write.
+    """
+
+    index: int
+    files: list[str]
+    span: str | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    available: int = 0
+    problems: ReadProblems = field(default_factory=ReadProblems)
+    write_error: tuple[int, str] | None = None
+
+
+@dataclass
+class SpanSummary:
+    """The rows of a span by split, and if it is replayed how many were ``available``."""
+
+    span: Span
+    rows: dict[str, int]
+    available: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        content = {**self.span.to_json(), "rows": self.rows}
+        return content if self.available is None else {**content, "available": self.available}
+
+
+@dataclass
+class CorpusSummary:
+    """The rows of a corpus by split and span, its problems, and notes for the user."""
+
+    rows: dict[str, int]
+    spans: list[SpanSummary]
+    problems: ReadProblems
+    notes: list[str]
+
+
+class CorpusPlan:
+    """The groups of a corpus and the split of their rows.
+
+    Args:
+        corpus: with its spans resolved.
+
+    Attributes:
+        corpus: the corpus.
+        groups: its files by split.
+        splits: the names of all splits.
+        jobs: one for each group; those of replayed groups only count what may be replayed.
+
+    Raises:
+        UserError: a file is missing, as ``find_files`` says.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self.corpus = corpus
+        self.groups = find_files(corpus)
+        self._assigner = SplitAssigner(corpus, self.groups)
+        self.splits = self._assigner.names
+        groups = [group for groups in self.groups.values() for group in groups]
+        self.jobs = [
+            GroupJob(index, group, self._assigner.assignment(group))
+            for index, group in enumerate(groups)
+        ]
+
+    def replay_jobs(
+        self, counts: Mapping[int, Mapping[int, int]], other_rows: int
+    ) -> list[GroupJob]:
+        """Return the jobs that read the replayed rows of older spans.
+
+        Args:
+            counts: of ``count_replayable`` by the index of each replayed group.
+            other_rows: the number of all other rows of ``train``.
+        """
+        jobs = [job for job in self.jobs if job.group.replay]
+        total: Counter[int] = Counter()
+        for by_bin in counts.values():
+            total.update(by_bin)
+        share = self.corpus.config.spans.replay
+        threshold = replay_threshold(total, other_rows, share) if jobs else 0
+        return [
+            replace(job, assignment=ReplaySample(self._assigner.assignment(job.group), threshold))
+            for job in jobs
+        ]
+
+    def summarize(self, results: Sequence[GroupResult]) -> CorpusSummary:
+        """Combine the results of all groups.
+
+        Raises:
+            UserError: the corpus cannot be used: files or too many rows have problems, or a split
+                has no rows.
+        """
+        problems = ReadProblems()
+        rows: Counter[str] = Counter(dict.fromkeys(self.splits, 0))
+        for result in results:
+            problems.merge(result.problems)
+            rows.update(result.rows)
+        problems.raise_if_unusable(self.corpus.config)
+        self._check_not_empty(rows, problems.skipped_rows)
+        spans = [_span_summary(span, results) for span in self.corpus.spans or ()]
+        notes = [*problems.notes(), *self._test_share_notes(spans)]
+        notes += self._replay_notes(spans, rows["train"])
+        return CorpusSummary(in_split_order(rows), spans, problems, notes)
+
+    def _check_not_empty(self, rows: Mapping[str, int], skipped: int) -> None:
+        empty = [name for name, count in in_split_order(rows).items() if not count]
+        if not empty:
+            return
+        names = " and ".join(empty)
+        reason = f" ({format_count(skipped, 'row')} skipped)" if skipped else ""
+        hashed = self._assigner.default
+        if hashed and set(empty) & set(hashed.names):
+            count = format_count(sum(rows.values()), "row")
+            raise UserError(
+                f"{count} cannot be split: {names} would be empty{reason}",
+                where="data.split",
+                remedy="Add rows, choose larger shares or another seed, or name files for `eval` "
+                "and `test`.",
+            )
+        raise UserError(
+            f"{names} would have no rows{reason}",
+            where=f"data.{empty[0]}",
+            remedy="Check `data.columns`, `data.bad_rows` and `data.encoding_errors`.",
+        )
+
+    def _test_share_notes(self, spans: Sequence[SpanSummary]) -> Iterator[str]:
+        share = self.corpus.config.spans.test_share
+        if spans and share and not spans[-1].rows.get("test"):
+            name = spans[-1].span.name
+            yield f"data.spans.test_share: {share:g} of span {name} gives no rows for test"
+
+    def _replay_notes(self, spans: Sequence[SpanSummary], train_rows: int) -> Iterator[str]:
+        share = self.corpus.config.spans.replay
+        replayed = [span for span in spans if span.span.replayed]
+        available = sum(span.available or 0 for span in replayed)
+        needed = replayed_rows(train_rows - sum(span.rows["train"] for span in replayed), share)
+        if replayed and available < needed:
+            rows = format_count(needed, "row")
+            yield f"data.spans.replay: {share:g} needs {rows}, the older spans have {available:,}"
+
+
+def survey_corpus(
+    plan: CorpusPlan, on_progress: Callable[[str], None] | None = None
+) -> CorpusSummary:
+    """Read every row, and the beginning of every image, without TensorFlow.
+
+    Memory is bounded, except for tables with several references, of which one file is held.
+
+    Args:
+        plan: of the corpus.
+        on_progress: called regularly with the current file and line.
+
+    Raises:
+        UserError: CorpusGen would refuse the corpus.
+    """
+    corpus, images = plan.corpus, Images.of(plan.corpus.config)
+    results, counts = [], {}
+    for job in plan.jobs:
+        result = GroupResult(job.index, list(job.group.files), job.group.span)
+        results.append(result)
+        rows = job.rows(corpus, result.problems, images)
+        if on_progress is not None:
+            rows = _with_progress(job, rows, on_progress)
+        if job.group.replay:
+            counts[job.index] = count_replayable(rows, job.split)
+            continue
+        assign = job.assign
+        result.rows = dict.fromkeys(job.splits, 0) | Counter(
+            filter(None, (assign(row) for _, row in rows))
+        )
+    train_rows = sum(result.rows.get("train", 0) for result in results)
+    for job in plan.replay_jobs(counts, train_rows):
+        assert isinstance(job.assignment, ReplaySample)
+        threshold, by_bin = job.assignment.threshold, counts[job.index]
+        result = results[job.index]
+        result.rows = {"train": sum(n for number, n in by_bin.items() if number < threshold)}
+        result.available = by_bin.total()
+    return plan.summarize(results)
+
+
+def _with_progress(
+    job: GroupJob, rows: Iterator[Row], on_progress: Callable[[str], None]
+) -> Iterator[Row]:
+    name = os.path.basename(job.group.files[0])
+    for line, values in rows:
+        if line % _PROGRESS_LINES == 0:
+            on_progress(f"{name}: {line:,} lines")
+        yield line, values
+
+
+def read_training_rows(plan: CorpusPlan) -> Iterator[Sequence[Any]]:
+    """Yield the rows of ``train`` as CorpusGen would write them; files of older spans come last.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    corpus, images = plan.corpus, Images.of(plan.corpus.config)
+    counts, train_rows = {}, 0
+    for job in plan.jobs:
+        if job.group.replay:
+            rows = job.rows(corpus, ReadProblems(), images)
+            counts[job.index] = count_replayable(rows, job.split)
+        elif job.group.split == "train":
+            for values in _training_rows(job, corpus, images):
+                train_rows += 1
+                yield values
+    for job in plan.replay_jobs(counts, train_rows):
+        yield from _training_rows(job, corpus, images)
+
+
+def _training_rows(job: GroupJob, corpus: Corpus, images: Images) -> Iterator[Sequence[Any]]:
+    assign = job.assign
+    try:
+        for _, values in read_rows(job.group, corpus, ReadProblems(), images):
+            if assign(values) == "train":
+                yield values
+    except UnreadableFile as error:
+        raise error.problem.as_user_error() from None
+
+
+def _span_summary(span: Span, results: Sequence[GroupResult]) -> SpanSummary:
+    rows: Counter[str] = Counter()
+    available = 0
+    for result in results:
+        if result.span == span.name:
+            rows.update(dict.fromkeys(result.rows, 0))
+            rows.update(result.rows)
+            available += result.available
+    return SpanSummary(span, in_split_order(rows), available if span.replayed else None)

@@ -1,0 +1,117 @@
+"""A digest of a corpus's content: the part of CorpusGen's cache key that file names cannot give."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.files import atomic_write, sha256_file
+from regard.components.data.images import Images
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import read_rows
+from regard.components.data.sources import Corpus, FileGroup, find_files
+
+# Size, modification time in nanoseconds, and SHA-256 of a file.
+FileDigest = tuple[int, int, str]
+
+
+def fingerprint(corpus: Corpus, cache: Path | None = None) -> str:
+    """Return a digest of every file's content, split and side, and of the images.
+
+    Only the images that rows name count, wherever they are; a missing one counts too, because it
+    may appear. Folders do not count: a moved corpus is the same corpus. File names and spans count,
+    because every tf.Example holds its own, and so do the shares of ``test_share`` and ``replay``.
+
+    Args:
+        corpus: with its spans resolved.
+        cache: a file with known digests: a file with the same path, size and modification time is
+            not read again.
+
+    Raises:
+        UserError: a file is missing, as ``find_files`` says.
+    """
+    known = _load(cache)
+    used: dict[str, FileDigest] = {}
+    digest = hashlib.sha256()
+    groups = [group for groups in find_files(corpus).values() for group in groups]
+    for group in groups:
+        parts: list[Any] = [group.split, group.format, *group.sides]
+        if group.span is not None:
+            parts += [group.span, group.test_share]
+        if group.replay:
+            parts.append(group.replay)
+        for path in group.files:
+            used[path] = _digest(path, known.get(path))
+            parts += [os.path.basename(path), used[path][-1]]
+        digest.update(json.dumps(parts).encode())
+    images = Images.of(corpus.config)
+    for name in named_images(corpus, groups):
+        path = images.path_of(name)
+        content = None
+        with contextlib.suppress(OSError):  # the reader of the row reports it
+            used[path] = _digest(path, known.get(path))
+            content = used[path][-1]
+        digest.update(json.dumps([name, content]).encode())
+    _save(cache, known, used)
+    return digest.hexdigest()
+
+
+def file_digests(paths: Iterable[str], cache: Path | None = None) -> dict[str, str]:
+    """Return the SHA-256 of each file; ``cache`` is that of ``fingerprint``.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    known = _load(cache)
+    used = {path: _digest(path, known.get(path)) for path in paths}
+    _save(cache, known, used)
+    return {path: entry[-1] for path, entry in used.items()}
+
+
+def named_images(corpus: Corpus, groups: Iterable[FileGroup]) -> Iterator[str]:
+    """Yield the paths of the images that rows name, each once."""
+    columns = [i for i, feature in enumerate(corpus.features) if feature.kind == "image"]
+    yielded: set[Any] = {None}
+    for group in groups if columns else ():
+        # A file that cannot be read ends here; the reader of its rows reports it.
+        with contextlib.suppress(UnreadableFile):
+            for _, values in read_rows(group, corpus, ReadProblems()):
+                for path in (values[column] for column in columns):
+                    if path not in yielded:
+                        yielded.add(path)
+                        yield str(path)
+
+
+def _digest(path: str, known: FileDigest | None) -> FileDigest:
+    before = _state(path)
+    if known and tuple(known[:2]) == before:
+        return known
+    content = sha256_file(path)
+    while (after := _state(path)) != before:  # it was written while we read it
+        before, content = after, sha256_file(path)
+    return (*before, content)
+
+
+def _state(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+def _save(
+    cache: Path | None, known: Mapping[str, FileDigest], used: Mapping[str, FileDigest]
+) -> None:
+    if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
+        atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
+
+
+def _load(cache: Path | None) -> dict[str, FileDigest]:
+    try:
+        known = json.loads(cache.read_text("utf-8")) if cache else {}
+    except (OSError, ValueError):  # missing or invalid: all files are read again
+        return {}
+    return known if isinstance(known, dict) else {}

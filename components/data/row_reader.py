@@ -1,0 +1,192 @@
+"""The rows of a group of files in any format: ``(line, values)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from regard.components.common.formatting import format_count
+from regard.components.data.cell_values import CellError, CellParser, Value
+from regard.components.data.images import Images
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.split_assignment import canonical
+from regard.components.data.structured_formats import (
+    Cells,
+    missing_column,
+    read_jsonl,
+    read_parquet,
+)
+from regard.components.data.text_files import read_lines, shorten
+from regard.models.tasks.description import Feature
+
+Row = tuple[int, Sequence[Value]]
+_END = object()
+
+
+def read_rows(
+    group: FileGroup, corpus: Corpus, problems: ReadProblems, images: Images | None = None
+) -> Iterator[Row]:
+    """Yield the rows of a group of files with their line numbers, from 1.
+
+    Rows that cannot be used are recorded in ``problems`` and not yielded. If a feature can have
+    several texts, rows of tables and parallel files with the same inputs become one row.
+
+    Args:
+        group: the files.
+        corpus: its features and the section ``data``.
+        problems: counts the rows, and receives what is wrong with them.
+        images: checks the images that rows name; None: no checks.
+
+    Raises:
+        UnreadableFile: a file cannot be used at all, or parallel files have different lengths.
+    """
+    rows = _valid_rows(group, corpus, problems, images)
+    if group.format in _TABLES and any(feature.multiple for feature in corpus.features):
+        return join_references(rows, corpus.features)
+    return rows
+
+
+def _valid_rows(
+    group: FileGroup, corpus: Corpus, problems: ReadProblems, images: Images | None
+) -> Iterator[Row]:
+    features, columns = corpus.features, corpus.config.columns or {}
+    if group.format in _TABLES:
+        parse = CellParser(features, images, from_text=True)
+    else:
+        names = [str(columns.get(feature.name, feature.name)) for feature in features]
+        parse = CellParser(features, images, names)
+    for line, cells in _FORMATS[group.format](group, corpus, problems):
+        problems.rows += 1
+        if cells is None:
+            problems.skipped_rows += 1
+            continue
+        try:
+            values = parse(cells)
+        except CellError as error:
+            problems.skipped_rows += 1
+            name = features[error.column].name
+            path = group.files[group.sides.index(name) if group.sides else 0]
+            problems.add("row", corpus.config.bad_rows, path, line, str(error))
+        else:
+            yield line, values
+
+
+def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterator[Row]:
+    """Merge rows with the same inputs, with all their values of features that allow several.
+
+    A merged row has the line and all other values of its first row. All rows of a file are held in
+    memory: its last row may belong to its first.
+    """
+    keys = [i for i, f in enumerate(features) if f.role == "input" and not f.multiple]
+    several = [i for i, f in enumerate(features) if f.multiple]
+    merged: dict[tuple[str | None, ...], tuple[int, list[Any]]] = {}
+    for line, values in rows:
+        key = tuple(canonical(values[i]) for i in keys)
+        if key not in merged:
+            merged[key] = line, list(values)
+            continue
+        first = merged[key][1]
+        for i in several:
+            if values[i] is not None:
+                first[i] = [*(first[i] or ()), *values[i]]  # type: ignore[misc]
+    yield from merged.values()
+
+
+def _read_parallel(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+    sides = [read_lines(path, problems, corpus.config.encoding_errors) for path in group.files]
+    names = [feature.name for feature in corpus.features]
+    indices = [group.sides.index(name) if name in group.sides else None for name in names]
+    in_order = None not in indices
+    line = 0
+    for line, row in enumerate(zip_longest(*sides, fillvalue=_END), 1):
+        if _END in row:
+            break
+        if None in row:
+            yield line, None
+        else:
+            yield line, row if in_order else [None if i is None else row[i] for i in indices]
+    else:
+        return
+    # Count the rest of the longer files, for the message.
+    counts = [
+        line - 1 if value is _END else line + sum(1 for _ in side)
+        for value, side in zip(row, sides, strict=True)
+    ]
+    lengths = " but ".join(
+        f"{path} has {count:,} lines" for path, count in zip(group.files, counts, strict=True)
+    )
+    raise UnreadableFile(
+        group.files[0],
+        f"parallel files differ in length: {lengths}",
+        "Line n of one file must belong to line n of the other.",
+    )
+
+
+def _read_tsv(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+    (path,), config = group.files, corpus.config
+    indices: list[int | None] = []
+    width = 0
+    rule = ""
+    for line, text in enumerate(read_lines(path, problems, config.encoding_errors), 1):
+        if text is None:
+            yield line, None
+            continue
+        cells = text.split("\t")
+        if not indices:
+            header = cells if config.header else []
+            width = len(cells)
+            indices = [
+                _column_index(f, i, corpus, header, width, path)
+                for i, f in enumerate(corpus.features)
+            ]
+            rule = f"as the {'header' if header else 'first row'} (line {line})"
+            if header:
+                continue
+        if len(cells) != width:
+            columns = format_count(len(cells), "column")
+            problem = f"{columns} instead of {width} {rule}: {shorten(text)!r}"
+            problems.add("row", config.bad_rows, path, line, problem)
+            yield line, None
+            continue
+        yield line, [None if index is None else cells[index] for index in indices]
+
+
+def _column_index(
+    feature: Feature, position: int, corpus: Corpus, header: Sequence[str], width: int, path: str
+) -> int | None:
+    """Return the column of a feature, from 0; None for an optional feature without a column."""
+    columns = corpus.config.columns
+    column: int | str | None = position + 1
+    if columns is not None:
+        column = columns.get(feature.name)
+    elif header:
+        column = feature.name
+    if columns is None and feature.optional:
+        exists = column in header if header else position < width
+        column = column if exists else None
+    if column is None:
+        return None
+    if isinstance(column, str):
+        if column not in header:
+            raise missing_column(path, column, header, line=1)
+        return header.index(column)
+    if column > width:
+        raise UnreadableFile(
+            path,
+            f"column {column} for {feature.name} is missing: the first row has "
+            f"{format_count(width, 'column')}",
+            "Tabs separate columns, which count from 1. Check `data.columns`.",
+            1,
+        )
+    return column - 1
+
+
+_TABLES = ("parallel", "tsv")
+_FORMATS: dict[str, Callable[[FileGroup, Corpus, ReadProblems], Iterator[Cells]]] = {
+    "parallel": _read_parallel,
+    "tsv": _read_tsv,
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+}

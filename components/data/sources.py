@@ -1,0 +1,274 @@
+"""The corpus of a run, and the files of its splits."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from regard.components.common.errors import UserError
+from regard.components.data.span_patterns import is_pattern, suggest_placeholder
+from regard.components.settings.data import SPLITS, DataConfig, Files, Format
+from regard.models.suggestions import did_you_mean
+from regard.models.tasks.description import Feature
+
+# The name of the feature that holds a row's span, and its value for files without a placeholder.
+SPAN_FEATURE, FIXED = "span", "fixed"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A span of a growing corpus that a run uses.
+
+    Attributes:
+        number: its number; of a date the days since 1970-01-01.
+        name: its number or date.
+        version: the version of its files; None if the paths have none.
+        files: its files by split, in the form of ``data.train``.
+        replayed: whether only a sample of its rows is used, for training.
+    """
+
+    number: int
+    name: str
+    version: int | None
+    files: Mapping[str, Files]
+    replayed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; ``replayed`` is there only if it is true."""
+        content = asdict(self)
+        content = {"span": content.pop("number"), **content}
+        return content if self.replayed else {k: v for k, v in content.items() if k != "replayed"}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Restore a span from ``to_json``; other keys are ignored."""
+        return cls(
+            number=content["span"],
+            name=content["name"],
+            version=content["version"],
+            files=content["files"],
+            replayed=content.get("replayed", False),
+        )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a run reads.
+
+    Attributes:
+        config: the section ``data``, with an absolute ``root``.
+        features: the features of a row, in the order of a table's columns.
+        spans: the spans that the run uses, oldest first; None until ``resolve_spans`` chose them.
+    """
+
+    config: DataConfig
+    features: tuple[Feature, ...]
+    spans: tuple[Span, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data without the checks of the rows, which CorpusGen does not read."""
+        return {
+            "config": self.config.model_dump(mode="json", exclude={"checks"}),
+            "features": [feature.to_json() for feature in self.features],
+            "spans": None if self.spans is None else [span.to_json() for span in self.spans],
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Restore a corpus from ``to_json``."""
+        spans = content["spans"]
+        return cls(
+            DataConfig.model_validate_json(json.dumps(content["config"])),
+            tuple(Feature.from_json(feature) for feature in content["features"]),
+            None if spans is None else tuple(Span.from_json(span) for span in spans),
+        )
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files that are read together: one for each side of ``parallel``, otherwise a single one.
+
+    Attributes:
+        split: the split that they are for.
+        format: their format.
+        files: the paths.
+        sides: the names of the features that parallel files hold.
+        span: the name of their span, ``FIXED`` for files without a placeholder; None for a corpus
+            without spans.
+        test_share: the additional share of their rows for ``test``; only of the newest span.
+        replay: the share of ``train`` that all replayed rows make up; 0 unless the span is
+            replayed.
+    """
+
+    split: str
+    format: Format
+    files: tuple[str, ...]
+    sides: tuple[str, ...] = ()
+    span: str | None = None
+    test_share: float = 0.0
+    replay: float = 0.0
+
+
+def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:
+    """Return the files of each split in a reproducible order: those without a span come first.
+
+    Args:
+        corpus: with its spans resolved.
+
+    Raises:
+        UserError: a file or the folder of the images is missing, sides have different numbers of
+            files, or a file is named twice.
+    """
+    if corpus.spans is None:
+        raise ValueError("resolve_spans must choose the spans first")
+    config = corpus.config
+    if config.images:
+        _check_folder(os.path.join(config.root, os.path.expanduser(config.images)), "data.images")
+    return {
+        split: _groups_of_split(corpus, split, files)
+        for split, files in config.files_by_split().items()
+    }
+
+
+def _groups_of_split(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
+    if not corpus.spans:
+        return _groups(corpus, split, files)
+    rules = corpus.config.spans
+    fixed = without_patterns(files)
+    groups = [replace(g, span=FIXED) for g in _groups(corpus, split, fixed)] if fixed else []
+    for span in corpus.spans:
+        is_newest = split == "train" and span is corpus.spans[-1]
+        try:
+            own = _groups(corpus, split, span.files[split]) if split in span.files else []
+        except UserError as error:
+            message = f"Span {span.name}: {error.message}"
+            raise UserError(message, error.where, error.remedy) from None
+        test_share = rules.test_share if is_newest else 0.0
+        replay = rules.replay if span.replayed else 0.0
+        groups += [
+            replace(group, span=span.name, test_share=test_share, replay=replay) for group in own
+        ]
+    _check_unique(groups)
+    return groups
+
+
+def without_patterns(files: Files) -> Files | None:
+    """Return the files without a placeholder, in the same form; None if there are none."""
+    if isinstance(files, dict):
+        sides = {side: without_patterns(paths) for side, paths in files.items()}
+        present = {side: paths for side, paths in sides.items() if paths}
+        return present or None  # type: ignore[return-value]
+    return [path for path in path_list(files) if not is_pattern(path)] or None
+
+
+def path_list(paths: str | Sequence[str]) -> list[str]:
+    """Return a path or several paths as a list."""
+    return [paths] if isinstance(paths, str) else list(paths)
+
+
+def _check_unique(groups: Sequence[FileGroup]) -> None:
+    """Refuse files that several patterns match, whatever path they are named by."""
+    known: set[tuple[str, ...]] = set()
+    for group in groups:
+        files = tuple(map(os.path.realpath, group.files))
+        if files in known:
+            raise UserError(
+                f"{group.files[0]} is named twice",
+                where=f"data.{group.split}",
+                remedy="Let only one of the paths match it.",
+            )
+        known.add(files)
+
+
+def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
+    config, key = corpus.config, f"data.{split}"
+    kind = config.format_of(files)
+    assert kind is not None, "config_rules refuses unknown formats"
+    if isinstance(files, dict):
+        sides = tuple(feature.name for feature in corpus.features if files.get(feature.name))
+        paths = [_expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
+        _check_counts(dict(zip(sides, map(len, paths), strict=True)), key)
+        return [FileGroup(split, kind, row, sides) for row in zip(*paths, strict=True)]
+    return [FileGroup(split, kind, (path,)) for path in _expand_all(config.root, files, key)]
+
+
+def _check_counts(counts: Mapping[str, int], key: str) -> None:
+    if len(set(counts.values())) > 1:
+        numbers = ", ".join(f"{side} {count}" for side, count in counts.items())
+        raise UserError(
+            f"the sides have different numbers of files: {numbers}",
+            where=key,
+            remedy="List the files of all sides in the same order.",
+        )
+
+
+def _expand_all(root: str, paths: str | Sequence[str], key: str) -> list[str]:
+    return [path for item in path_list(paths) for path in _expand(root, item, key)]
+
+
+def _expand(root: str, item: str, key: str) -> list[str]:
+    """Return the files that a path or a glob matches, sorted.
+
+    Raises:
+        UserError: no file matches, or one of them is a folder or cannot be read.
+    """
+    path = os.path.join(root, os.path.expanduser(item))
+    if os.path.exists(path):
+        _check_readable(path, key)
+        return [path]
+    if glob.has_magic(item):
+        # Glob characters in the root have no meaning.
+        pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
+        matches = sorted(p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p))
+        if not matches:
+            raise UserError(f"no file matches {path}", where=key, remedy=suggest_path(path))
+        for match in matches:
+            _check_readable(match, key)
+        return matches
+    remedy = suggest_placeholder(item) or suggest_path(path)
+    raise UserError(f"no such file: {path}", where=key, remedy=remedy)
+
+
+def _check_readable(path: str, key: str) -> None:
+    if os.path.isdir(path):
+        remedy = "Name its files, for example `folder/*.tsv`."
+        raise UserError(f"{path} is a folder", where=key, remedy=remedy)
+    if not os.access(path, os.R_OK):
+        raise UserError(
+            f"permission to read {path} is denied",
+            where=key,
+            remedy="Change its permissions with `chmod u+r`.",
+        )
+
+
+def _check_folder(path: str, key: str) -> None:
+    if os.path.isdir(path):
+        return
+    message = f"{path} is not a folder" if os.path.exists(path) else f"no such folder: {path}"
+    raise UserError(message, where=key, remedy=suggest_path(path))
+
+
+def suggest_path(path: str) -> str:
+    """Return a hint about a missing path: similar names, or the folder that does not exist."""
+    folder, name = os.path.split(path)
+    folder = folder or "."
+    if not os.path.isdir(folder):
+        while folder and not os.path.isdir(os.path.dirname(folder) or "."):
+            folder = os.path.dirname(folder)
+        return f"The folder {folder} does not exist. Check `data.root`."
+    names = sorted(os.listdir(folder))
+    if hint := did_you_mean(name, names, 3):
+        return hint.rstrip()
+    if not names:
+        return f"The folder {folder} is empty."
+    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"The folder {folder} contains {listed}."
+
+
+def in_split_order(rows: Mapping[str, int]) -> dict[str, int]:
+    """Return numbers of rows in the order train, eval, test."""
+    return {split: rows[split] for split in SPLITS if split in rows}

@@ -1,0 +1,188 @@
+"""The split of a row: fixed by a hash of its values, the same on every machine and in every run.
+
+``data.spans.replay`` is the share of the train split that rows of older spans make up, whatever the
+number of spans. A row is replayed if the hash of its content is below a threshold, which is the
+same for all older spans: the same rows give the same sample, a larger share contains a smaller one,
+and each row has the same chance. The threshold follows from the hashes of the older spans, which a
+first reading counts, and from the number of all other rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.text_analysis import normalize
+from regard.models.tasks.description import Feature
+
+_BINS = 2**16
+# Another key than that of the splits, so that the hashes are independent.
+_REPLAY_KEY = b"replay"
+
+
+def canonical(value: Any) -> str | None:
+    """Return the same text for values that count as the same; None for a missing value.
+
+    Numbers are compared in float32, the precision of tf.Examples.
+    """
+    if value is None or isinstance(value, str):
+        return value and normalize(value)
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, str) for item in items):
+        return "\0".join(map(normalize, items))
+    if all(isinstance(item, int) for item in items):
+        return " ".join(map(str, items))
+    return " ".join(map(repr, array("f", items)))
+
+
+class HashedSplit:
+    """Assigns a row by the hash of one value, so that no such value is in two splits.
+
+    New rows do not move existing ones: a growing corpus keeps its test split.
+
+    Args:
+        fractions: the share of each split, 0 to 1; ``train`` has the rest.
+        seed: another seed gives another assignment.
+        column: the index of the value.
+    """
+
+    def __init__(self, fractions: Mapping[str, float], seed: int = 0, column: int = 0):
+        self._key = str(seed).encode()
+        self._column = column
+        self._limits: list[tuple[int, str]] = []
+        total = 0.0
+        for name, share in fractions.items():
+            total += share
+            self._limits.append((int(total * 2**64), name))
+        self.names = ("train", *fractions)
+
+    def __call__(self, values: Sequence[Any]) -> str:
+        """Return the split of a row."""
+        number = _hash(canonical(values[self._column]) or "", self._key)
+        for limit, name in self._limits:
+            if number < limit:
+                return name
+        return "train"
+
+
+@dataclass(frozen=True)
+class ReplaySample:
+    """Assigns the replayed rows of older spans to ``train``.
+
+    Attributes:
+        split: the assignment of rows that are not replayed: only its ``train`` is replayed.
+        threshold: the first hash bin that is not replayed.
+    """
+
+    split: HashedSplit | None
+    threshold: int
+    names: ClassVar[tuple[str, ...]] = ("train",)
+
+    def __call__(self, values: Sequence[Any]) -> str | None:
+        """Return ``train`` or None."""
+        is_replayed = _replay_bin(values) < self.threshold and _is_trained(values, self.split)
+        return "train" if is_replayed else None
+
+
+# Returns the split of a row; None leaves the row out.
+Assignment = HashedSplit | ReplaySample
+
+
+class SplitAssigner:
+    """Chooses the assignment of each group of files.
+
+    Of the newest span an additional share goes to ``test`` if ``data.spans.test_share`` is set. The
+    hash is the same, so that rows of ``test`` stay there; the additional rows return to ``train``
+    when the span is no longer the newest. They may also be in an older span that is trained on;
+    ``data.checks.overlap`` counts them.
+
+    Args:
+        corpus: the corpus.
+        groups: its files by split.
+    """
+
+    def __init__(self, corpus: Corpus, groups: Mapping[str, Iterable[FileGroup]]):
+        split = corpus.config.split
+        fractions = {"eval": split.eval, "test": split.test} if split else {}
+        extra = max((group.test_share for group in groups.get("train", ())), default=0.0)
+        column = _deciding_column(corpus.features, split.by if split else None)
+        seed = split.seed if split else 0
+        self.default = HashedSplit(fractions, seed, column) if fractions else None
+        self._newest = None
+        if extra:
+            fractions["test"] = fractions.get("test", 0.0) + extra
+            self._newest = HashedSplit(fractions, seed, column)
+        assigned = (names for one in (self.default, self._newest) if one for names in one.names)
+        self.names = {*groups, *assigned}
+
+    def assignment(self, group: FileGroup) -> HashedSplit | None:
+        """Return the assignment of a group's rows; None if all have the split of the group."""
+        if group.split != "train":
+            return None
+        if group.replay:
+            return self._newest or self.default
+        return self._newest if group.test_share else self.default
+
+
+def _deciding_column(features: Sequence[Feature], by: str | None) -> int:
+    if by is not None:
+        return next(i for i, feature in enumerate(features) if feature.name == by)
+    inputs = [feature for feature in features if feature.role == "input"]
+    # A missing value is the same in many rows, which would all be in one split.
+    return features.index(next((f for f in inputs if not f.optional), inputs[0]))
+
+
+def count_replayable(
+    rows: Iterable[tuple[int, Sequence[Any]]], split: HashedSplit | None
+) -> Counter[int]:
+    """Count the rows that may be replayed by the bin of their hash.
+
+    Args:
+        rows: lines and values of rows of an older span.
+        split: the assignment of rows that are not replayed.
+    """
+    return Counter(_replay_bin(values) for _, values in rows if _is_trained(values, split))
+
+
+def replay_threshold(counts: Mapping[int, int], other_rows: int, share: float) -> int:
+    """Return the bin below which the number of rows is nearest to the share.
+
+    Args:
+        counts: of the rows of all older spans by bin.
+        other_rows: the number of all other rows of ``train``.
+        share: of the replayed rows in ``train``, 0 to 1.
+    """
+    needed = replayed_rows(other_rows, share)
+    if sum(counts.values()) <= needed:
+        return _BINS
+    threshold = total = 0
+    for number, count in sorted(counts.items()):
+        if total + count - needed > needed - total:
+            break
+        threshold, total = number + 1, total + count
+    return threshold
+
+
+def replayed_rows(other_rows: int, share: float) -> int:
+    """Return how many replayed rows make up a share together with other rows."""
+    return round(other_rows * share / (1 - share))
+
+
+def _is_trained(values: Sequence[Any], split: HashedSplit | None) -> bool:
+    return split is None or split(values) == "train"
+
+
+def _replay_bin(values: Sequence[Any]) -> int:
+    content = "\x1f".join(canonical(value) or "" for value in values)
+    return _hash(content, _REPLAY_KEY) * _BINS >> 64
+
+
+def _hash(content: str, key: bytes) -> int:
+    # A lone surrogate is not a character, but must not end the reading.
+    encoded = content.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8, key=key).digest(), "big")

@@ -1,0 +1,309 @@
+"""The gate: rules that decide whether a model may be pushed.
+
+A rule is a function that returns verdicts. A model is blessed if every verdict passes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from regard.components.common.formatting import format_count
+from regard.components.evaluator.results import (
+    CANDIDATE,
+    PRODUCTION,
+    Comparison,
+    Decision,
+    DegenerateCheck,
+    Verdict,
+)
+from regard.components.evaluator.scoring import ScoredSlice
+from regard.components.settings.evaluation import EvaluationConfig, ProductionComparisonConfig
+from regard.models.metrics import Metric
+
+MetricsByModel = Mapping[str, Mapping[str, Metric]]
+_MAX_ERROR_CHARACTERS = 160
+
+
+@dataclasses.dataclass(frozen=True)
+class SliceLabel:
+    """The title of a slice and the number of its rows."""
+
+    title: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f" in {self.title} ({format_count(self.rows, 'row')})"
+
+
+def decide(
+    metrics: MetricsByModel,
+    slices: Sequence[ScoredSlice],
+    comparison: Comparison | None,
+    degenerate: Mapping[str, DegenerateCheck],
+    config: EvaluationConfig,
+    version: str = "",
+    production_error: str = "",
+) -> Decision:
+    """Decide whether a model may be pushed.
+
+    Args:
+        metrics: the metrics of all rows, by model and name.
+        slices: the scores in slices.
+        comparison: the tests against production; None if there is no comparison.
+        degenerate: the checks for degenerate outputs.
+        config: the ``evaluation`` section.
+        version: the version in production.
+        production_error: why production could not be decoded; empty if it could.
+    """
+    candidate, production = metrics[CANDIDATE], config.production
+    verdicts = check_defined(candidate)
+    verdicts += check_thresholds(candidate, config.thresholds)
+    for name, thresholds in config.slices.thresholds.items():
+        for one in slices:
+            if one.slice.matches(name):
+                values = _slice_metrics(CANDIDATE, metrics, one)
+                verdicts += check_thresholds(values, thresholds, _label(one))
+    verdicts += check_slices_exist(config.slices.thresholds, slices)
+    verdicts += check_degenerate_outputs(degenerate)
+    if production and comparison:
+        verdicts += _check_production(metrics, slices, comparison, version, production)
+        verdicts += check_slices_exist(production.slices, slices)
+    elif production and production_error:
+        verdicts.append(no_comparison(version, production_error))
+    # A slice that is named by its kind and by its title is listed once.
+    return make_decision(list(dict.fromkeys(verdicts)))
+
+
+def _check_production(
+    metrics: MetricsByModel,
+    slices: Sequence[ScoredSlice],
+    comparison: Comparison,
+    version: str,
+    config: ProductionComparisonConfig,
+) -> list[Verdict]:
+    name = config.metric
+    pair = metrics[CANDIDATE][name], metrics[PRODUCTION][name]
+    verdicts = [check_not_worse(*pair, config, version, comparison.p_value)]
+    tests = {(test.kind, test.name): test for test in comparison.slices}
+    for one in slices:
+        test = tests.get((one.slice.kind, one.slice.name))
+        if test is not None:
+            ours, theirs = (
+                _slice_metrics(model, metrics, one)[name] for model in (CANDIDATE, PRODUCTION)
+            )
+            verdict = check_not_worse(
+                ours,
+                theirs,
+                config,
+                version,
+                test.adjusted_p_value,
+                label=_label(one),
+                is_tested=test.test is not None,
+            )
+            verdicts.append(verdict)
+    return verdicts
+
+
+def _slice_metrics(model: str, metrics: MetricsByModel, scored: ScoredSlice) -> dict[str, Metric]:
+    return {
+        name: dataclasses.replace(metric, value=scored.scores[model][name])
+        for name, metric in metrics[model].items()
+    }
+
+
+def _label(scored: ScoredSlice) -> SliceLabel:
+    return SliceLabel(scored.slice.title, len(scored.slice.rows))
+
+
+def check_defined(candidate: Mapping[str, Metric]) -> list[Verdict]:
+    """Reject undefined metrics, such as the correlation of constant outputs."""
+    return [
+        _verdict("undefined", False, f"{metric.label} is undefined ({metric.signature})", metric)
+        for metric in candidate.values()
+        if not metric.is_defined
+    ]
+
+
+def check_thresholds(
+    candidate: Mapping[str, Metric],
+    thresholds: Mapping[str, float],
+    label: SliceLabel | None = None,
+) -> list[Verdict]:
+    """Check that each metric reaches its threshold: at least, or at most if lower is better.
+
+    Args:
+        candidate: the metrics.
+        thresholds: the thresholds by metric.
+        label: the slice of the metrics; None: all rows.
+    """
+    verdicts = []
+    for name, threshold in thresholds.items():
+        metric = candidate[name]
+        value, bound = format_distinctly(metric.value, threshold, _decimals(metric))
+        if math.isnan(metric.value):
+            relation = "cannot be compared with"
+        elif metric.value == threshold:
+            relation = "equals"
+        else:
+            relation = "is above" if metric.value > threshold else "is below"
+        reason = f"{metric.label} {value}{label or ''} {relation} the threshold of {bound}"
+        passed = _reaches(metric, threshold)
+        verdicts.append(_verdict("thresholds", passed, reason, metric, threshold, label))
+    return verdicts
+
+
+def check_not_worse(
+    candidate: Metric,
+    production: Metric,
+    config: ProductionComparisonConfig,
+    version: str,
+    p_value: float | None = None,
+    label: SliceLabel | None = None,
+    is_tested: bool = False,
+) -> Verdict:
+    """Check that the candidate is not worse than the model in production.
+
+    Args:
+        candidate: the candidate's metric.
+        production: the metric of the model in production.
+        config: has the tolerance and the significance level.
+        version: the version in production.
+        p_value: the p-value of the difference, adjusted if there are several slices; None: there
+            is none.
+        label: the slice of the metrics; None: all rows.
+        is_tested: whether losses in slices are tested. A loss without a p-value, of a metric that
+            is undefined with so few rows, then passes.
+    """
+    where = label or ""
+    if not production.is_defined:
+        subject = f"{candidate.label} of {_version_name(version)}{where}"
+        _, _, cause = production.signature.partition("|undefined:")
+        cause = f" ({cause})" if cause else ""
+        reason = f"{subject} is undefined{cause}, so there is no comparison"
+        return _verdict("production", True, reason, candidate, label=label)
+    sign = 1.0 if candidate.higher_is_better else -1.0
+    bound = production.value - sign * config.tolerance
+    passed = _reaches(candidate, bound)
+    ours, theirs = format_distinctly(candidate.value, production.value, _decimals(candidate))
+    subject = f"{candidate.label} {ours}{where} is"
+    other = f"{_version_name(version)} ({theirs})"
+    probability = "" if p_value is None else f", {'Holm’s ' if label else ''}p = {p_value:.3f}"
+    is_significant = p_value is None or p_value < config.significance or not candidate.is_defined
+    tolerance = f"the tolerance of {config.tolerance:g}"
+    if not passed and not is_significant:
+        passed, reason = True, f"{subject} not significantly worse than {other}{probability}"
+    elif not passed and is_tested and label and p_value is None:
+        passed = True
+        reason = f"{subject} not known to be worse than {other}: too few rows for a test"
+    elif not passed:
+        excess = f" by more than {tolerance}" if config.tolerance else ""
+        reason = f"{subject} worse than {other}{excess}{probability}"
+    elif sign * (candidate.value - production.value) >= 0:
+        reason = f"{subject} not worse than {other}"
+    else:
+        reason = f"{subject} within {tolerance} of {other}"
+    return _verdict("production", passed, reason, candidate, bound, label)
+
+
+def check_slices_exist(names: Iterable[str], slices: Sequence[ScoredSlice]) -> list[Verdict]:
+    """Reject configured slices without rows, about which nothing is known."""
+    verdicts = []
+    for name in names:
+        if not any(one.slice.matches(name) for one in slices):
+            kind = name.partition("=")[0]
+            titles = [one.slice.title for one in slices if one.slice.kind == kind]
+            available = f"; available: {', '.join(titles)}" if titles else ""
+            reason = f"the test split has no rows in {name}{available}"
+            verdicts.append(Verdict(rule="slices", passed=False, reason=reason, slice=name))
+    return verdicts
+
+
+def check_degenerate_outputs(checks: Mapping[str, DegenerateCheck]) -> list[Verdict]:
+    """Check the limits of degenerate outputs whose action is ``fail``."""
+    return [
+        Verdict(rule="checks", passed=not check.is_over_limit, reason=check.summary)
+        for check in checks.values()
+        if check.action == "fail"
+    ]
+
+
+def no_comparison(version: str, error: str) -> Verdict:
+    """Pass if the model in production could not be decoded, and give the reason."""
+    line = " ".join(error.split())
+    if len(line) > _MAX_ERROR_CHARACTERS:
+        line = f"{line[: _MAX_ERROR_CHARACTERS - 1]}…"
+    reason = f"{_version_name(version)} could not be decoded for a comparison ({line})"
+    return Verdict(rule="production", passed=True, reason=reason)
+
+
+def make_decision(verdicts: Sequence[Verdict]) -> Decision:
+    """Combine the verdicts; the sentence names those that decide."""
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    deciding = failed or [verdict for verdict in verdicts if verdict.slice is None]
+    reasons = [verdict.reason for verdict in deciding]
+    slices = {verdict.slice for verdict in verdicts if verdict.slice is not None}
+    if slices and not failed:
+        reasons.append(f"all checks pass in {format_count(len(slices), 'slice')}")
+    if not reasons:
+        reasons = ["there is no threshold and no model in production to compare with"]
+    result = "Failed" if failed else "Passed"
+    sentence = f"{result}: {_join(reasons)}."
+    return Decision(blessed=not failed, sentence=sentence, verdicts=list(verdicts))
+
+
+def format_distinctly(first: float, second: float, decimals: int) -> tuple[str, str]:
+    """Format two numbers with as many decimals as it takes to tell them apart."""
+    for digits in range(decimals, 10):
+        texts = f"{first:.{digits}f}", f"{second:.{digits}f}"
+        if texts[0] != texts[1] or first == second:
+            break
+    return texts
+
+
+def _verdict(
+    rule: str,
+    passed: bool,
+    reason: str,
+    metric: Metric,
+    bound: float | None = None,
+    label: SliceLabel | None = None,
+) -> Verdict:
+    return Verdict(
+        rule=rule,
+        passed=passed,
+        reason=reason,
+        metric=metric.name,
+        value=metric.value if metric.is_defined else None,
+        bound=bound,
+        slice=label.title if label else None,
+        rows=label.rows if label else None,
+    )
+
+
+def _reaches(metric: Metric, bound: float) -> bool:
+    if metric.higher_is_better:
+        return metric.value >= bound
+    return metric.value <= bound
+
+
+def _decimals(metric: Metric) -> int:
+    return 1 if metric.scale >= 10 else 3
+
+
+def _version_name(version: str) -> str:
+    return f"version {version}" if version else "the model in production"
+
+
+def _join(reasons: Sequence[str]) -> str:
+    """Join clauses without repeating the subject of the clause before."""
+    text = reasons[0]
+    for previous, reason in itertools.pairwise(reasons):
+        subject, separator, rest = reason.partition(" is ")
+        if separator and previous.startswith(f"{subject} is "):
+            text += f" and {rest}"
+        else:
+            text += f", and {reason}"
+    return text

@@ -1,0 +1,258 @@
+"""The files of an evaluation: their content, and how it is written and read.
+
+``metrics.json`` holds an `Evaluation`, ``by_length.json`` a `LengthScores`, ``slices.json`` a
+`SliceScores`, ``checks.json`` a `DegenerateOutputs`, ``blessing.json`` a `Decision`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import Self
+
+from regard.components.common.files import atomic_write
+
+CANDIDATE, PRODUCTION, BASELINE = "candidate", "production", "baseline"
+# The values of metrics by model (``candidate``, ``production``, ``baseline``) and metric.
+ScoresByModel = dict[str, dict[str, float]]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _File(_Model):
+    """A file of the evaluation or the blessing artifact."""
+
+    FILE: ClassVar[str]
+
+    def write(self, folder: Path) -> None:
+        """Write the file atomically."""
+        text = json.dumps(self.model_dump(), indent=2, ensure_ascii=False)
+        atomic_write(folder / self.FILE, text + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """Read the file; return None if it is missing or not valid."""
+        try:
+            return cls.model_validate_json((folder / cls.FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+
+class IntervalResult(_Model):
+    """The 95% confidence interval of a metric, from this number of bootstrap samples."""
+
+    low: float
+    high: float
+    samples: int
+
+
+class MetricResult(_Model):
+    """A metric of one model on all rows; see `regard.models.metrics.Metric`."""
+
+    name: str
+    label: str
+    value: float
+    signature: str
+    higher_is_better: bool = True
+    scale: float = 100.0
+    interval: IntervalResult | None = None
+
+
+class SliceTest(_Model):
+    """The significance test in one slice.
+
+    Attributes:
+        kind: the kind of the slice, such as ``length`` or a feature.
+        name: its name; None for all remaining values of a feature.
+        rows: the number of its rows.
+        test: the test; None if there is none.
+        samples: the number of samples.
+        p_value: the p-value; None without a test, or if the metric is undefined.
+        adjusted_p_value: the p-value adjusted by Holm's method.
+    """
+
+    kind: str
+    name: str | None
+    rows: int
+    test: str | None
+    samples: int
+    p_value: float | None
+    adjusted_p_value: float | None
+
+
+class Comparison(_Model):
+    """The significance tests of the candidate against the model in production.
+
+    Attributes:
+        metric: the compared metric.
+        test: the test on all rows; None if there is none.
+        samples: the number of samples.
+        p_value: the p-value on all rows; None without a test, or if the metric is undefined.
+        slices: the tests in slices.
+    """
+
+    metric: str
+    test: str | None
+    samples: int
+    p_value: float | None
+    slices: tuple[SliceTest, ...] = ()
+
+
+class ProductionResult(_Model):
+    """The metrics of the model in production."""
+
+    version: str | None = None
+    path: str | None = None
+    metrics: dict[str, MetricResult] = {}
+    comparison: Comparison | None = None
+
+
+class BaselineResult(_Model):
+    """The metrics of a baseline."""
+
+    name: str
+    label: str
+    metrics: dict[str, MetricResult]
+
+
+class Evaluation(_File):
+    """The metrics of the candidate, of production and of a baseline on all rows."""
+
+    FILE: ClassVar[str] = "metrics.json"
+
+    rows: int
+    metrics: dict[str, MetricResult]
+    production: ProductionResult | None = None
+    baseline: BaselineResult | None = None
+
+
+class LengthBucket(_Model):
+    """The scores of rows whose length is from ``low`` to ``high``; None: no upper bound."""
+
+    low: int
+    high: int | None
+    rows: int
+    scores: ScoresByModel
+
+
+class LengthScores(_File):
+    """The scores by input length, in ``unit``."""
+
+    FILE: ClassVar[str] = "by_length.json"
+
+    unit: str
+    buckets: list[LengthBucket]
+
+
+class SliceScore(_Model):
+    """The scores in one slice; the name is None for all remaining values of a feature."""
+
+    kind: str
+    name: str | None
+    rows: int
+    scores: ScoresByModel
+
+
+class VocabularySize(_Model):
+    """The number of known words of the training split, and whether these are all of them."""
+
+    words: int
+    is_complete: bool
+
+
+class SliceScores(_File):
+    """The scores in all slices other than those by length."""
+
+    FILE: ClassVar[str] = "slices.json"
+
+    slices: list[SliceScore]
+    vocabulary: VocabularySize | None = None
+
+
+class DegenerateExample(_Model):
+    """A degenerate output; ``description`` is empty if the check's label says it all."""
+
+    row: int
+    source: str | None
+    hypothesis: str
+    reference: str
+    description: str = ""
+
+
+class DegenerateCheck(_Model):
+    """The result of one check for degenerate outputs.
+
+    Attributes:
+        label: completes "the outputs are", such as ``empty``.
+        rows: the number of degenerate outputs.
+        share: their share of all rows.
+        limit: the allowed share.
+        action: ``warn`` or ``fail``.
+        examples: the worst outputs.
+    """
+
+    label: str
+    rows: int
+    share: float
+    limit: float
+    action: str
+    examples: list[DegenerateExample] = []
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Whether there are more degenerate outputs than allowed."""
+        return self.share > self.limit
+
+    @property
+    def summary(self) -> str:
+        """The result as a clause."""
+        share, limit = (f"{100 * value:.2g}%" for value in (self.share, self.limit))
+        relation = "above" if self.is_over_limit else "within"
+        return f"{share} of the outputs are {self.label}, {relation} the limit of {limit}"
+
+
+class DegenerateOutputs(_File):
+    """The checks for degenerate outputs, by name."""
+
+    FILE: ClassVar[str] = "checks.json"
+
+    checks: dict[str, DegenerateCheck]
+
+
+class Verdict(_Model):
+    """The result of one rule of the gate.
+
+    Attributes:
+        rule: the rule's name.
+        passed: whether the rule allows the model to be pushed.
+        reason: a clause that gives the reason, such as ``BLEU 33.1 is above the floor of 30.0``.
+        metric: the metric; None if the rule is about something else.
+        value: its value; None if it has none.
+        bound: the value that it is compared with.
+        slice: the slice, such as ``domain=news``; None: all rows.
+        rows: the number of rows of the slice.
+    """
+
+    rule: str
+    passed: bool
+    reason: str
+    metric: str | None = None
+    value: float | None = None
+    bound: float | None = None
+    slice: str | None = None
+    rows: int | None = None
+
+
+class Decision(_File):
+    """The decision of the gate, a sentence that explains it, and the verdicts behind it."""
+
+    FILE: ClassVar[str] = "blessing.json"
+
+    blessed: bool
+    sentence: str
+    verdicts: list[Verdict] = []

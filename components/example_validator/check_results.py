@@ -1,0 +1,248 @@
+"""Findings from the counts of the checks, and the warnings and errors that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+from regard.components.common.errors import UserError
+from regard.components.common.formatting import format_count
+from regard.components.data.text_analysis import count_scripts, script_name
+from regard.components.data.text_files import shorten
+from regard.components.example_validator import duplicates, row_checks
+from regard.components.example_validator.shard_rows import (
+    CheckCounts,
+    Shard,
+    ShardRow,
+    format_values,
+)
+from regard.components.settings.data import CheckConfig, DataChecksConfig
+from regard.models.tasks.description import Feature
+
+_DESCRIPTIONS = {
+    "empty_side": "have an empty side",
+    "length_ratio": "have sides of very different length",
+    "too_long": "are too long",
+    "duplicates": "of the training split are duplicates",
+    "overlap": "of the other splits have inputs of the training split",
+    "near_overlap": "of the other splits have inputs that are nearly the same as one of the "
+    "training split",
+    "target_overlap": "of the other splits have targets of the training split",
+    "same_sides": "have the same text on both sides",
+    "script": "are in a script that is unusual for their side",
+    "control_characters": "contain invisible control characters",
+    "encoding": "were decoded with the wrong encoding",
+}
+_OF_OTHER_SPLITS = ("overlap", "near_overlap", "target_overlap")
+
+
+class CheckExample(TypedDict):
+    """A row that a check found.
+
+    Attributes:
+        where: its file and line.
+        text: its text, shortened.
+        same_as: file and line of the row that it repeats.
+        similarity: to that row, 0 to 1.
+        detail: what is wrong, if the name of the check does not say it.
+    """
+
+    where: str
+    text: str
+    same_as: NotRequired[str]
+    similarity: NotRequired[float]
+    detail: NotRequired[str]
+
+
+class CheckFinding(TypedDict):
+    """The result of a check.
+
+    Attributes:
+        count: the rows that it found.
+        total: the rows that it examined: the training split for ``duplicates``, the other splits
+            for ``overlap``, ``near_overlap`` and ``target_overlap``, otherwise all.
+        share: ``count`` divided by ``total``.
+        limit: the share that is allowed.
+        action: ``warn`` or ``fail``.
+        exceeded: whether the share is above the limit.
+        splits: the rows that it found by split.
+        examples: the first of them.
+        capped: the rows of train that were similar to too many others to compare them with all.
+    """
+
+    count: int
+    total: int
+    share: float
+    limit: float
+    action: str
+    exceeded: bool
+    splits: dict[str, int]
+    examples: list[CheckExample]
+    capped: NotRequired[int]
+
+
+def active_checks(checks: DataChecksConfig) -> dict[str, CheckConfig]:
+    """Return the checks of rows that are set, by name."""
+    return {name: check for name, check in checks if isinstance(check, CheckConfig)}
+
+
+class FindingBuilder:
+    """Makes findings from counts.
+
+    Args:
+        checks: the checks that are set.
+        shards: the corpus.
+        features: of a row.
+        usual_scripts: the usual scripts of each feature.
+    """
+
+    def __init__(
+        self,
+        checks: DataChecksConfig,
+        shards: Sequence[Shard],
+        features: Sequence[Feature],
+        usual_scripts: Mapping[str, set[str]],
+    ):
+        self._checks = checks
+        self._shards = shards
+        self._features = features
+        self._usual_scripts = usual_scripts
+
+    def findings(
+        self, counts: CheckCounts, rows: Mapping[int, ShardRow]
+    ) -> dict[str, CheckFinding]:
+        """Return the finding of every check that is set.
+
+        Args:
+            counts: of the checks.
+            rows: the rows that the examples of the counts refer to.
+        """
+        return {
+            name: self._finding(name, check, counts, rows)
+            for name, check in active_checks(self._checks).items()
+        }
+
+    def _finding(
+        self, name: str, check: CheckConfig, counts: CheckCounts, rows: Mapping[int, ShardRow]
+    ) -> CheckFinding:
+        total = sum(n for index, n in counts.rows.items() if _examines(name, self._shards[index]))
+        by_split: dict[str, int] = {}
+        for index, n in counts.counts.get(name, {}).items():
+            split = self._shards[index].split
+            by_split[split] = by_split.get(split, 0) + n
+        count = sum(by_split.values())
+        share = count / total if total else 0.0
+        finding: CheckFinding = {
+            "count": count,
+            "total": total,
+            "share": share,
+            "limit": check.limit,
+            "action": check.action,
+            "exceeded": share > check.limit,
+            "splits": by_split,
+            "examples": [
+                self._example(name, rows[ref], None if other is None else rows[other])
+                for ref, other in counts.examples.get(name, [])
+            ],
+        }
+        if name == "near_overlap" and counts.capped:
+            finding["capped"] = counts.capped
+        return finding
+
+    def _example(self, name: str, row: ShardRow, other: ShardRow | None) -> CheckExample:
+        texts = map(format_values, self._features, row.values)
+        text = " | ".join(shorten(text) for text in texts)
+        example: CheckExample = {"where": f"{row.file}:{row.line}", "text": text}
+        if other is not None:
+            example["same_as"] = f"{other.file}:{other.line}"
+        if name == "near_overlap" and other is not None:
+            value = duplicates.similarity(
+                *(duplicates.joined_inputs(self._inputs(r)) for r in (row, other))
+            )
+            example["similarity"] = value
+            example["detail"] = f"{value:.0%} similar"
+        elif detail := "; ".join(self._details(name, row)):
+            example["detail"] = detail
+        return example
+
+    def _inputs(self, row: ShardRow) -> list[list[Any]]:
+        pairs = zip(self._features, row.values, strict=True)
+        return [values for feature, values in pairs if feature.role == "input"]
+
+    def _details(self, name: str, row: ShardRow) -> Iterator[str]:
+        """Yield what is wrong with the texts of a row if the check's name does not say it."""
+        for feature, values in zip(self._features, row.values, strict=True):
+            if not feature.tokenized:
+                continue
+            if name == "control_characters":
+                controls = dict.fromkeys(
+                    c for text in values for c in row_checks.control_characters(text)
+                )
+                if controls:
+                    codes = ", ".join(f"U+{ord(c):04X}" for c in controls)
+                    yield f"{feature.name} contains {codes}"
+            elif name == "encoding":
+                for text in values:
+                    if (fixed := row_checks.fix_encoding(text)) != text:
+                        yield f"{feature.name} should be {_first_fix(text, fixed)!r}"
+            elif name == "script" and self._checks.script:
+                letters = count_scripts(" ".join(values))
+                for script in row_checks.dominant_scripts(letters, self._checks.script.share):
+                    if script not in self._usual_scripts.get(feature.name, {script}):
+                        yield f"{feature.name} is {script_name(script)}"
+
+
+def describe(name: str, finding: CheckFinding) -> str:
+    """Return a sentence with count, share, limit and first row of a finding."""
+    text = (
+        f"{name}: {finding['count']:,} of {finding['total']:,} rows ({finding['share']:.2%}) "
+        f"{_DESCRIPTIONS[name]}; the limit is {finding['limit']:.2%}"
+    )
+    if capped := finding.get("capped"):
+        rows = format_count(capped, "row")
+        limit = duplicates.MAX_MEASURED
+        text += f" ({rows} of train had more than {limit} similar candidates, of which only "
+        text += f"{limit} were measured: the count may be too low)"
+    if not finding["examples"]:
+        return text
+    first = finding["examples"][0]
+    other = f" (same as {first['same_as']})" if "same_as" in first else ""
+    detail = f" ({first['detail']})" if "detail" in first else ""
+    return f"{text}; first {first['where']}{other}: {first['text']!r}{detail}"
+
+
+def check_warnings(findings: Mapping[str, CheckFinding]) -> list[str]:
+    """Return a sentence for each finding above a limit that only warns, or that may be too low."""
+    return [
+        describe(name, finding)
+        for name, finding in findings.items()
+        if (finding["action"] == "warn" if finding["exceeded"] else "capped" in finding)
+    ]
+
+
+def raise_on_failures(findings: Mapping[str, CheckFinding]) -> None:
+    """Raise a ``UserError`` if a check with the action ``fail`` exceeds its limit."""
+    failed = [n for n, f in findings.items() if f["exceeded"] and f["action"] == "fail"]
+    if not failed:
+        return
+    name = failed[0]
+    others = f" (also above their limits: {', '.join(failed[1:])})" if failed[1:] else ""
+    raise UserError(
+        describe(name, findings[name]) + others,
+        where=findings[name]["examples"][0]["where"],
+        remedy=f"Fix the rows, raise `data.checks.{name}.limit`, or set "
+        f"`data.checks.{name}.action` to warn.",
+    )
+
+
+def _examines(name: str, shard: Shard) -> bool:
+    if name == "duplicates":
+        return shard.split == "train"
+    return name not in _OF_OTHER_SPLITS or shard.split != "train"
+
+
+def _first_fix(text: str, fixed: str) -> str:
+    """Return the part of a fixed text that starts shortly before the first change."""
+    pairs = enumerate(zip(text, fixed, strict=False))
+    start = max(0, next((i for i, pair in pairs if len({*pair}) > 1), 0) - 20)
+    return ("..." if start else "") + shorten(fixed[start:])

@@ -1,0 +1,142 @@
+"""The checks of drift: the training split compared with that of the model in production."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypedDict
+
+from regard.components.common.errors import UserError
+from regard.components.data.profiles import (
+    Drift,
+    Profile,
+    measure_drift,
+    missing_features,
+    read_profile,
+)
+from regard.components.registry import LATEST, PROFILE, production_baseline
+from regard.components.settings.data import DataChecksConfig, DriftCheckConfig
+
+_DESCRIPTIONS = {
+    "drift_words": "the words of {feature} have a Jensen-Shannon divergence of {value:.3f}",
+    "drift_oov": "{rate:.2%} of the running words of {feature} are {new}, {expected:.2%} expected",
+    "drift_lengths": "the lengths of {feature} have a Jensen-Shannon divergence of {value:.3f}",
+}
+_PROFILE_REMEDY = "Remove the file, and the drift from this version is not checked."
+
+
+class DriftFinding(TypedDict):
+    """The result of a drift check; ``value`` is that of the worst ``feature``."""
+
+    value: float
+    feature: str
+    limit: float
+    action: str
+    exceeded: bool
+    features: dict[str, Drift]
+
+
+class DriftFindings(TypedDict):
+    """The drift from a version, and the features that each check could not compare."""
+
+    version: str
+    checks: dict[str, DriftFinding]
+    uncompared: dict[str, list[str]]
+
+
+def check_drift(
+    production: str, profile: Profile, checks: DataChecksConfig
+) -> DriftFindings | None:
+    """Compare the training split with that of production; None if there is nothing to compare with.
+
+    Args:
+        production: as ``ExampleValidator`` takes it.
+        profile: of the training split.
+        checks: the checks that are set.
+
+    Raises:
+        UserError: the profile of production cannot be read.
+    """
+    active = {name: c for name, c in checks if isinstance(c, DriftCheckConfig)}
+    reference = _production_profile(production) if active else None
+    if reference is None:
+        return None
+    version, path = reference
+    measured = measure_drift(read_profile(path, _PROFILE_REMEDY), profile)
+    missing = missing_features(measured, profile)
+    return {
+        "version": version,
+        "checks": {
+            name: _drift_finding(measured[name], check)
+            for name, check in active.items()
+            if measured[name]
+        },
+        "uncompared": {name: missing[name] for name in active if missing[name]},
+    }
+
+
+def _production_profile(production: str) -> tuple[str, str] | None:
+    """Return version and profile of production; None if there is none."""
+    if not production:
+        return None
+    reference = json.loads(production)
+    if reference["version"] != LATEST:
+        return reference["version"], reference["profile"]
+    folder, version = production_baseline(reference["versions"], LATEST)
+    path = Path(folder, PROFILE)
+    return (version, str(path)) if version and path.is_file() else None
+
+
+def _drift_finding(features: dict[str, Drift], check: DriftCheckConfig) -> DriftFinding:
+    worst = max(features, key=lambda name: features[name]["value"])
+    value = features[worst]["value"]
+    return {
+        "value": value,
+        "feature": worst,
+        "limit": check.limit,
+        "action": check.action,
+        "exceeded": value > check.limit,
+        "features": features,
+    }
+
+
+def drift_warnings(drift: DriftFindings | None) -> list[str]:
+    """Return a sentence for each exceeded limit and for features that could not be compared."""
+    if not drift:
+        return []
+    version = drift["version"]
+    uncompared = [
+        f"{name}: the profile of version {version} in production does not describe "
+        f"{', '.join(features)}"
+        for name, features in drift["uncompared"].items()
+    ]
+    return uncompared + [
+        _describe(name, finding, version)
+        for name, finding in drift["checks"].items()
+        if finding["exceeded"] and finding["action"] == "warn"
+    ]
+
+
+def raise_on_drift(drift: DriftFindings | None) -> None:
+    """Raise a ``UserError`` if a drift check with the action ``fail`` exceeds its limit."""
+    for name, finding in drift["checks"].items() if drift else ():
+        if drift and finding["exceeded"] and finding["action"] == "fail":
+            raise UserError(
+                _describe(name, finding, drift["version"]),
+                where=f"data.checks.{name}",
+                remedy="Check the source of the new rows. If they are intended, raise the limit or "
+                "set the action to warn.",
+            )
+
+
+def _describe(name: str, finding: DriftFinding, version: str) -> str:
+    worst = finding["features"][finding["feature"]]
+    listed = worst.get("listed")
+    new = f"not among the {listed:,} most frequent words of that version" if listed else "new"
+    description = _DESCRIPTIONS[name].format(feature=finding["feature"], new=new, **worst)
+    words = ", ".join(repr(example["word"]) for example in worst.get("examples", [])[:5])
+    limit = f"{finding['limit']:g}"
+    if name == "drift_oov":
+        limit = f"{finding['limit']:.2%} above the expected share"
+    text = f"{name}: since version {version} in production, {description}; the limit is {limit}"
+    return f"{text}; mainly {words}" if words else text

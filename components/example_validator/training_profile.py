@@ -1,0 +1,191 @@
+"""The profile of the training split: its words and lengths.
+
+A training split can have more words than memory has room for. In Beam, counts meet in buckets of
+the words' hash, a few large elements for each shard.
+"""
+
+from __future__ import annotations
+
+import heapq
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict
+
+from regard.components.data.corpus_plan import CorpusPlan, read_training_rows
+from regard.components.data.profiles import (
+    BOUNDS,
+    MAX_WORDS,
+    FeatureProfile,
+    Profile,
+    WordProfile,
+    histogram,
+    length_unit,
+)
+from regard.components.data.sources import Corpus
+from regard.components.data.text_analysis import split_words
+from regard.components.example_validator.shard_rows import CheckCounts, Shard
+from regard.models.tasks.description import Feature
+
+BUCKETS = 16
+WordBucket = tuple[str, int]
+
+
+class LengthHistogram(TypedDict):
+    """The lengths of a feature by split; see ``LengthProfile``."""
+
+    unit: str | None
+    bounds: list[int]
+    splits: dict[str, list[int]]
+
+
+class WordCounter:
+    """Counts the words of features and yields the counts by bucket.
+
+    Args:
+        features: their names.
+        limit: the number of different words of a feature to hold at once.
+    """
+
+    def __init__(self, features: Sequence[str], limit: int = 1 << 18):
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in features}
+        self._limit = limit
+
+    def add(self, feature: str, text: str) -> Iterator[tuple[WordBucket, dict[str, int]]]:
+        """Count the words of a text; yield counts if the limit is reached."""
+        counts = self._counts[feature]
+        counts.update(split_words(text))
+        if len(counts) >= self._limit:
+            yield from self._flush(feature)
+
+    def flush(self) -> Iterator[tuple[WordBucket, dict[str, int]]]:
+        """Yield the remaining ``((feature, bucket), counts)``, at least one for each feature."""
+        for feature in self._counts:
+            yield from self._flush(feature)
+
+    def _flush(self, feature: str) -> Iterator[tuple[WordBucket, dict[str, int]]]:
+        buckets: dict[int, dict[str, int]] = {0: {}}
+        for word, count in self._counts[feature].items():
+            buckets.setdefault(zlib.crc32(word.encode()) % BUCKETS, {})[word] = count
+        self._counts[feature] = Counter()
+        for bucket, counts in buckets.items():
+            yield (feature, bucket), counts
+
+
+def sum_bucket(key: WordBucket, parts: Iterable[Mapping[str, int]]) -> tuple[str, WordProfile]:
+    """Return the words of one bucket of a feature, from all shards."""
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part)
+    return key[0], {
+        "total": counts.total(),
+        "distinct": len(counts),
+        "once": list(counts.values()).count(1),
+        "words": _most_frequent(counts.items()),
+        "complete": len(counts) <= MAX_WORDS,
+    }
+
+
+def join_buckets(feature: str, buckets: Iterable[WordProfile]) -> tuple[str, WordProfile]:
+    """Return the words of a feature from all its buckets."""
+    parts = list(buckets)
+    words = _most_frequent(item for part in parts for item in part["words"].items())
+    distinct = sum(part["distinct"] for part in parts)
+    return feature, {
+        "total": sum(part["total"] for part in parts),
+        "distinct": distinct,
+        "once": sum(part["once"] for part in parts),
+        "words": words,
+        "complete": len(words) == distinct,
+    }
+
+
+def _most_frequent(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    # Equally frequent words in alphabetical order: the same text always has the same profile.
+    return dict(heapq.nsmallest(MAX_WORDS, counts, key=lambda item: (-item[1], item[0])))
+
+
+def length_histograms(
+    counts: CheckCounts, shards: Sequence[Shard], features: Sequence[Feature]
+) -> dict[str, LengthHistogram]:
+    """Return the lengths of each feature that has lengths."""
+    histograms: dict[str, LengthHistogram] = {}
+    for feature in features:
+        if feature.name not in counts.lengths:
+            continue
+        splits: dict[str, list[int]] = {}
+        for index, shard_lengths in sorted(counts.lengths[feature.name].items()):
+            split = shards[index].split
+            sums = splits.setdefault(split, [0] * len(shard_lengths))
+            splits[split] = [a + b for a, b in zip(sums, shard_lengths, strict=True)]
+        unit, bounds = length_unit(feature), list(BOUNDS)
+        histograms[feature.name] = {"unit": unit, "bounds": bounds, "splits": splits}
+    return histograms
+
+
+def train_profile(
+    rows: Mapping[str, int],
+    words: Mapping[str, WordProfile],
+    lengths: Mapping[str, LengthHistogram],
+) -> Profile:
+    """Return the profile of the training split, with which later data is compared."""
+    features: dict[str, FeatureProfile] = {}
+    for name, by_split in lengths.items():
+        counts = by_split["splits"].get("train", [0] * (len(by_split["bounds"]) + 1))
+        features[name] = {
+            **words.get(name, {}),  # type: ignore[typeddict-item]
+            "lengths": {
+                "unit": by_split["unit"],
+                "bounds": by_split["bounds"],
+                "counts": counts,
+            },
+        }
+    return {"rows": rows.get("train", 0), "features": features}
+
+
+def profile_training_split(corpus: Corpus) -> Profile:
+    """Return the ``profile.json`` that ExampleValidator would write, without TensorFlow and Beam.
+
+    Replayed spans are read twice, as in CorpusGen; no row is kept in memory.
+
+    Args:
+        corpus: with its spans resolved.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    features = {i: f for i, f in enumerate(corpus.features) if f.role != "extra"}
+    lengths = {i: defaultdict[int, int](int) for i, f in features.items() if length_unit(f)}
+    words: dict[int, Counter[str]] = {i: Counter() for i, f in features.items() if f.tokenized}
+    rows = 0
+    for values in read_training_rows(CorpusPlan(corpus)):
+        rows += 1
+        for i, counts in lengths.items():
+            for length in _lengths(features[i], values[i]):
+                counts[length] += 1
+        for i, counter in words.items():
+            for text in _texts(values[i]):
+                counter.update(split_words(text))
+    by_word = {
+        features[i].name: join_buckets("", [sum_bucket(("", 0), [counter])[1]])[1]
+        for i, counter in words.items()
+    }
+    by_length: dict[str, LengthHistogram] = {
+        features[i].name: {
+            "unit": length_unit(features[i]),
+            "bounds": list(BOUNDS),
+            "splits": {"train": histogram(counts)},
+        }
+        for i, counts in lengths.items()
+    }
+    return train_profile({"train": rows}, by_word, by_length)
+
+
+def _lengths(feature: Feature, value: Any) -> list[int]:
+    if feature.kind == "points":
+        return [len(value) // 2] if value is not None else [0]
+    return [len(text) for text in _texts(value)]
+
+
+def _texts(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -1,0 +1,101 @@
+"""Plans the batches of a split from the lengths and positions of its rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+
+from regard.components.common.prediction_table import ROW_GROUP_SIZE
+from regard.components.predictor.split_reader import (
+    corpus_order,
+    parse_example,
+    read_records,
+    row_length,
+    shard_files,
+)
+from regard.models.tasks.description import Feature
+
+# Rows that are sorted by length together, and whose outputs are in memory together later.
+WINDOW = 4 * ROW_GROUP_SIZE
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A file of the split.
+
+    Attributes:
+        path: the file.
+        rows: the number of each record's row, in the order of the corpus.
+        batches: the batch of each record.
+        announced_batches: the number of batches that are announced before the records; see
+            ``decode.read_shard``.
+    """
+
+    path: str
+    rows: Sequence[int]
+    batches: Sequence[int]
+    announced_batches: int
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchPlan:
+    """The batches of a split, with the longest rows in the first.
+
+    So the first batch shows whether the memory suffices, and the time left is not underestimated.
+
+    Attributes:
+        shards: the files.
+        sizes: the number of rows of each batch.
+        windows: the batches of each ``WINDOW`` rows, which are consecutive in the corpus.
+    """
+
+    shards: list[Shard]
+    sizes: list[int]
+    windows: list[list[int]]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(self.sizes)
+
+
+def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> BatchPlan:
+    """Read a split and plan its batches.
+
+    Args:
+        split: the split's folder.
+        features: the task's features.
+        batch_size: the maximum number of rows in a batch.
+
+    Raises:
+        UserError: the examples lack a feature.
+    """
+    positions, lengths, ends, files = [], [], [], shard_files(split)
+    for path in files:
+        for record in read_records(path):
+            row = parse_example(record, features, path)
+            positions.append((sys.intern(row.file), row.line))
+            lengths.append(row_length(row))
+        ends.append(len(positions))
+    order = corpus_order(positions)
+    batches: list[list[int]] = []
+    for start in range(0, len(order), WINDOW):
+        window = sorted(order[start : start + WINDOW], key=lambda record: -lengths[record])
+        batches += [window[at : at + batch_size] for at in range(0, len(window), batch_size)]
+    batches.sort(key=lambda batch: -lengths[batch[0]])
+
+    row_of, batch_of = [0] * len(order), [0] * len(order)
+    for row_number, record_number in enumerate(order):
+        row_of[record_number] = row_number
+    windows: list[list[int]] = [[] for _ in range(0, len(order), WINDOW)]
+    for number, batch in enumerate(batches):
+        windows[row_of[batch[0]] // WINDOW].append(number)
+        for record_number in batch:
+            batch_of[record_number] = number
+    starts = [0, *ends]
+    shards = [
+        Shard(str(path), row_of[start:end], batch_of[start:end], 0 if start else len(batches))
+        for path, start, end in zip(files, starts, ends, strict=False)
+    ]
+    return BatchPlan(shards, [len(batch) for batch in batches], windows)

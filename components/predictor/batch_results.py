@@ -1,0 +1,190 @@
+"""The results of single batches as files, and the progress that they show.
+
+A file is Parquet with some rows of the table and with statistics in its metadata. It is renamed to
+its final name when it is complete, so that counting files gives the progress, and a batch that a
+runner processes twice does no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_path, atomic_write
+from regard.serving.contract import SavedModelError
+from regard.serving.saved_model import InputLengthError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NODE = "Predictor"
+POLL_SECONDS = 0.5
+_SUFFIX = ".parquet"
+_STATS = b"stats"
+_FAILURE = "failure.json"
+# Errors that keep their type between processes.
+_ERROR_TYPES = {kind.__name__: kind for kind in (UserError, SavedModelError, InputLengthError)}
+
+
+class WorkerError(RuntimeError):
+    """An unexpected error in a worker: its type and its message."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchStats:
+    """How a batch was decoded.
+
+    Attributes:
+        rows: the number of rows.
+        seconds: the time of the model.
+        worker: the id of the worker; batches with the same id ran one after another.
+        load_seconds: the worker's time to load the model.
+        device: TensorFlow's device, ``CPU`` or ``GPU``.
+        truncated_rows: the number of truncated inputs.
+        truncated_tokens: the number of tokens that were cut off.
+    """
+
+    rows: int
+    seconds: float
+    worker: str
+    load_seconds: float
+    device: str
+    truncated_rows: int
+    truncated_tokens: int
+
+
+def batch_path(folder: Path, batch: int) -> Path:
+    """Return the file of a batch."""
+    return folder / f"{batch:08d}{_SUFFIX}"
+
+
+def write_batch(folder: Path, batch: int, table: pa.Table, stats: BatchStats) -> None:
+    """Write the file of a batch atomically."""
+    import pyarrow.parquet as pq
+
+    with atomic_path(batch_path(folder, batch)) as temporary:
+        metadata = {_STATS: json.dumps(dataclasses.asdict(stats))}
+        pq.write_table(table.replace_schema_metadata(metadata), temporary, compression="lz4")
+
+
+def read_stats(folder: Path, known: Mapping[int, BatchStats]) -> dict[int, BatchStats]:
+    """Return the statistics of all complete batches; only new files are read."""
+    import pyarrow.parquet as pq
+
+    files = {int(file.stem): file for file in folder.glob(f"[!.]*{_SUFFIX}")}
+    new = {
+        batch: BatchStats(**json.loads(pq.read_schema(files[batch]).metadata[_STATS]))
+        for batch in sorted(files.keys() - known.keys())
+    }
+    return {**known, **new}
+
+
+@contextlib.contextmanager
+def record_failure(folder: Path) -> Iterator[None]:
+    """Write errors of the block to a file, because runners pass on only the traceback's text."""
+    try:
+        yield
+    except Exception as error:
+        arguments = list(error.args) if isinstance(error, UserError) else [str(error)]
+        content = {"kind": type(error).__name__, "arguments": arguments}
+        with contextlib.suppress(OSError):  # on a full disk the error itself matters more
+            atomic_write(folder / _FAILURE, json.dumps(content))
+        raise
+
+
+def read_failure(folder: Path) -> Exception | None:
+    """Return the error that a worker recorded; None if there is none."""
+    file = folder / _FAILURE
+    if not file.exists():
+        return None
+    content = json.loads(file.read_text(encoding="utf-8"))
+    kind, arguments = content["kind"], content["arguments"]
+    if kind in _ERROR_TYPES:
+        return _ERROR_TYPES[kind](*arguments)
+    return WorkerError(f"{kind}: {arguments[0]}")
+
+
+def decoding_seconds(stats: Collection[BatchStats]) -> float:
+    """Return the time of the slowest worker, without loading; workers run in parallel."""
+    by_worker: dict[str, float] = {}
+    for one in stats:
+        by_worker[one.worker] = by_worker.get(one.worker, 0.0) + one.seconds
+    return max(by_worker.values(), default=0.0)
+
+
+def rows_per_second(stats: Collection[BatchStats]) -> float:
+    """Return the speed of all workers together, without loading."""
+    seconds = decoding_seconds(stats)
+    return sum(one.rows for one in stats) / seconds if seconds else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgressScope:
+    """What progress events describe.
+
+    Attributes:
+        label: the model's display name.
+        noun: what the rows are called.
+        rows: the number of rows.
+        start: the fraction of the node's progress at the start.
+        end: that at the end.
+    """
+
+    label: str
+    noun: str
+    rows: int
+    start: float = 0.0
+    end: float = 1.0
+
+
+@contextlib.contextmanager
+def report_progress(folder: Path, scope: ProgressScope) -> Iterator[None]:
+    """Emit progress events while the block runs, and a last one if it succeeds.
+
+    The progress is read from files, because workers of a cluster cannot write events.
+
+    Args:
+        folder: the folder of the batches' files.
+        scope: what the events describe.
+    """
+    stopped = threading.Event()
+    stats: dict[int, BatchStats] = {}
+
+    def emit_if_changed() -> None:
+        nonlocal stats
+        count = len(stats)
+        stats = read_stats(folder, stats)
+        if len(stats) > count:
+            _emit(list(stats.values()), scope)
+
+    def poll() -> None:
+        while not stopped.wait(POLL_SECONDS):
+            emit_if_changed()
+
+    thread = threading.Thread(target=poll, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+    emit_if_changed()
+
+
+def _emit(stats: Collection[BatchStats], scope: ProgressScope) -> None:
+    rows, speed = sum(one.rows for one in stats), rows_per_second(stats)
+    counts = f"{rows:,} of {scope.rows:,} {scope.noun}"
+    events.emit(
+        "progress",
+        node=NODE,
+        text=f"{scope.label}: {counts}, {speed:,.0f} {scope.noun}/s",
+        fraction=scope.start + (scope.end - scope.start) * rows / scope.rows,
+        sentences_per_second=round(speed, 1),
+    )

@@ -1,0 +1,209 @@
+"""Forced decoding: the attention and the score that a model gives the references."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
+from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
+from regard.serving.contract import AttentionEntry, Contract
+from regard.serving.saved_model import Prediction, ServedModel
+
+# The outputs of a signature that scores given outputs, and their columns in the table.
+ATTENTION_COLUMNS = {"alignment": ALIGNMENT, "source_pieces": SOURCE, "target_pieces": TARGET}
+_DIMENSIONS = {
+    ALIGNMENT: ["target_length", "source_length"],
+    SOURCE: ["source_length"],
+    TARGET: ["target_length"],
+}
+KEY = "evaluation.alignment"
+# Part of the signature's error message if the attention of a batch is too large.
+_TOO_LARGE = "fewer or shorter rows"
+# The suffix of every task's output with the log-probabilities of single tokens.
+_TOKEN_SCORES = "scores"
+InputRow = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceAttention:
+    """The attention weights of the references.
+
+    Attributes:
+        layer: the decoder layer of a Transformer, from 1; None: the model's default.
+        head: the head in that layer, from 1; None: the mean of all heads.
+    """
+
+    layer: int | None = None
+    head: int | None = None
+
+    def __str__(self) -> str:
+        layer = f"layer {self.layer}"
+        return layer if self.head is None else f"{layer} with a head {self.head}"
+
+    def extend(
+        self,
+        model: ServedModel,
+        predictions: Sequence[Prediction],
+        rows: Sequence[InputRow],
+        references: Sequence[Any],
+    ) -> list[Prediction]:
+        """Add the attention weights and the tokens of the references to the predictions.
+
+        Predictions of a model without attention over tokens are returned unchanged, unless a layer
+        is required.
+
+        Args:
+            model: the model.
+            predictions: its predictions.
+            rows: the inputs of each row by name.
+            references: one reference per row.
+
+        Raises:
+            UserError: the model has no such layer or head.
+        """
+        contract = model.contract
+        if self.layer is None:
+            signature = contract["scored"] or ""
+            entry = contract["signatures"].get(signature)
+            if entry is None or not set(ATTENTION_COLUMNS) <= set(entry["outputs"]):
+                return list(predictions)
+            scored = model.predict(signature, _requests(contract, signature, rows, references))
+            outputs = [dict(one.outputs) for one in scored]
+        else:
+            signature = _heads_signature(contract)
+            scored = _predict_heads(
+                model, signature, _requests(contract, signature, rows, references)
+            )
+            outputs = [self._select_head(one) for one in scored]
+        return [
+            prediction.with_outputs(
+                {column: own[name] for name, column in ATTENTION_COLUMNS.items()}, _DIMENSIONS
+            )
+            for prediction, own in zip(predictions, outputs, strict=True)
+        ]
+
+    def _select_head(self, prediction: Prediction) -> dict[str, Any]:
+        """Return the outputs with the alignment of the selected layer and head."""
+        heads = prediction.contract["heads"]
+        assert self.layer is not None
+        assert heads is not None
+        weights = prediction.outputs[_cross_attention(heads["looks"])]
+        layer = weights[_index("layer", self.layer, len(weights))]
+        if self.head is None:
+            alignment = layer.mean(axis=0)
+        else:
+            alignment = layer[_index("head", self.head, len(layer))]
+        return {**prediction.outputs, "alignment": alignment}
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceScores:
+    """The log-probability of the references, their tokens, and the truncated tokens."""
+
+    def extend(
+        self,
+        model: ServedModel,
+        predictions: Sequence[Prediction],
+        rows: Sequence[InputRow],
+        references: Sequence[Any],
+    ) -> list[Prediction]:
+        """Add the scores of the references to the predictions.
+
+        Predictions of a model that does not score single tokens are returned unchanged.
+
+        Args:
+            model: the model.
+            predictions: its predictions.
+            rows: the inputs of each row by name.
+            references: one reference per row.
+        """
+        contract = model.contract
+        signature = contract["scored"] or ""
+        entry = contract["signatures"].get(signature)
+        outputs = entry["outputs"] if entry else ()
+        name = next((output for output in outputs if output.endswith(_TOKEN_SCORES)), "")
+        if not name:
+            return list(predictions)
+        cut = f"{name.removesuffix(_TOKEN_SCORES)}cut"
+        scored = model.predict(signature, _requests(contract, signature, rows, references))
+        return [
+            prediction.with_outputs(
+                {
+                    SCORE: float(own.outputs[name].sum()),
+                    LENGTH: len(own.outputs[name]),
+                    CUT: own.outputs[cut],
+                },
+                {SCORE: [], LENGTH: [], CUT: []},
+            )
+            for prediction, own in zip(predictions, scored, strict=True)
+        ]
+
+
+ReferenceOutput = ReferenceAttention | ReferenceScores
+
+
+def _requests(
+    contract: Contract, signature: str, rows: Sequence[InputRow], references: Sequence[Any]
+) -> list[InputRow]:
+    """Return the inputs of a signature, whose last one is the reference."""
+    names = [entry["name"] for entry in contract["signatures"][signature]["inputs"]]
+    return [
+        {name: row.get(name, reference) for name in names}
+        for row, reference in zip(rows, references, strict=True)
+    ]
+
+
+def _heads_signature(contract: Contract) -> str:
+    """Return the signature with the weights of every head."""
+    heads = contract.get("heads")
+    if not heads or not _cross_attention(heads["looks"]):
+        raise UserError(
+            "the decoder of this model has no layers of attention heads over a text",
+            where=f"{KEY}.layer",
+            remedy="Remove the key: only Transformer decoders have such layers.",
+        )
+    return heads["signature"]
+
+
+def _cross_attention(entries: Sequence[AttentionEntry]) -> str:
+    """Return the output with weights of target tokens on source tokens; "" if there is none."""
+    axes = ("target_pieces", "source_pieces")
+    names = (entry["weights"] for entry in entries if (entry["rows"], entry["columns"]) == axes)
+    return next(names, "")
+
+
+def _index(key: str, number: int, count: int) -> int:
+    if number > count:
+        raise UserError(
+            f"there is no {key} {number}; the model has 1 to {count}",
+            where=f"{KEY}.{key}",
+            remedy=f"Use a number from 1 to {count}, or null.",
+        )
+    return number - 1
+
+
+def _predict_heads(
+    model: ServedModel, signature: str, requests: Sequence[InputRow]
+) -> list[Prediction]:
+    """Run all rows in one batch, or in halves if the batch has too many weights."""
+    import tensorflow as tf
+
+    try:
+        return model.predict(signature, requests)
+    except tf.errors.InvalidArgumentError as error:
+        if _TOO_LARGE not in str(error):
+            raise
+        if len(requests) == 1:
+            raise UserError(
+                "a row is too long for the attention of all heads",
+                where=f"{KEY}.layer",
+                remedy="Use null, for which the model returns the attention of one layer only.",
+            ) from None
+    half = len(requests) // 2
+    return [
+        *_predict_heads(model, signature, requests[:half]),
+        *_predict_heads(model, signature, requests[half:]),
+    ]

@@ -1,0 +1,158 @@
+"""Pins versions, and removes old versions that nothing needs, with one rename each."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.registry.publish import (
+    REMOVED,
+    remove_leftovers,
+    remove_tree,
+    sync_folder,
+)
+from regard.components.registry.store import PIN, Registry, is_pinned, size_of
+from regard.serving.locks import acquire_folder
+from regard.serving.server.errors import ServingError
+from regard.serving.server.model_config import read_models
+
+
+@dataclass(frozen=True)
+class PruneResult:
+    """What happened to a version.
+
+    Attributes:
+        version: the number.
+        bytes: the size of its files; for a removed version, of the removed files.
+        kept_because: the reason why it stays; None if it is removed.
+        leftover: the path of files that could not be removed; None if there are none.
+    """
+
+    version: int
+    bytes: int
+    kept_because: str | None
+    leftover: str | None = None
+
+
+def pin(registry: Registry, name: str, version: int) -> bool:
+    """Pin a version, so that `prune` keeps it; return whether it was not pinned before.
+
+    Raises:
+        UserError: there is no such version.
+    """
+    registry.number(name, version)
+    with acquire_folder(registry.root / name, timeout=None):  # it may be pruned during the wait
+        path = registry.path(name, registry.number(name, version))
+        is_new = not is_pinned(path)
+        (path / PIN).touch()
+        return is_new
+
+
+def unpin(registry: Registry, name: str, version: int) -> bool:
+    """Remove the pin of a version; return whether there was one.
+
+    Raises:
+        UserError: there is no such version.
+    """
+    path = registry.path(name, registry.number(name, version))
+    was_pinned = is_pinned(path)
+    (path / PIN).unlink(missing_ok=True)
+    return was_pinned
+
+
+def served_versions(file: Path, registry: Registry, name: str) -> dict[int, str]:
+    """Return the versions of a model that a server's configuration file selects, with the reason.
+
+    They are those of its version policy and of its labels. The server may see the registry under
+    another path, so the model is matched by its name or by that of its folder.
+
+    Args:
+        file: a ``ModelServerConfig`` as for TensorFlow Serving's ``--model_config_file``.
+        registry: the registry.
+        name: the model's name.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        models = read_models(file)
+    except ServingError as error:
+        raise UserError(error.message, remedy="Correct the --model-config-file.") from None
+    versions: dict[int, str] = {}
+    for model in models:
+        if name in (model.name, model.base_path.name):
+            selected = model.policy.select(registry.versions(name))
+            versions.update(dict.fromkeys([*selected, *model.labels.values()], f"in {file.name}"))
+    return versions
+
+
+def prune(
+    registry: Registry,
+    name: str,
+    keep: int,
+    needed: Mapping[int, str] | None = None,
+    dry_run: bool = False,
+) -> list[PruneResult]:
+    """Remove all but the newest versions and those that are needed.
+
+    The live version, which is the newest, always stays, as do pinned versions, those in
+    ``needed``, and those that ``regard serve`` has loaded on this machine. A version is first
+    renamed to a hidden name, so that nobody sees a part of it; the next push or prune removes what
+    a killed process leaves.
+
+    Args:
+        registry: the registry.
+        name: the model's name.
+        keep: how many of the newest versions stay, at least 1.
+        needed: versions that are needed for other reasons, with the reasons.
+        dry_run: whether to remove nothing.
+
+    Returns:
+        The result for each version, newest first; with ``dry_run`` the expected one.
+
+    Raises:
+        UserError: there is no such model.
+        OSError: the registry cannot be written.
+    """
+    registry.number(name)  # raises an error for unknown names
+    folder = registry.root / name
+    with acquire_folder(folder, timeout=None):
+        if not dry_run:
+            remove_leftovers(folder)
+        results = []
+        # A concurrent push can only add a newer version.
+        for rank, version in enumerate(sorted(registry.versions(name), reverse=True)):
+            path = registry.path(name, version)
+            size = size_of(path)
+            reason = "live" if rank == 0 else None
+            reason = reason or ("pinned" if is_pinned(path) else None)
+            reason = reason or (needed or {}).get(version)
+            reason = reason or (f"among the newest {keep}" if rank < keep else None)
+            results.append(
+                PruneResult(version, size, reason) if reason else _remove(path, size, dry_run)
+            )
+        return results
+
+
+def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
+    """Remove a version unless it is in use."""
+    number = int(version.name)
+    try:
+        with acquire_folder(version):  # a server that has loaded the version holds a lock too
+            if dry_run:
+                return PruneResult(number, size, None)
+            hidden = version.with_name(f"{REMOVED}{version.name}-{uuid.uuid4().hex[:8]}")
+            # Not while a new version is given its number: see `publish`.
+            with acquire_folder(version.parents[1], timeout=None):
+                os.rename(version, hidden)
+            sync_folder(version.parent)
+    except BlockingIOError:
+        return PruneResult(number, size, "in use")
+    remove_tree(hidden)
+    if not hidden.exists():
+        return PruneResult(number, size, None)
+    return PruneResult(number, size - size_of(hidden), None, leftover=str(hidden))

@@ -1,0 +1,269 @@
+"""Publishes versions atomically.
+
+A version is written to a hidden folder next to the others, synced to the disk, and renamed to the
+next number. A killed process leaves only a hidden folder, which the next push removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import sha256_file
+from regard.components.registry.records import (
+    RECORD,
+    VersionRecord,
+    WithdrawnModel,
+    read_record,
+    read_record_or_empty,
+)
+from regard.components.registry.store import PIN, PROFILE, Registry, parse_number
+from regard.serving import warmup_requests
+from regard.serving.contract import IDENTIFIER, IN_MEMORY, TRAINING
+from regard.serving.locks import acquire_folder
+
+STAGING, REMOVED = ".pushing-", ".removed-"
+_EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
+# TensorFlow writes a random identifier to fingerprint.pb; the other files do not change outputs.
+_NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))
+
+
+class WithdrawnModelError(Exception):
+    """The model is that of ``version``, which production was rolled back from."""
+
+    def __init__(self, version: int):
+        super().__init__(version)
+        self.version = version
+
+
+class _AlreadyPublished(Exception):
+    """The newest version is this same model."""
+
+    def __init__(self, version: int):
+        super().__init__(version)
+        self.version = version
+
+
+def push(
+    model: Path,
+    registry: Path,
+    name: str,
+    record: VersionRecord,
+    extra_files: Mapping[str, bytes] | None = None,
+) -> tuple[int, bool]:
+    """Copy a SavedModel to the next version, unless the newest version is the same model.
+
+    Concurrent pushes get different versions.
+
+    Args:
+        model: the SavedModel's folder.
+        registry: the registry's folder; created if it is missing.
+        name: the model's name.
+        record: the record, without name, version, time and digest.
+        extra_files: files to add to the version, by path.
+
+    Returns:
+        The version, and whether it is new.
+
+    Raises:
+        WithdrawnModelError: production was rolled back from this model.
+        UserError: the newest version's record is not valid.
+    """
+    folder = registry / name
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
+    digest = content_digest(model)
+    newest = Registry(registry).latest(name)
+    if newest is not None and recorded_digest(folder / str(newest)) == digest:
+        return newest, False
+
+    def make_record(newest: int | None) -> VersionRecord:
+        if newest is not None:
+            if recorded_digest(folder / str(newest)) == digest:  # by a concurrent push
+                raise _AlreadyPublished(newest)
+            for entry in read_record(folder / str(newest)).withdrawn:
+                if entry.digest == digest:
+                    raise WithdrawnModelError(entry.version)
+        return record.model_copy(update={"digest": digest})
+
+    with staging_folder(folder) as staging:
+        copy_model(model, staging)
+        for path, content in (extra_files or {}).items():
+            (staging / path).parent.mkdir(parents=True, exist_ok=True)
+            (staging / path).write_bytes(content)
+        try:
+            return publish(folder, staging, make_record), True
+        except _AlreadyPublished as error:
+            return error.version, False
+
+
+def publish(folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]) -> int:
+    """Give a complete model in a staging folder the next number, and return the number.
+
+    The list of withdrawn models is copied from the newest version's record.
+
+    Args:
+        folder: the folder of the model's versions.
+        staging: the staging folder.
+        make_record: returns the record without name, version and time, given the newest version.
+            It is called again if another version is published meanwhile; its errors pass.
+
+    Raises:
+        UserError: there is no higher number that can be served.
+    """
+    _sync_tree(staging)  # before the lock, because it takes longest
+    while True:
+        # The lock keeps others from pruning the highest version before the new one has its
+        # number, which would then be used twice.
+        with acquire_folder(folder.parent, timeout=None):
+            version = _next_version(folder)
+            newest = Registry(folder.parent).latest(folder.name)
+            record = make_record(newest)
+            if "withdrawn" not in record.model_fields_set and newest is not None:
+                record = record.model_copy(update=_withdrawn(folder / str(newest)))
+            record = record.model_copy(
+                update={
+                    "name": folder.name,
+                    "version": version,
+                    "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                }
+            )
+            (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
+            _sync_file(staging / RECORD)
+            sync_folder(staging)
+            try:
+                os.rename(staging, folder / str(version))
+            except OSError as error:
+                # Another program, which ignores the lock, took the number.
+                if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+                    continue
+                raise
+            sync_folder(folder)
+            return version
+
+
+def _withdrawn(version: Path) -> dict[str, list[WithdrawnModel]]:
+    withdrawn = read_record(version).withdrawn
+    return {"withdrawn": withdrawn} if withdrawn else {}
+
+
+def _next_version(folder: Path) -> int:
+    """Return a number above every numbered entry, also those without a model or with zeros."""
+    numbers = (parse_number(entry.name) for entry in folder.iterdir())
+    version = max((number for number in numbers if number is not None), default=0) + 1
+    if parse_number(str(version)) is None:
+        raise UserError(
+            f"version {version - 1} exists, and model servers do not support higher versions",
+            where=str(folder),
+            remedy="Push under another name.",
+        )
+    return version
+
+
+def content_digest(model: Path) -> str:
+    """Return a digest of everything that determines a SavedModel's outputs."""
+    digest = hashlib.sha256()
+    for path in _tree(model):
+        if path.is_file() and path.name not in _NOT_CONTENT:
+            digest.update(f"{path.relative_to(model).as_posix()}\0{sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _tree(folder: Path) -> list[Path]:
+    """Return the folders and files below a folder, also behind links, sorted."""
+
+    def raise_error(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    return sorted(
+        Path(parent, name)
+        for parent, folders, files in os.walk(folder, onerror=raise_error, followlinks=True)
+        for name in (*folders, *files)
+    )
+
+
+def recorded_digest(version: Path) -> str:
+    """Return the digest of a version's model from its record, otherwise from its content."""
+    return read_record_or_empty(version).digest or content_digest(version)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the hidden folders of killed processes; running ones hold a lock."""
+    for path in (*folder.glob(f"{STAGING}*"), *folder.glob(f"{REMOVED}*")):
+        with contextlib.suppress(OSError), acquire_folder(path):
+            remove_tree(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder, or the link to one, as far as possible."""
+    with contextlib.suppress(OSError):
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def staging_folder(folder: Path) -> Iterator[Path]:
+    """Create a hidden, locked folder, and remove it at the end if it still exists.
+
+    The kernel releases the lock when the process dies.
+    """
+    while True:
+        path = folder / f"{STAGING}{uuid.uuid4().hex[:12]}"
+        path.mkdir()
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(acquire_folder(path))
+            except (BlockingIOError, FileNotFoundError):
+                # Another process took the folder for a leftover before it was locked.
+                continue
+            try:
+                yield path
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+            return
+
+
+def copy_model(model: Path, target: Path) -> None:
+    """Copy a model into an existing folder, without its record and pin."""
+    # copyfile gives new files the default mode, readable by a server of another user. Hard links
+    # would let a version change with the folder that it was made from.
+    for path in _tree(model):
+        copy = target / path.relative_to(model)
+        if path.is_dir():
+            copy.mkdir()
+        elif path.relative_to(model).as_posix() not in (RECORD, PIN):
+            shutil.copyfile(path, copy)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the entries of a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            sync_folder(path)
+        else:
+            _sync_file(path)
+    sync_folder(folder)
+
+
+def _sync_file(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,181 @@
+"""Finds models and versions in the registry by name, number and path."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.registry.records import VersionRecord, read_record
+from regard.models.suggestions import did_you_mean
+
+PROFILE = "assets.extra/profile.json"  # of the training data
+# An empty file in a pinned version: it is created atomically and removed with the version.
+PIN = "regard.pinned"
+MODEL_FILE = "saved_model.pb"
+LATEST = "latest"
+_SERVING_FOLDER = "Format-Serving"  # in the model artifact of the Trainer
+_MAX_VERSION = 2**63 - 1  # the highest version of a model server
+
+
+class Registry:
+    """Finds pushed models by name and version.
+
+    Args:
+        root: the registry's folder; it need not exist.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]):
+        self.root = Path(root)
+
+    def names(self) -> list[str]:
+        """Return the names with at least one version, sorted."""
+        if not self.root.is_dir():
+            return []
+        return sorted(entry.name for entry in self.root.iterdir() if self.versions(entry.name))
+
+    def versions(self, name: str) -> list[int]:
+        """Return the versions of ``name`` that hold a SavedModel, oldest first.
+
+        ``name`` is the name of a folder of the registry, not a path.
+        """
+        if not _is_name(name):
+            return []
+        folder = self.root / name
+        while True:
+            numbers = numbered(folder)
+            versions = [n for n in numbers if (folder / str(n) / MODEL_FILE).is_file()]
+            # If a version was pruned meanwhile, a newer one that is not listed may replace it.
+            if all(os.path.lexists(folder / str(n)) for n in numbers):
+                return versions
+
+    def latest(self, name: str) -> int | None:
+        """Return the newest version of ``name``; None if there is none."""
+        return max(self.versions(name), default=None)
+
+    def path(self, name: str, version: int) -> Path:
+        """Return the folder of a version, whether or not it exists."""
+        return self.root / name / str(version)
+
+    def resolve(self, text: str | os.PathLike[str]) -> Path:
+        """Return the SavedModel folder for ``NAME``, ``NAME@VERSION`` or a path.
+
+        A path may be a SavedModel, a folder of versions (the newest is used), or a model artifact
+        of the pipeline.
+
+        Raises:
+            UserError: there is no such model; the message lists the available ones.
+        """
+        model = os.fspath(text)
+        name, _, version = model.partition("@")
+        if os.sep not in model and self.versions(name):
+            return self.path(name, self.number(name, version))
+        path = Path(model).expanduser()
+        if model and path.is_dir():
+            return _saved_model(path)
+        if os.sep in model:
+            raise UserError(
+                f"there is no folder {model!r}",
+                remedy="Give a SavedModel folder, or NAME or NAME@VERSION of the registry.",
+            )
+        raise self._unknown(name)
+
+    def number(self, name: str, version: int | str | None = None) -> int:
+        """Return the number of an existing version, by default the newest.
+
+        Raises:
+            UserError: there is no such model or version; the message lists the available ones.
+        """
+        versions = self.versions(name)
+        if not versions:
+            raise self._unknown(name)
+        text = "" if version is None else str(version)
+        if not text:
+            return versions[-1]
+        if text in map(str, versions):
+            return int(text)
+        raise UserError(
+            f"model {name!r} has no version {text!r}",
+            where=str(self.root / name),
+            remedy=f"Its versions: {', '.join(map(str, versions))}.",
+        )
+
+    def record(self, name: str, version: int) -> VersionRecord:
+        """Return the record of a version; an empty one if it has none.
+
+        Raises:
+            UserError: the version does not exist, or its record is not valid.
+        """
+        return read_record(self.path(name, self.number(name, version)))
+
+    def _unknown(self, name: str) -> UserError:
+        names = self.names()
+        if not names:
+            remedy = "The registry is empty. `regard run CONFIG` trains and pushes a model."
+        else:
+            remedy = f"{did_you_mean(name, names)}Available models: {', '.join(names)}."
+        return UserError(f"there is no model {name!r}", where=str(self.root), remedy=remedy)
+
+
+def production_baseline(production: str, version: str) -> tuple[str, str]:
+    """Return the folder and number of the version to compare with; empty if there is none.
+
+    Args:
+        production: its folder, or empty; with ``LATEST`` the folder of all versions.
+        version: its number; or ``LATEST`` for the newest version at this moment.
+    """
+    if version != LATEST:
+        return production, version
+    folder = Path(production)
+    registry = Registry(folder.parent)
+    newest = registry.latest(folder.name)
+    if newest is None:
+        return "", ""
+    return str(registry.path(folder.name, newest)), str(newest)
+
+
+def is_pinned(version: Path) -> bool:
+    """Return whether the version in this folder is pinned."""
+    return (version / PIN).exists()
+
+
+def size_of(version: Path) -> int:
+    """Return the bytes of a version's files; 0 for a link or a removed version."""
+    total = 0
+    with contextlib.suppress(FileNotFoundError):  # it may be pruned at this moment
+        for file in () if version.is_symlink() else version.rglob("*"):
+            total += file.lstat().st_size if file.is_file() else 0
+    return total
+
+
+def numbered(folder: Path) -> list[int]:
+    """Return the entries of ``folder`` named by integers without leading zeros, sorted."""
+    names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+    return sorted(n for name in names if (n := parse_number(name)) is not None and name == str(n))
+
+
+def parse_number(name: str) -> int | None:
+    """Return the version that a model server reads from a folder's name; ``0012`` is 12."""
+    digits = name.lstrip("0") or name[-1:]
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(_MAX_VERSION)):
+        return None
+    number = int(digits)
+    return number if number <= _MAX_VERSION else None
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and not name.startswith(".") and os.sep not in name
+
+
+def _saved_model(path: Path) -> Path:
+    for candidate in (path, path / _SERVING_FOLDER):
+        if (candidate / MODEL_FILE).is_file():
+            return candidate
+    versions = [n for n in numbered(path) if (path / str(n) / MODEL_FILE).is_file()]
+    if versions:
+        return path / str(versions[-1])
+    raise UserError(
+        f"{str(path)!r} holds no SavedModel (no {MODEL_FILE})",
+        remedy="Give the folder that holds saved_model.pb, or a name of the registry.",
+    )

@@ -1,0 +1,96 @@
+"""Statistics of attention over many rows: entropy and coverage.
+
+The entropy of a decoding step is normalized: 1 is uniform attention. Coverage is the sum of the
+weights that an input token gets over all steps (Tu et al. 2016, "Modeling Coverage for Neural
+Machine Translation", section 3).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from regard.components.common import prediction_table
+from regard.components.reporter.run_facts import RunFacts
+from regard.components.reporter.summary_text import format_share
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_ROWS = 500
+# A token with low coverage may be missing in the output, one with high coverage repeated.
+LOW_COVERAGE, HIGH_COVERAGE = 0.2, 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionStatistics:
+    """The attention of a sample of rows.
+
+    Attributes:
+        rows: the size of the sample.
+        entropy: ``[steps]`` of all rows, from 0 (one position) to 1 (uniform).
+        coverage: ``[tokens]`` of all inputs; None for images, whose cells need no coverage.
+        unit: ``tokens`` or ``points``.
+    """
+
+    rows: int
+    entropy: np.ndarray
+    coverage: np.ndarray | None
+    unit: str
+
+
+def measure_attention(facts: RunFacts) -> AttentionStatistics | None:
+    """Compute the statistics of up to `MAX_ROWS` rows of the split; None without attention."""
+    import numpy as np
+
+    path, attention_entry = facts.table, facts.contract.get("looks")
+    if (
+        path is None
+        or not attention_entry
+        or attention_entry["weights"] not in prediction_table.column_names(path)
+    ):
+        return None
+    count = prediction_table.row_count(path)
+    sample = np.unique(np.linspace(0, count - 1, min(count, MAX_ROWS)).astype(int)).tolist()
+    entropies, coverages = [], []
+    for row in prediction_table.rows_at(path, sample, [attention_entry["weights"]]):
+        weights = np.asarray(row[attention_entry["weights"]], "float64")
+        if weights.size == 0 or not np.isfinite(weights).all():
+            continue
+        flat = weights.reshape(len(weights), -1)
+        entropies.append(normalized_entropy(flat))
+        coverages.append(flat.sum(axis=0))
+    if not entropies:
+        return None
+    kinds = {entry["name"]: entry["kind"] for entry in facts.contract["inputs"]}
+    kind = kinds.get(attention_entry["columns"], "tokens")
+    coverage = None if kind == "image" else np.concatenate(coverages)
+    unit = "points" if kind == "points" else "tokens"
+    return AttentionStatistics(len(entropies), np.concatenate(entropies), coverage, unit)
+
+
+def normalized_entropy(weights: np.ndarray) -> np.ndarray:
+    """The entropy of each row of ``[steps, positions]``, divided by that of uniform weights."""
+    import numpy as np
+
+    total = weights.sum(axis=1, keepdims=True)
+    fractions = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    logarithms = np.log(fractions, out=np.zeros_like(fractions), where=fractions > 0)
+    uniform = np.log(max(weights.shape[1], 2))
+    return -(fractions * logarithms).sum(axis=1) / uniform
+
+
+def summarize(statistics: AttentionStatistics) -> list[tuple[str, str]]:
+    """The statistics as labels and values."""
+    entries = [
+        ("rows sampled", f"{statistics.rows:,}"),
+        ("mean attention entropy (1 = uniform)", f"{float(statistics.entropy.mean()):.2f}"),
+    ]
+    if statistics.coverage is not None:
+        low = float((statistics.coverage < LOW_COVERAGE).mean())
+        high = float((statistics.coverage > HIGH_COVERAGE).mean())
+        entries += [
+            (f"{statistics.unit} with coverage below {LOW_COVERAGE:g}", format_share(low)),
+            (f"{statistics.unit} with coverage above {HIGH_COVERAGE:g}", format_share(high)),
+        ]
+    return entries

@@ -1,0 +1,102 @@
+"""Texts of the report: shares, and a one-sentence summary of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.components.common.formatting import format_count, format_duration, format_metric
+from regard.components.reporter.run_facts import RunFacts
+
+_STATUS = {
+    "running": ": the run is in progress",
+    "killed": ": the run was killed",
+    "interrupted": ": the run was interrupted",
+}
+
+
+def format_share(value: float) -> str:
+    """Format a share as a percentage with two significant digits."""
+    if value in (0, 1):
+        return f"{100 * value:.0f}%"
+    if value > 0.99:
+        return "over 99.9%" if value > 0.999 else f"{100 * value:.1f}%"
+    return "under 0.01%" if value < 0.0001 else f"{100 * value:.2g}%"
+
+
+def describe_model(task: str, config: Mapping[str, Any]) -> str:
+    """Describe the model, for example ``luong translation model with general attention``."""
+    model = config.get("model", {})
+    encoder, decoder = (model.get(part) or {} for part in ("encoder", "decoder"))
+    kind = decoder.get("type") or (encoder.get("type", "") if not decoder else "")
+    name = f"{kind} {task} model".strip()
+    if "attention" in model and model["attention"] is None:
+        return f"{name} without attention"
+    attention = model.get("attention") or {}
+    score = _type_name(attention.get("score")) or _type_name(decoder.get("score"))
+    alignment = _type_name(attention.get("alignment"))
+    parts = [part for part in (alignment if alignment != "soft" else "", score) if part]
+    if not parts or kind == "transformer":
+        return name
+    return f"{name} with {' '.join(parts).replace('_', ' ')} attention"
+
+
+def summarize_run(facts: RunFacts) -> str:
+    """Summarize model, training, main metric and outcome in one sentence."""
+    info, training = facts.info, facts.training
+    text = _capitalize_name(describe_model(info.task, info.config))
+    text = f"A{'n' if text[0] in 'aeiouAEIOU' else ''} {text}"
+    if training:
+        steps, epochs = format_count(training["steps"], "step"), training["epochs"]
+        effort = f"{steps} ({format_count(epochs, 'full epoch')})" if epochs else steps
+        text += (
+            f" ({training['parameters']:,} parameters), trained on "
+            f"{training['rows']['train']['usable']:,} rows of {info.name} for {effort} in "
+            f"{format_duration(training['seconds'])},"
+        )
+    metrics = list(facts.metrics.get("metrics", {}).values())
+    if metrics:
+        text += f" reaches {_format_metric(metrics[0])} on {facts.metrics['rows']:,} test rows"
+    elif not facts.metrics:
+        text = f"{text.rstrip(',')}, not evaluated"
+    return f"{text}{_outcome(facts)}."
+
+
+def _format_metric(metric: Mapping[str, Any]) -> str:
+    """A metric with its confidence interval: ``BLEU 35.61 (95% CI 34.50 to 36.70)``."""
+    text = f"{metric['label']} {format_metric(metric['value'], metric['scale'])}"
+    interval = metric.get("interval")
+    if not interval:
+        return text
+    low, high = (format_metric(interval[end], metric["scale"]) for end in ("low", "high"))
+    return f"{text} (95% CI {low} to {high})"
+
+
+def _outcome(facts: RunFacts) -> str:
+    """The outcome of the run, as the end of a sentence."""
+    if failure := facts.info.failure:
+        node = failure.get("node")
+        return f": the run failed{f' at {node}' if node else ''}"
+    if facts.info.status in _STATUS:
+        return _STATUS[facts.info.status]
+    if facts.pushed.get("pushed"):
+        return f"; it passed the evaluation gate and is version {facts.pushed['version']}"
+    if facts.blessing.get("blessed"):
+        return "; it passed the evaluation gate" + (
+            " but was not published" if facts.pushed else ""
+        )
+    return "; it did not pass the evaluation gate" if facts.blessing else ""
+
+
+def _type_name(section: object) -> str:
+    """The type of a part that is configured by its name or as a section."""
+    if isinstance(section, Mapping):
+        return str(section.get("type") or "")
+    return section if isinstance(section, str) else ""
+
+
+def _capitalize_name(text: str) -> str:
+    """Capitalize surnames and Transformer."""
+    first, _, rest = text.partition(" ")
+    is_name = first in ("luong", "bahdanau", "transformer")
+    return f"{first.capitalize()} {rest}" if is_name else text

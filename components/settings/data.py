@@ -1,0 +1,390 @@
+"""The section ``data``: the files, their format, and the checks of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from regard.components.data.span_patterns import is_pattern
+from regard.models.settings.base import (
+    Count,
+    Listed,
+    NotInTrainingKey,
+    Positive,
+    Section,
+    Share,
+    absolute,
+)
+
+Format = Literal["parallel", "tsv", "jsonl", "parquet"]
+SPLITS = ("train", "eval", "test")
+# The formats that file names give; ``.gz`` may follow.
+_FORMATS: dict[str, Format] = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_FORMATS[".parquet"] = "parquet"
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_paths(value: Any) -> bool:
+    return _is_path(value) or (
+        isinstance(value, list | tuple) and bool(value) and all(map(_is_path, value))
+    )
+
+
+def _files(value: Any) -> Any:
+    """Check that the value names files, and keep its form."""
+    if _is_paths(value) or (
+        isinstance(value, dict) and value and all(map(_is_paths, value.values()))
+    ):
+        return value
+    raise PydanticCustomError(
+        "files",
+        "a path, a list of paths, or a path for each side such as "
+        "{source: train.en, target: train.de} is expected",
+    )
+
+
+_PATHS_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+    ]
+}
+Files = Annotated[
+    str | list[str] | dict[str, str | list[str]],
+    PlainValidator(_files),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_PATHS_SCHEMA["anyOf"],
+                {"type": "object", "additionalProperties": _PATHS_SCHEMA, "minProperties": 1},
+            ]
+        }
+    ),
+]
+
+
+def paths_in(files: Files) -> Iterator[str]:
+    """Yield the paths of a value of ``train``, ``eval`` or ``test``, one side after another."""
+    for value in files.values() if isinstance(files, dict) else [files]:
+        yield from [value] if isinstance(value, str) else value
+
+
+class SplitConfig(Section):
+    """How eval and test are split off train: by the hash of one feature."""
+
+    eval: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.05, description="Share of rows for the eval split."
+    )
+    test: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        default=0.05, description="Share of rows for the test split."
+    )
+    by: str | None = Field(
+        default=None,
+        description="Feature whose hash decides: rows with the same value are always in the same "
+        "split; null: the first text or image of the task.",
+    )
+    seed: Count = Field(
+        default=0, description="Seed of the hash; another seed gives another split."
+    )
+
+
+class SpansConfig(Section):
+    """Which spans of a growing corpus a run uses."""
+
+    window: Positive | None = Field(
+        default=None, description="Number of newest spans to use; null: all."
+    )
+    first: int | str | None = Field(
+        default=None,
+        description="First span to use: a number, or a date YYYY-MM-DD if the paths contain dates.",
+    )
+    last: int | str | None = Field(default=None, description="Last span to use.")
+    exclude: Listed[int | str] = Field(
+        default=(),
+        description="Spans to leave out, for example a month with bad data.",
+        examples=[[9]],
+    )
+    replay: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.0,
+        description="Share of the train split that is sampled from spans before the window, to "
+        "prevent forgetting: 0.2 adds one row for every four. Rows are sampled by "
+        "hash, so equal data give equal samples, and a larger share contains a "
+        "smaller one. Replayed rows are only trained on.",
+    )
+    test_share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.0,
+        description="Share of rows of the newest span that is added to the test split instead of "
+        "train. Rows carry their span as the text feature span, for evaluation.slices "
+        "(fixed: rows of files without a placeholder). Above 0, the default of "
+        "evaluation.production.slices is [span].",
+    )
+    marker: str | None = Field(
+        default=None,
+        description="File name that marks a span as complete, in the same folder; may contain "
+        "placeholders. null: a span is complete if each pattern has a file.",
+        examples=["_SUCCESS"],
+    )
+
+
+class CheckConfig(Section):
+    """A limit on the share of affected rows, and the action above it."""
+
+    limit: Share = Field(default=0.0, description="Maximum share of affected rows.")
+    action: Literal["warn", "fail"] = Field(
+        default="warn", description="What happens above the limit."
+    )
+
+
+class LengthRatioCheckConfig(CheckConfig):
+    """Rows with one side much longer than the other."""
+
+    ratio: Annotated[float, Field(ge=1.0)] = Field(
+        default=9.0, description="Maximum ratio of the lengths of both sides, in characters."
+    )
+    limit: Share = Field(default=0.05, description="Maximum share of rows above the ratio.")
+
+
+class TooLongCheckConfig(CheckConfig):
+    """Rows with a very long side."""
+
+    characters: Annotated[int, Field(ge=1)] = Field(
+        default=2000, description="Maximum length of a side in characters."
+    )
+    limit: Share = Field(default=0.01, description="Maximum share of rows that are too long.")
+
+
+class NearOverlapCheckConfig(CheckConfig):
+    """Rows of eval and test whose input is a near-duplicate of one in train."""
+
+    similarity: Annotated[float, Field(ge=0.5, le=1.0)] = Field(
+        default=0.8,
+        description="Minimum Jaccard similarity of character 4-grams, ignoring case and spaces, "
+        "for two inputs to be near-duplicates.",
+    )
+    limit: Share = Field(default=0.05, description="Maximum share of affected rows.")
+
+
+class ScriptCheckConfig(CheckConfig):
+    """Rows with many letters of a script that is unexpected for their side."""
+
+    share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.3, description="Minimum share of a side's letters in an unexpected script."
+    )
+    usual: Share = Field(
+        default=0.001,
+        description="A script is expected if at least this share of the letters of the side in "
+        "train belongs to it.",
+    )
+    limit: Share = Field(default=0.001, description="Maximum share of affected rows.")
+
+
+class DriftCheckConfig(Section):
+    """A limit on the drift of train from the data of the model in production."""
+
+    limit: Share = Field(default=0.05, description="Maximum drift.")
+    action: Literal["warn", "fail"] = Field(
+        default="warn", description="What happens above the limit."
+    )
+
+
+class CheckSetConfig(Section):
+    """Checks by name, each with its own limits."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, value: Any) -> Any:
+        # A partial check keeps the defaults of its field, not those of its class.
+        if not isinstance(value, dict):
+            return value
+        filled = dict(value)
+        for name, field in cls.model_fields.items():
+            check = value.get(name)
+            if isinstance(check, dict):
+                filled[name] = {**field.default.model_dump(), **check}
+        return filled
+
+
+class DataChecksConfig(CheckSetConfig):
+    """Data checks, in addition to the anomalies of TensorFlow Data Validation."""
+
+    empty_side: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.01, action="fail"),
+        description="Rows with an empty side. null disables a check, here and below.",
+    )
+    length_ratio: LengthRatioCheckConfig | None = Field(
+        default=LengthRatioCheckConfig(),
+        description="Rows with one side much longer than the other.",
+    )
+    too_long: TooLongCheckConfig | None = Field(
+        default=TooLongCheckConfig(), description="Rows with a very long side."
+    )
+    duplicates: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.2),
+        description="Rows of train that repeat an earlier row.",
+    )
+    overlap: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.0),
+        description="Rows of eval and test whose source is also in train.",
+    )
+    near_overlap: NearOverlapCheckConfig | None = Field(
+        default=NearOverlapCheckConfig(),
+        description="Rows of eval and test whose source is a near-duplicate of one in train, "
+        "without those of overlap.",
+    )
+    target_overlap: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.05),
+        description="Rows of eval and test with a target text that is also a target in train; "
+        "evaluation.slices.target_overlap scores those of test separately.",
+    )
+    same_sides: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.01),
+        description="Rows with equal source and target that contain letters.",
+    )
+    script: ScriptCheckConfig | None = Field(
+        default=ScriptCheckConfig(),
+        description="Rows with many letters of a script that is unexpected for their side.",
+    )
+    control_characters: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.01),
+        description="Rows with invisible characters: control, zero-width, directional and "
+        "private-use characters, U+FFFD.",
+    )
+    encoding: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.001),
+        description="Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are "
+        "reported with the probable text, and not changed.",
+    )
+    drift_words: DriftCheckConfig | None = Field(
+        default=DriftCheckConfig(limit=0.03),
+        description="Jensen-Shannon divergence, 0 to 1, of the words in train from those of the "
+        "production model's data; the maximum of all sides.",
+    )
+    drift_oov: DriftCheckConfig | None = Field(
+        default=DriftCheckConfig(limit=0.02),
+        description="Share of words in train that are new since the production model, beyond the "
+        "share expected for more text of the same kind.",
+    )
+    drift_lengths: DriftCheckConfig | None = Field(
+        default=DriftCheckConfig(),
+        description="Jensen-Shannon divergence, 0 to 1, of the lengths in train from those of the "
+        "production model's data.",
+    )
+
+
+class DataConfig(Section):
+    """The data files."""
+
+    root: Annotated[str, NotInTrainingKey] = Field(
+        default=".",
+        description="Folder of the files below, relative to this file. ${VAR} and ${VAR:-default} "
+        "are environment variables, here and everywhere. REGARD_HOME is always "
+        "defined; the default of REGARD_DATA is ${REGARD_HOME}/data.",
+        examples=["${REGARD_HOME}/data/quickstart"],
+    )
+    format: Format | None = Field(
+        default=None,
+        description="File format: parallel files with one sentence per line, tab-separated "
+        "columns, one JSON object per line, or Parquet; null: by file name (.tsv, "
+        ".jsonl, .parquet, each also with .gz; one path per side is parallel).",
+    )
+    train: Annotated[Files, NotInTrainingKey] = Field(
+        description="Files to train on: {source: path, target: path} for parallel files (or lists "
+        "of paths in the same order), otherwise a path, a glob or a list of them. The "
+        "placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and "
+        "{VERSION} match the spans of a growing corpus in their newest versions.",
+        examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
+    )
+    eval: Annotated[Files | None, NotInTrainingKey] = Field(
+        default=None, description="Files of the eval split; null: split off train."
+    )
+    test: Annotated[Files | None, NotInTrainingKey] = Field(
+        default=None, description="Files of the test split; null: split off train."
+    )
+    split: SplitConfig | None = Field(
+        default=SplitConfig(),
+        description="How eval and test are split off train. Cannot be combined with eval and test.",
+    )
+    spans: Annotated[SpansConfig, NotInTrainingKey] = Field(
+        default=SpansConfig(),
+        description="Which spans to use if paths have placeholders. Paths of eval and test with "
+        "placeholders follow the spans of train; paths without are the same in every "
+        "run.",
+    )
+    columns: dict[str, int | str] | None = Field(
+        default=None,
+        description="Column of each feature: a number from 1 (tsv), a name (tsv with header, "
+        "parquet) or a key (jsonl). null: the order of the task's features for tsv "
+        "without header (source, target for translation), otherwise the columns or "
+        "keys with the names of the features.",
+    )
+    extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(
+        default=(),
+        description="Additional text columns for evaluation.slices; in a tsv file without header "
+        "they follow the columns of the task. All files need them; a row may leave "
+        "them empty.",
+        examples=[["domain"]],
+    )
+    images: str | None = Field(
+        default=None,
+        description="Folder of the images that rows refer to, relative to root; null: root. Only "
+        "for tasks with images.",
+    )
+    header: bool = Field(
+        default=False, description="The first line of a tsv file contains column names."
+    )
+    encoding_errors: Literal["fail", "replace", "skip"] = Field(
+        default="fail",
+        description="What to do with lines that are not UTF-8; replaced and skipped lines are "
+        "counted.",
+    )
+    bad_rows: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="What to do with invalid rows: missing or surplus columns, missing keys, "
+        "broken JSON, invalid numbers or unreadable images. Skipped rows are counted.",
+    )
+    bad_rows_limit: Annotated[Share, NotInTrainingKey] = Field(
+        default=0.1,
+        description="Maximum share of skipped rows, for whatever reason; above it the run fails.",
+    )
+    checks: Annotated[DataChecksConfig, NotInTrainingKey] = Field(
+        default=DataChecksConfig(), description="Quality checks of the data."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_split_of_explicit_files(cls, value: Any) -> Any:
+        has_files = isinstance(value, dict) and (value.get("eval") or value.get("test"))
+        return {"split": None, **value} if has_files else value
+
+    def files_by_split(self) -> dict[str, Files]:
+        """Return the files of every split that has its own: ``train``, ``eval``, ``test``."""
+        files = {"train": self.train, "eval": self.eval, "test": self.test}
+        return {split: value for split, value in files.items() if value is not None}
+
+    def format_of(self, files: Files) -> Format | None:
+        """Return the format of files: the one that is set, else the one of their names."""
+        if self.format is not None:
+            return self.format
+        if isinstance(files, dict):
+            return "parallel"
+        names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
+        formats = {_FORMATS.get(Path(name).suffix) for name in names}
+        return formats.pop() if len(formats) == 1 else None
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether paths have placeholders for spans."""
+        return any(
+            is_pattern(path) for files in self.files_by_split().values() for path in paths_in(files)
+        )
+
+    def resolved(self, base: Path) -> DataConfig:
+        """Return a copy with an absolute ``root``; the files stay relative to it."""
+        return self.model_copy(update={"root": absolute(base, self.root)})

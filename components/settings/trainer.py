@@ -1,0 +1,120 @@
+"""The configuration of a training, which the graph gives to the Trainer and to the Tuner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, TypeAdapter, ValidationInfo
+from pydantic import field_validator as validates
+
+from regard.models import tasks
+from regard.models.settings.base import Section
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.description import Description
+
+
+class StartingModel(BaseModel):
+    """The exported model that a warm start takes its weights from.
+
+    Attributes:
+        model: its name in messages, for example ``translation@3``.
+        path: the folder of its SavedModel.
+        digest: the digest of the folder's content.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    model: str
+    path: str
+    digest: str
+
+
+class TrainerConfig(BaseModel):
+    """The sections of the YAML file that a training depends on, and its folders.
+
+    Parse it once, from TFX's ``custom_config``; keys that it does not name are ignored.
+
+    Attributes:
+        task: the name of the task.
+        model: the section ``model``, of the task's own class.
+        training: the section ``training``.
+        search: the section ``search``; None for a task without a search.
+        checkpoints: the folder of this training's checkpoints. It outlives the run: a killed
+            training resumes from it.
+        checkpoints_by_content: whether the folder's name still lacks a digest of the examples,
+            which were unknown when the graph was compiled.
+        start: the model to start from; None for random weights.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    task: str
+    model: SerializeAsAny[Section]
+    training: TrainingConfig
+    search: SerializeAsAny[Section] | None = None
+    checkpoints: str = ""
+    checkpoints_by_content: bool = False
+    start: StartingModel | None = None
+
+    @validates("model", mode="before")
+    @classmethod
+    def _parse_model(cls, value: Any, info: ValidationInfo) -> Any:
+        return _description(info).model.model_validate(value)
+
+    @validates("search", mode="before")
+    @classmethod
+    def _parse_search(cls, value: Any, info: ValidationInfo) -> Any:
+        search = _description(info).search
+        return (
+            None
+            if search is None or value is None
+            else TypeAdapter(search[0]).validate_python(value)
+        )
+
+    @validates("start", mode="before")
+    @classmethod
+    def _parse_start(cls, value: Any) -> Any:
+        return value or None
+
+    @property
+    def model_settings(self) -> dict[str, Any]:
+        """The section ``model`` as plain JSON values."""
+        return self.model.model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The files of a training.
+
+    Attributes:
+        train_files: patterns of the transformed rows to train on.
+        eval_files: patterns of the transformed rows to evaluate on.
+        transform_graph: the folder of the Transform graph, with the tokenizers.
+    """
+
+    train_files: list[str]
+    eval_files: list[str]
+    transform_graph: str
+
+
+class TrainingJob(BaseModel):
+    """A training and the folders of its outputs.
+
+    Attributes:
+        config: the configuration.
+        data: the files to read.
+        run_folder: for logs, the Keras model and ``training.json``.
+        export_folder: for the SavedModel.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    config: TrainerConfig
+    data: TrainingData
+    run_folder: str
+    export_folder: str
+
+
+def _description(info: ValidationInfo) -> Description:
+    return tasks.describe(info.data["task"])

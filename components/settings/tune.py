@@ -1,0 +1,79 @@
+"""The section ``tune``: the search space of `regard tune`, and how it is searched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from regard.models.settings.base import Listed, Positive, Section
+from regard.models.settings.training import PositiveFloat
+
+DEFAULT_TRIALS = 20  # of random and Bayesian search
+DEFAULT_FACTOR = 3  # of Hyperband
+MAX_SEED = 2**32 - 2  # NumPy takes 32 bits, and KerasTuner gets the seed plus one
+
+
+class Range(Section):
+    """The values of one key: exactly one of linear, log and choice."""
+
+    linear: Listed[float] | None = Field(
+        default=None, description="[LOW, HIGH], sampled uniformly."
+    )
+    log: Listed[float] | None = Field(
+        default=None, description="[LOW, HIGH], sampled uniformly on a logarithmic scale."
+    )
+    choice: Listed[JsonValue] | None = Field(
+        default=None, description="A list of values of any type, including whole sections."
+    )
+    step: PositiveFloat | None = Field(
+        default=None,
+        description="Difference between two values of linear, or ratio of two values of log. "
+        "null: continuous.",
+    )
+
+
+class TuneConfig(Section):
+    """The hyperparameter search of `regard tune`; other commands ignore it."""
+
+    search_space: Annotated[dict[str, Range], Field(min_length=1)] = Field(
+        description="The keys of the sections model and training to search, with their ranges.",
+        examples=[{"training.learning_rate": {"log": [0.0001, 0.01]}}],
+    )
+    algorithm: Literal["hyperband", "bayesian", "random"] = Field(
+        default="hyperband",
+        description="Search algorithm. hyperband: many short trials, the best of which continue "
+        "(Li 2018); bayesian: what a Gaussian process rates best; random: random values.",
+    )
+    objective: str | None = Field(
+        default=None,
+        description="Measure to optimise on the eval split: loss, or a metric of the task such as "
+        "bleu. null: early_stopping.metric.",
+    )
+    max_trials: Positive | None = Field(
+        default=None,
+        description=f"Number of trials; null: {DEFAULT_TRIALS}. Hyperband derives it from "
+        "max_epochs and factor.",
+    )
+    max_epochs: Positive | None = Field(
+        default=None,
+        description="Maximum epochs of a trial. null: training.max_epochs.",
+    )
+    max_minutes: PositiveFloat | None = Field(
+        default=None,
+        description="Maximum training time of a trial in minutes. null: training.max_minutes.",
+    )
+    factor: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        description="Hyperband: one trial in `factor` continues, for `factor` times the epochs. "
+        f"null: {DEFAULT_FACTOR}.",
+    )
+    iterations: Positive | None = Field(
+        default=None, description="Hyperband: repetitions of the whole algorithm. null: 1."
+    )
+    max_failed_trials: Positive = Field(
+        default=3, description="Consecutive failed trials after which the search stops."
+    )
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = Field(
+        default=17, description="Random seed of the search; training.seed is not affected."
+    )

@@ -1,0 +1,167 @@
+"""Training of SentencePiece models, and words that are added to them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sentencepiece
+
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.text_files import read_lines
+from regard.components.settings.tokenizer import TokenizerConfig
+from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
+from regard.components.tokenizer_trainer.sampling import MAX_BYTES
+from regard.models.vocabulary import BOS, EOS, PAD, UNK
+
+# The number of threads changes how sums are rounded, and so the tokens; a fixed number gives the
+# same tokenizer on every machine.
+_THREADS = 4
+_ERRORS_ONLY = 2
+# SentencePiece's character for the space before a word.
+_SPACE = "\u2581"
+
+_TOO_LARGE = re.compile(r"Vocabulary size too high \(\d+\)\. Please set it to a value <= (\d+)")
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+
+class VocabularyTooLarge(Exception):
+    """The corpus allows only ``max_size`` tokens."""
+
+    def __init__(self, max_size: int):
+        super().__init__(max_size)
+        self.max_size = max_size
+
+
+class VocabularyTooSmall(Exception):
+    """The characters need more tokens; ``min_size`` is the smallest possible number."""
+
+    def __init__(self, min_size: int):
+        super().__init__(min_size)
+        self.min_size = min_size
+
+
+@dataclass(frozen=True)
+class TrainedTokenizer:
+    """A SentencePiece model: the serialized proto, and its tokens with their scores."""
+
+    proto: bytes
+    tokens: list[tuple[str, float]]
+
+
+def train_tokenizer(sentences: Iterable[bytes], config: TokenizerConfig) -> TrainedTokenizer:
+    """Train a model with the ids pad 0, unk 1, bos 2, eos 3.
+
+    Args:
+        sentences: UTF-8 text without line ends.
+        config: the section ``tokenizer``.
+
+    Raises:
+        VocabularyTooLarge: ``vocab_limit`` is hard and ``vocab_size`` is more than possible.
+        VocabularyTooSmall: ``vocab_size`` is less than the characters need.
+        UserError: the file of ``word_list`` cannot be read.
+    """
+    buffer = io.BytesIO()
+    # Added words fill the part of the vocabulary that the corpus does not fill.
+    is_hard = config.vocab_limit == "hard" and config.word_list is None
+    with _normalization(config) as rules:
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sentences),
+                model_writer=buffer,
+                model_type=config.type,
+                vocab_size=config.vocab_size,
+                character_coverage=config.character_coverage,
+                hard_vocab_limit=is_hard,
+                **rules,
+                user_defined_symbols=list(config.user_defined_symbols),
+                byte_fallback=config.byte_fallback,
+                max_sentence_length=MAX_BYTES,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                num_threads=_THREADS,
+                minloglevel=_ERRORS_ONLY,
+            )
+        except RuntimeError as error:
+            if match := _TOO_LARGE.search(str(error)):
+                raise VocabularyTooLarge(int(match[1])) from None
+            if match := _TOO_SMALL.search(str(error)):
+                raise VocabularyTooSmall(int(match[1])) from None
+            raise
+    model = parse_model(buffer.getvalue())
+    # The rules are in the model; the name of their temporary file would differ each time.
+    model.normalizer_spec.ClearField("normalization_rule_tsv")
+    proto = model.SerializeToString()
+    if config.word_list is not None:
+        proto = add_words(proto, read_words(config.word_list), config.vocab_size)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    ids = range(processor.get_piece_size())
+    return TrainedTokenizer(
+        proto, [(processor.id_to_piece(i), processor.get_score(i)) for i in ids]
+    )
+
+
+@contextlib.contextmanager
+def _normalization(config: TokenizerConfig) -> Iterator[dict[str, Any]]:
+    """Yield the trainer's arguments for the normalization."""
+    if config.punctuation == "keep":
+        yield {"normalization_rule_name": config.normalization}
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as file:
+        file.write(punctuation_splitting_rules(config.normalization))
+        file.flush()
+        yield {"normalization_rule_tsv": file.name}
+
+
+def read_words(path: str) -> Iterator[str]:
+    """Yield the first word of each line of a list of words, or of GloVe or word2vec text files.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        for number, line in enumerate(read_lines(path, ReadProblems(), "replace"), 1):
+            cells = (line or "").split(" ")
+            # The first line of word2vec's format holds the numbers of words and dimensions.
+            if number > 1 or len(cells) != 2 or not all(map(str.isdecimal, cells)):
+                yield cells[0]
+    except UnreadableFile as error:
+        raise error.problem.as_user_error() from error
+
+
+def add_words(proto: bytes, words: Iterable[str], size: int) -> bytes:
+    """Append words to a model of whole words, up to a number of tokens.
+
+    Each word is normalised as the model does; words that it would cut are left out.
+    """
+    model = parse_model(proto)
+    normalizer = sentencepiece.SentencePieceNormalizer(model_proto=proto)
+    known = {piece.piece for piece in model.pieces}
+    score = min((piece.score for piece in model.pieces), default=0.0)
+    for word in words:
+        if len(model.pieces) >= size:
+            break
+        token = normalizer.normalize(word)
+        if token.count(_SPACE) == 1 and len(token) > 1 and token not in known:
+            known.add(token)
+            score -= 1e-3  # less frequent than all before
+            model.pieces.add(piece=token, score=score)
+    model.trainer_spec.vocab_size = len(model.pieces)
+    return model.SerializeToString()
+
+
+def parse_model(proto: bytes) -> Any:
+    """Return SentencePiece's model as a protocol buffer message."""
+    # SentencePiece's messages come from a newer protobuf generator than TensorFlow allows. TFX
+    # turns protobuf's version check off.
+    import tfx  # noqa: F401
+    from sentencepiece import sentencepiece_model_pb2
+
+    return sentencepiece_model_pb2.ModelProto.FromString(proto)  # type: ignore[attr-defined]

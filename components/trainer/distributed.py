@@ -1,0 +1,295 @@
+"""Synchronous training on several devices or workers.
+
+Keras's own ``fit`` under ``tf.distribute`` is not an option: its optimizers clip the gradients of
+each device before the sum, and cannot accumulate them
+(``tests/components/trainer/test_keras_distribution.py``). Here, every device has a plain model, the
+strategy distributes data and sums results, and the optimizer is that of a single device.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from regard.models.trainable_model import TrainableModel
+
+# The number of values in one broadcast: 64 MiB of weights.
+BROADCAST_SIZE = 1 << 24
+
+
+class DeviceGroup:
+    """All devices of a training, some of them in this process.
+
+    Args:
+        strategy: a ``MirroredStrategy`` or a ``MultiWorkerMirroredStrategy``. No variable is
+            created in its scope.
+        worker: the index of this process; 0 is the chief.
+        workers: the number of processes.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, worker: int = 0, workers: int = 1):
+        self.strategy, self.worker, self.workers = strategy, worker, workers
+        self.device_names: Sequence[str] = strategy.extended.worker_devices
+        self.local_devices = len(self.device_names)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process evaluates, writes and reports."""
+        return self.worker == 0
+
+    @property
+    def size(self) -> int:
+        """The number of devices of all workers."""
+        return self.workers * self.local_devices
+
+    def device_number(self, device: int) -> int:
+        """The number of this process's device among all devices."""
+        return self.worker * self.local_devices + device
+
+    def run(self, work: Callable[[int], Any]) -> list[Any]:
+        """Call ``work`` on every device of this process in parallel, inside a graph.
+
+        Args:
+            work: takes the device's number in this process; may call ``all_reduce_sum``.
+
+        Returns:
+            The result of each device.
+        """
+
+        def run_on_device() -> Any:
+            context = tf.distribute.get_replica_context()
+            number = tf.get_static_value(context.replica_id_in_sync_group)
+            return work(int(number) % self.local_devices)
+
+        return list(self.strategy.experimental_local_results(self.strategy.run(run_on_device)))
+
+    @staticmethod
+    def all_reduce_sum(value: tf.Tensor) -> tf.Tensor:
+        """The sum of the values of all devices; all of them must call it, within ``run``."""
+        context = tf.distribute.get_replica_context()
+        # The identity places the value on the device; captured tensors may have no placement.
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
+
+    def broadcast(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the chief's arrays in every worker; all workers pass equal shapes."""
+        arrays = [np.asarray(value) for value in values]
+        if self.workers == 1:
+            return arrays
+        for dtype in (np.float32, np.float64):
+            indices = [i for i, value in enumerate(arrays) if _transfer_dtype(value) is dtype]
+            if not indices:
+                continue
+            # The sum of the chief's values and the zeros of the others.
+            flat = np.concatenate([np.ravel(arrays[i]).astype(dtype) for i in indices])
+            flat = self._sum(tf.constant(flat if self.is_chief else np.zeros_like(flat))).numpy()
+            ends = np.cumsum([arrays[i].size for i in indices])[:-1]
+            for i, part in zip(indices, np.split(flat, ends), strict=True):
+                arrays[i] = part.reshape(arrays[i].shape).astype(arrays[i].dtype)
+        return arrays
+
+    def broadcast_values(self, numbers: Sequence[float]) -> Sequence[float]:
+        """Return the chief's numbers in every worker."""
+        return self.broadcast([np.array(numbers, np.float64)])[0].tolist()
+
+    def broadcast_object(self, compute: Callable[[], Any]) -> Any:
+        """Return the result of ``compute``, which only the chief calls, in every worker.
+
+        Args:
+            compute: returns JSON values.
+        """
+        if self.workers == 1:
+            return compute()
+        content = json.dumps(compute()).encode() if self.is_chief else b""
+        (length,) = self.broadcast([np.array(len(content))])
+        buffer = np.frombuffer(content or bytes(int(length)), np.uint8)
+        (buffer,) = self.broadcast([buffer])
+        return json.loads(buffer.tobytes())
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _sum(self, value: tf.Tensor) -> tf.Tensor:
+        def work(device: int) -> tf.Tensor:
+            return self.all_reduce_sum(value if device == 0 else tf.zeros_like(value))
+
+        return self.run(work)[0]
+
+
+def _transfer_dtype(value: np.ndarray) -> type[np.floating[Any]]:
+    """The type that transfers values exactly: float32 for weights, float64 for all else."""
+    is_short = value.dtype.kind not in "biu" and value.dtype.itemsize <= 4
+    return np.float32 if is_short else np.float64
+
+
+def local_device_group(devices: str) -> DeviceGroup | None:
+    """Return the GPUs of this machine as a group; None for a training on one device.
+
+    Args:
+        devices: ``training.devices``, ``one`` or ``all``.
+    """
+    if devices == "all":
+        gpus = [device.name for device in tf.config.list_logical_devices("GPU")]
+        if len(gpus) > 1:
+            return DeviceGroup(tf.distribute.MirroredStrategy(gpus))
+    return None
+
+
+def connect_workers(worker: int, workers: int) -> DeviceGroup:
+    """Wait for the workers that ``TF_CONFIG`` names; call it before any TensorFlow operation.
+
+    Args:
+        worker: the index of this process.
+        workers: the number of processes.
+    """
+    implementations = tf.distribute.experimental.CommunicationImplementation
+    has_gpu = bool(tf.config.list_physical_devices("GPU"))
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=implementations.NCCL if has_gpu else implementations.RING
+    )
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    return DeviceGroup(strategy, worker, workers)
+
+
+class DistributedTrainStep:
+    """One training step of several devices, equal to one device's step on all of their rows.
+
+    Every device computes on its part of a batch with a copy of the model. The optimizer gets the
+    gradient Σ n_d g_d / Σ n_d, where n_d is the number of units (target tokens, or rows) of device
+    d, and g_d the gradient of their mean loss: the gradient of the mean over all units, however
+    they are divided. It clips, accumulates and checks for overflow after the sum. Floating-point
+    variables that are not trained (moving means) change by the weighted mean of the devices'
+    changes; frozen weights therefore do not change.
+
+    Args:
+        group: the devices.
+        model: compiled; on the first device, and the one that is evaluated and stored.
+        build: creates another model of the same architecture.
+    """
+
+    def __init__(
+        self, group: DeviceGroup, model: TrainableModel, build: Callable[[], TrainableModel]
+    ):
+        self.group, self.model = group, model
+        self._build = build
+        self.models: list[TrainableModel] = [model]
+
+    def initialize(self) -> None:
+        """Copy the chief's state to all devices, with a random seed of its own for each."""
+        state = [*self.model.variables, *self.model.optimizer.variables]
+        for chunk in _chunks(state):
+            values = self.group.broadcast([variable.numpy() for variable in chunk])
+            for variable, value in zip(chunk, values, strict=True):
+                variable.assign(value)
+        for device in self.group.device_names[1:]:
+            with tf.device(device):
+                self.models.append(self._build())
+                self.models[-1].compile()  # creates the metrics that the first model has
+        for number, model in enumerate(self.models):
+            for variable, source in zip(model.variables, self.model.variables, strict=True):
+                variable.assign(source)
+            _offset_seeds(model, self.group.device_number(number))
+        self.model.train_function = self._step
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _step(self, batches: Any) -> dict[str, tf.Tensor]:
+        """Train on the next batch, a tuple with one part per device; called by Keras's ``fit``."""
+        parts = next(batches)
+        models, metrics = self.models, self.model.metrics_variables
+        weights, others = self.model.trainable_weights, non_trainable_weights(self.model)
+        metrics_before, others_before = _values(metrics), _values(others)
+
+        def work(device: int) -> tf.Tensor:
+            contribution = self.device_contribution(models[device], parts[device])
+            return self.group.all_reduce_sum(contribution)
+
+        flat = self.group.run(work)[0]
+        shapes = [variable.shape for variable in (*weights, *others, *metrics)]
+        total, *values = _unpack(flat, [(), *shapes])
+        scale = 1.0 / tf.maximum(total, 1.0)
+        gradients = [value * scale for value in values[: len(weights)]]
+        changes = [value * scale for value in values[len(weights) : -len(metrics)]]
+        for variable, before, change in zip(
+            (*others, *metrics),
+            (*others_before, *metrics_before),
+            (*changes, *values[-len(metrics) :]),
+            strict=True,
+        ):
+            variable.assign(before + change)
+        with tf.device(self.group.device_names[0]):
+            self.model.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        for model in models[1:]:
+            variables = (*model.trainable_weights, *non_trainable_weights(model))
+            for variable, source in zip(variables, (*weights, *others), strict=True):
+                variable.assign(source)
+        return self.model.get_metrics_result()
+
+    def device_contribution(self, model: TrainableModel, inputs: Any) -> tf.Tensor:
+        """Pack one device's unit count, weighted gradients, changes and metric sums in a vector."""
+        count, gradients, changes, sums = self._compute_gradients(model, inputs)
+        weighted = [count * value for value in (*gradients, *changes)]
+        return tf.concat([tf.reshape(v, [-1]) for v in (count, *weighted, *sums)], axis=0)
+
+    def _compute_gradients(self, model: TrainableModel, inputs: Any) -> Any:
+        def compute(inputs: Any) -> Any:
+            before = _values(non_trainable_weights(model))
+            for metric in model.metrics:
+                metric.reset_state()
+            with tf.GradientTape() as tape:
+                outputs = model(inputs, training=True)
+                loss = model.compute_loss(x=inputs, y_pred=outputs, training=True)
+                loss = self.model.optimizer.scale_loss(loss)
+            weights = [weight.value for weight in model.trainable_weights]
+            gradients = tape.gradient(loss, weights, unconnected_gradients="zero")
+            after = _values(non_trainable_weights(model))
+            return (
+                tf.identity(model.plain_loss.count.value),
+                [tf.convert_to_tensor(gradient) for gradient in gradients],
+                [new - old for new, old in zip(after, before, strict=True)],
+                _values(model.metrics_variables),
+            )
+
+        compiled = tf.function(compute, jit_compile=True) if self.model.jit_compile else compute
+        return compiled(inputs)
+
+
+def non_trainable_weights(model: TrainableModel) -> list[Any]:
+    """The floating-point weights that the optimizer does not train."""
+    return [w for w in model.non_trainable_weights if w.dtype.startswith("float")]
+
+
+def _chunks(variables: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield the variables in lists of at most ``BROADCAST_SIZE`` values, or of one variable."""
+    chunk: list[Any] = []
+    space = BROADCAST_SIZE
+    for variable in variables:
+        size = math.prod(variable.shape)
+        if chunk and size > space:
+            yield chunk
+            chunk, space = [], BROADCAST_SIZE
+        chunk.append(variable)
+        space -= size
+    yield chunk
+
+
+def _values(variables: Sequence[Any]) -> list[tf.Tensor]:
+    """The present values, unaffected by later assignments."""
+    return [tf.identity(variable.value) for variable in variables]
+
+
+def _unpack(flat: tf.Tensor, shapes: Sequence[Sequence[int]]) -> list[tf.Tensor]:
+    """Split a vector of ``device_contribution`` into tensors of these shapes."""
+    sizes = [int(tf.TensorShape(shape).num_elements()) for shape in shapes]
+    parts = zip(tf.split(flat, sizes), shapes, strict=True)
+    return [tf.reshape(part, shape) for part, shape in parts]
+
+
+def _offset_seeds(model: TrainableModel, number: int) -> None:
+    """Give device ``number`` random numbers of its own, the same after a resume."""
+    for variable in model.variables:
+        if variable.name == "seed_generator_state":  # a seed, and a counter that all share
+            state = variable.numpy()
+            state[0] += number
+            variable.assign(state)

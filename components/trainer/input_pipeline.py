@@ -1,0 +1,292 @@
+"""The input pipeline: transformed examples as padded batches, sharded among devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from regard.components.trainer.distributed import DeviceGroup
+from regard.models.tasks.base import Task
+
+_SHUFFLE_BUFFER = 1_000_000
+_PARSE_BATCH = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class Batches:
+    """The batches of one split; the same in every run with the same seed.
+
+    Rows of similar length share a batch, to keep the padding small. A batch holds as many rows as
+    fit into ``batch_tokens`` padded tokens, source and target together.
+
+    Args:
+        files: patterns of gzipped TFRecord files.
+        feature_spec: their features, from the Transform graph.
+        task: defines a row's length and the model's inputs.
+        batch_tokens: the token budget of a batch.
+        max_length: the length limit in tokens, EOS included; longer rows are skipped.
+        seed: of the order.
+        max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
+        fixed_shapes: pad to the bound of the bucket instead of the longest row, and fill a bucket's
+            last batch with empty rows, so that XLA compiles once per bucket.
+    """
+
+    files: Sequence[str]
+    feature_spec: dict[str, object]
+    task: Task
+    batch_tokens: int
+    max_length: int
+    seed: int = 0
+    max_rows: int | None = None
+    fixed_shapes: bool = False
+
+    def paths(self) -> list[str]:
+        """The files.
+
+        Raises:
+            FileNotFoundError: no file matches.
+        """
+        paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
+        if not paths:
+            raise FileNotFoundError(f"No transformed examples match {list(self.files)}.")
+        return paths
+
+    def rows(self, epoch: int | None = None) -> tf.data.Dataset:
+        """Single training rows, in file order or, for an epoch, shuffled."""
+        records = tf.data.TFRecordDataset(self.paths(), compression_type="GZIP")
+        if self.max_rows is not None:  # from the whole split: corpora are sorted by length, source
+            records = records.shuffle(_SHUFFLE_BUFFER, seed=0, reshuffle_each_iteration=False).take(
+                self.max_rows
+            )
+        if epoch is not None:  # as serialized strings, which need little memory
+            records = records.shuffle(_SHUFFLE_BUFFER, seed=self.seed + epoch)
+        parsed = records.batch(_PARSE_BATCH).map(
+            lambda batch: tf.io.parse_example(batch, self.feature_spec), num_parallel_calls=2
+        )
+        options = tf.data.Options()
+        # Autotuning has nothing to tune here, and the end of an epoch would wait for its thread,
+        # which wakes rarely, for up to a minute.
+        options.autotune.enabled = False
+        rows = parsed.unbatch().map(
+            lambda row: {name: _dense(value) for name, value in row.items()}
+        )
+        if self.task.has_multiple_references:
+            rows = rows.flat_map(
+                lambda row: tf.data.Dataset.from_tensor_slices(self.task.expand(row))
+            )
+        return rows.with_options(options)
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """``[rows]``: the length of every row, 0 if it is incomplete; one pass over the data."""
+        lengths = self.rows().map(
+            lambda row: tf.where(self.task.is_complete(row), self.task.length(row), 0)
+        )
+        chunks = list(lengths.batch(1 << 16).as_numpy_iterator())
+        return np.concatenate(chunks) if chunks else np.zeros([0], np.int32)
+
+    def count(self) -> dict[str, int]:
+        """The numbers of rows that are ``usable``, ``incomplete`` and ``too_long``."""
+        lengths = self.lengths
+        return {
+            "usable": int(((lengths > 0) & (lengths <= self.max_length)).sum()),
+            "incomplete": int((lengths == 0).sum()),
+            "too_long": int((lengths > self.max_length).sum()),
+        }
+
+    @property
+    def file_shards(self) -> int:
+        """The number of workers that read different files."""
+        return 1
+
+    def size(self) -> int:
+        """The number of batches in an epoch."""
+        bounds, sizes = self.buckets()
+        usable = self.lengths[(self.lengths > 0) & (self.lengths <= self.max_length)]
+        counts = np.bincount(np.searchsorted(bounds, usable, side="right"), minlength=len(sizes))
+        return int(sum(-(-int(n) // size) for n, size in zip(counts, sizes, strict=True)))
+
+    def epoch(self, number: int | None = None, skip: int = 0) -> tf.data.Dataset:
+        """The batches of one epoch.
+
+        Args:
+            number: the epoch, from 0, which seeds the order; None for file order (evaluation).
+            skip: the number of batches to skip, which an interrupted run has trained on.
+        """
+
+        def is_usable(row: dict[str, tf.Tensor]) -> tf.Tensor:
+            return self.task.is_complete(row) & (self.task.length(row) <= self.max_length)
+
+        inputs = (
+            self.rows(number)
+            .filter(is_usable)
+            .map(
+                lambda row: (self.task.length(row), self.task.model_inputs(row)),
+                num_parallel_calls=2,
+                deterministic=True,
+            )
+        )
+        bounds, sizes = self.buckets()
+        batches = inputs.bucket_by_sequence_length(
+            lambda length, _: length,
+            bucket_boundaries=bounds,
+            bucket_batch_sizes=sizes,
+            pad_to_bucket_boundary=self.fixed_shapes,
+        )
+        batches = batches.map(self._fill_bucket if self.fixed_shapes else lambda _, batch: batch)
+        if number is not None:
+            # Buckets fill at different rates; otherwise rare lengths would come last.
+            batches = batches.shuffle(256, seed=self.seed + number)
+        # Keras takes a data set of unknown size for one that has run out.
+        cardinality = tf.data.experimental.assert_cardinality(self.size() - skip)
+        return batches.skip(skip).apply(cardinality).prefetch(4)
+
+    def _fill_bucket(self, lengths: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Pad the batch with empty rows to the batch size of its bucket."""
+        bounds, sizes = self.buckets()
+        bucket = tf.searchsorted(bounds, lengths[:1], side="right")
+        return _pad_rows(batch, tf.gather(sizes, bucket)[0] - tf.shape(lengths)[0])
+
+    def buckets(self) -> tuple[list[int], list[int]]:
+        """Bucket boundaries (exclusive upper lengths) and the batch size of each bucket."""
+        upper, length = [], 8
+        while length < self.max_length:
+            upper.append(length)
+            length = max(length + 2, int(length * 1.15))
+        upper.append(self.max_length)
+        sizes = [max(1, self.batch_tokens // (2 * bound)) for bound in upper]
+        return [bound + 1 for bound in upper], [*sizes, 1]
+
+
+class BatchSharding:
+    """Every worker reads all rows; each device gets a part of every batch.
+
+    All workers make the batches that a single device would make.
+
+    Args:
+        batches: of the split.
+        group: the devices.
+    """
+
+    file_shards = 1
+
+    def __init__(self, batches: Batches, group: DeviceGroup):
+        self._batches, self._group = batches, group
+
+    def count(self) -> dict[str, int]:
+        """The numbers of rows, as ``Batches.count`` returns them."""
+        return self._batches.count()
+
+    def size(self) -> int:
+        """The number of batches in an epoch."""
+        return self._batches.size()
+
+    def epoch(self, number: int, skip: int = 0) -> tf.data.Dataset:
+        """The batches of an epoch, each as a tuple with one part per device of this worker."""
+        first = self._group.device_number(0)
+
+        def select(batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], ...]:
+            parts = _split_rows(batch, self._group.size)
+            return parts[first : first + self._group.local_devices]
+
+        batches = self._batches.epoch(number, skip).map(select)
+        return _with_cardinality(batches, self.size() - skip)
+
+
+class FileSharding:
+    """Every worker reads files of its own and batches them within its share of the token budget.
+
+    A training batch consists of one batch per worker. A worker that has run out of rows continues
+    with padding, since every step needs all workers.
+
+    Args:
+        batches: of the split.
+        group: the devices.
+    """
+
+    def __init__(self, batches: Batches, group: DeviceGroup):
+        self._group = group
+        self.file_shards = group.workers
+        paths = batches.paths()
+        budget = max(1, batches.batch_tokens // group.workers)
+        self._shards = [
+            dataclasses.replace(batches, files=paths[i :: group.workers], batch_tokens=budget)
+            for i in range(group.workers)
+        ]
+
+    def count(self) -> dict[str, int]:
+        """The numbers of rows of all workers, as ``Batches.count`` returns them."""
+        counts = [batches.count() for batches in self._shards]
+        return {name: sum(count[name] for count in counts) for name in counts[0]}
+
+    def size(self) -> int:
+        """The number of batches in an epoch: that of the worker with most batches."""
+        return max(batches.size() for batches in self._shards)
+
+    def epoch(self, number: int, skip: int = 0) -> tf.data.Dataset:
+        """The batches of an epoch, each as a tuple with one part per device of this worker."""
+        shard = self._shards[self._group.worker]
+        batches = shard.epoch(number)
+        padding = tf.data.Dataset.from_tensors(
+            tf.nest.map_structure(_zeros, batches.element_spec)
+        ).repeat(self.size() - shard.size())
+        parts = batches.concatenate(padding).skip(skip)
+        parts = parts.map(lambda batch: _split_rows(batch, self._group.local_devices))
+        return _with_cardinality(parts, self.size() - skip)
+
+
+TrainBatches = Batches | BatchSharding | FileSharding
+
+
+def shard_batches(batches: Batches, group: DeviceGroup) -> BatchSharding | FileSharding:
+    """Shard by file if there is a file for every worker, else by batch."""
+    if group.workers > 1 and len(batches.paths()) >= group.workers:
+        return FileSharding(batches, group)
+    return BatchSharding(batches, group)
+
+
+def describe_sharding(batches: TrainBatches, group: DeviceGroup, files: int) -> str:
+    """Describe in a sentence how the rows of ``files`` files are divided."""
+    if group.workers == 1:
+        return f"{group.size} devices train together; each gets a part of every batch"
+    if isinstance(batches, FileSharding):
+        return f"{group.workers} workers train together; the {files} files are divided among them"
+    return (
+        f"{group.workers} workers train together; the train split has {files} file"
+        f"{'s' * (files != 1)}, fewer than workers, so each worker reads all of them"
+    )
+
+
+def _dense(value: tf.Tensor | tf.SparseTensor | tf.RaggedTensor) -> tf.Tensor:
+    return value.values if isinstance(value, tf.SparseTensor) else tf.convert_to_tensor(value)
+
+
+def _pad_rows(batch: dict[str, tf.Tensor], count: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The batch with ``count`` rows of zeros at its end."""
+    return {
+        name: tf.pad(tensor, [[0, count], *[[0, 0]] * (len(tensor.shape) - 1)])
+        for name, tensor in batch.items()
+    }
+
+
+def _split_rows(batch: dict[str, tf.Tensor], count: int) -> tuple[dict[str, tf.Tensor], ...]:
+    """Split the batch into ``count`` parts of equal size; the last ones are padded."""
+    rows = tf.shape(next(iter(batch.values())))[0]
+    size = -(-rows // count)
+    full = _pad_rows(batch, size * count - rows)
+    return tuple(
+        {name: tensor[i * size : (i + 1) * size] for name, tensor in full.items()}
+        for i in range(count)
+    )
+
+
+def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
+    return tf.zeros([size or 1 for size in spec.shape], spec.dtype)
+
+
+def _with_cardinality(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
+    return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(4)

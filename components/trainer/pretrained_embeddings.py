@@ -1,0 +1,262 @@
+"""Pretrained word vectors as initial values of a model's embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.text_files import read_lines, shorten
+from regard.components.trainer import NODE
+from regard.models.settings.networks import PretrainedEmbeddingsConfig
+from regard.models.tasks.base import Task
+from regard.models.vocabulary import BOS, EOS, PAD, UNK
+
+# SentencePiece's mark of the space before a word.
+_WORD_MARK = "\u2581"
+
+
+class _Match(IntEnum):
+    """How a token matches a word of the file, the best first."""
+
+    EXACT = 0
+    WITHOUT_MARK = 1
+    CASE_INSENSITIVE = 2
+    NONE = 3
+
+
+def load(
+    model: Any, task: Task, pretrained: PretrainedEmbeddingsConfig, tokenizers: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """Load word vectors into the embeddings, and report their coverage.
+
+    A token gets the vector of the word that equals it: exactly, without the mark of a word's
+    start, or ignoring case. The other tokens keep their random vectors, scaled to the standard
+    deviation of the file's, or get zeros. An embedding that scales its output gets the vectors
+    divided by that factor, so that the layers above see those of the file.
+
+    Args:
+        model: built but not compiled, since frozen embeddings are not trained.
+        task: selects the embedding of a file.
+        pretrained: the section ``model.pretrained``.
+        tokenizers: one per text feature.
+
+    Returns:
+        For each key with a file: the number of ``tokens`` (without special ones), the ``covered``
+        ones, their ``share``, the numbers of ``exact``, ``without_mark`` and ``case_insensitive``
+        matches, and the ``standard_deviation`` of the file's values.
+
+    Raises:
+        UserError: a file cannot be read, its vectors have another size, or none matches a token.
+    """
+    reports = {}
+    for key, path in pretrained.files().items():
+        embedding, feature = task.embeddings(model, key)
+        tokens = _tokens(tokenizers[feature])
+        # An embedding may have more rows than tokens; these have no name.
+        tokens += [""] * (embedding.vocabulary - len(tokens))
+        vectors = find_vectors(tokens, path, embedding.depth)
+        if not vectors.is_covered.any():
+            raise UserError(
+                f"None of the {vectors.searched:,} {feature} tokens has a vector in this file.",
+                where=path,
+                remedy=f"Check that its words are in the language of the {feature}, and that the "
+                "tokenizer's vocabulary contains whole words (tokenizer.type).",
+            )
+        reports[key] = vectors.report()
+        _fill(embedding, vectors, pretrained.oov)
+        embedding.trainable = pretrained.trainable
+        events.emit("note", node=NODE, text=_describe(feature, reports[key]))
+    return reports
+
+
+def set_trainable(model: Any, task: Task, pretrained: PretrainedEmbeddingsConfig) -> None:
+    """Freeze the embeddings that ``load`` freezes, in a model that gets its weights elsewhere."""
+    for key in pretrained.files():
+        embedding, _ = task.embeddings(model, key)
+        embedding.trainable = pretrained.trainable
+
+
+def _tokens(tokenizer: Any) -> list[str]:
+    """The vocabulary, by id."""
+    ids = np.arange(int(tokenizer.vocab_size()), dtype=np.int32)
+    return [token.decode("utf-8") for token in tokenizer.id_to_string(ids).numpy()]
+
+
+@dataclass
+class TokenVectors:
+    """The pretrained vectors of a vocabulary.
+
+    Attributes:
+        vectors: ``[tokens, depth]``, zeros for a token without one.
+        matches: ``[tokens]``, the ``_Match`` of each.
+        searched: the number of tokens that are text.
+    """
+
+    vectors: np.ndarray
+    matches: np.ndarray
+    searched: int
+
+    @property
+    def is_covered(self) -> np.ndarray:
+        """``[tokens]``, whether a token has a vector."""
+        return self.matches != _Match.NONE
+
+    def report(self) -> dict[str, float]:
+        """The coverage, with the keys that ``load`` describes."""
+        covered = int(self.is_covered.sum())
+        counts = {
+            match.name.lower(): int((self.matches == match).sum())
+            for match in _Match
+            if match is not _Match.NONE
+        }
+        return {
+            "tokens": self.searched,
+            "covered": covered,
+            "share": round(covered / self.searched, 4),
+            **counts,
+            "standard_deviation": round(float(self.vectors[self.is_covered].std()), 6),
+        }
+
+
+def find_vectors(tokens: list[str], path: str, depth: int) -> TokenVectors:
+    """Find the vectors of a vocabulary in one pass over a file, without storing any others.
+
+    Args:
+        tokens: the vocabulary, by id.
+        path: the file, ``.gz`` or plain text.
+        depth: the size of a vector.
+
+    Raises:
+        UserError: the file cannot be read, or its vectors have another size.
+    """
+    names: dict[str, dict[int, _Match]] = {}  # a word: the tokens that it matches, and how well
+    searched = 0
+    for row, token in enumerate(tokens):
+        bare = token.replace(_WORD_MARK, "")
+        if not bare or row in (PAD, UNK, BOS, EOS):
+            continue
+        searched += 1
+        forms = (
+            (token, _Match.EXACT),
+            (bare, _Match.WITHOUT_MARK),
+            (bare.lower(), _Match.CASE_INSENSITIVE),
+        )
+        for name, match in forms:
+            names.setdefault(name, {}).setdefault(row, match)
+    vectors = TokenVectors(
+        np.zeros((len(tokens), depth), np.float32), np.full(len(tokens), _Match.NONE), searched
+    )
+    for number, word, values in read_vectors(path, depth):
+        # In a cased file, "Paris" also serves the token "paris", unless there is a better match.
+        for name, limit in ((word, _Match.EXACT), (word.lower(), _Match.CASE_INSENSITIVE)):
+            for row, match in names.get(name, {}).items():
+                # Among equal matches the first row wins: the more frequent word.
+                quality = max(match, limit)
+                if quality < vectors.matches[row]:
+                    vectors.matches[row] = quality
+                    vectors.vectors[row] = _parse_vector(values, path, number)
+    return vectors
+
+
+def read_vectors(path: str, depth: int) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, word and values (as text) of a file in GloVe's or word2vec's text format.
+
+    word2vec's begins with a line ``words depth``, GloVe's with the first word. A word can contain
+    spaces (as in glove.840B). Words that are not UTF-8 match no token.
+
+    Raises:
+        UserError: the file cannot be read, or a vector has another size.
+    """
+    number, header = 0, None
+    try:
+        for number, line in enumerate(read_lines(path, ReadProblems(), "replace"), 1):
+            # word2vec leaves a space at the end of a row; other white space can be a word.
+            row = (line or "").rstrip(" ")
+            if number == 1:
+                header = _parse_header(row)
+                size = header[1] if header else row.count(" ")
+                if size != depth:
+                    raise _size_error(path, number, size, depth, row)
+                if header:
+                    continue
+            word, _, text = row.partition(" ")
+            surplus = text.count(" ") + 1 - depth
+            if surplus > 0 and not _is_number(text.split(" ", surplus)[surplus - 1]):
+                cells = row.rsplit(" ", depth)
+                word, text = cells[0], " ".join(cells[1:])
+            elif surplus or not text:
+                raise _size_error(path, number, row.count(" "), depth, row)
+            yield number, word, text
+    except UnreadableFile as error:
+        raise error.problem.as_user_error() from error
+    if header and header[0] != number - 1:
+        raise UserError(
+            f"The first line announces {header[0]:,} words, but the file has {number - 1:,}.",
+            where=path,
+            remedy="The file is damaged: download it again, or correct its first line.",
+        )
+
+
+def _parse_header(row: str) -> tuple[int, int] | None:
+    """The number of words and their size, if the row is word2vec's header."""
+    cells = row.split(" ")
+    if len(cells) == 2 and all(cell.isascii() and cell.isdigit() for cell in cells):
+        return int(cells[0]), int(cells[1])
+    return None
+
+
+def _size_error(path: str, number: int, size: int, depth: int, row: str) -> UserError:
+    count = "no numbers" if size < 1 else f"{size:,} number{'s' if size > 1 else ''}"
+    return UserError(
+        f"The vector has {count}, but model.embedding is {depth}: {shorten(row, 40)!r}",
+        where=f"{path}:{number}",
+        remedy="Set model.embedding to the size of the vectors, or use another file. A row is a "
+        "word and its numbers, separated by single spaces.",
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _parse_vector(text: str, path: str, number: int) -> np.ndarray:
+    cells = text.split(" ")
+    wrong = next((cell for cell in cells if not _is_number(cell)), None)
+    if wrong is not None:
+        raise UserError(
+            f"{shorten(wrong, 20)!r} is not a number.",
+            where=f"{path}:{number}",
+            remedy="Remove the row from the file, or download the file again.",
+        )
+    return np.array(cells, np.float32)
+
+
+def _fill(embedding: Any, source: TokenVectors, oov: str) -> None:
+    """Set the vectors; scale the other rows to their standard deviation, or set them to zero."""
+    factor = math.sqrt(embedding.depth) if embedding.scale else 1.0
+    vectors = source.vectors / factor
+    table = np.asarray(embedding.table).copy()
+    rest = table[~source.is_covered]
+    # The random vectors have a mean of zero, so a factor is enough.
+    factor = vectors[source.is_covered].std() / max(float(rest.std()), 1e-12)
+    table[~source.is_covered] = rest * (factor if oov == "random" else 0.0)
+    table[source.is_covered] = vectors[source.is_covered]
+    embedding.table.assign(table)
+
+
+def _describe(feature: str, report: Mapping[str, float]) -> str:
+    return (
+        f"word vectors for {report['covered']:,} of {report['tokens']:,} {feature} tokens "
+        f"({report['share']:.1%}), {report['case_insensitive']:,} of them ignoring case"
+    )

@@ -1,0 +1,301 @@
+"""``run_fn``, which TFX's Trainer calls: train a model and export it.
+
+``python -m regard.components.trainer.run_fn`` is the process of one worker of a distributed
+training, which ``distributed_worker`` starts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from regard.components.common import events
+from regard.components.common.code_digest import code_digest
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
+from regard.components.trainer import (
+    NODE,
+    distributed_worker,
+    pretrained_embeddings,
+    warm_start,
+)
+from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
+from regard.components.trainer.distributed import (
+    DeviceGroup,
+    DistributedTrainStep,
+    connect_workers,
+    local_device_group,
+)
+from regard.components.trainer.export import (
+    export,
+    read_sentencepiece_models,
+    read_tokenizers,
+    write_warm_start,
+)
+from regard.components.trainer.input_pipeline import Batches, describe_sharding, shard_batches
+from regard.components.trainer.optimizer import compile_model, resolve_precision
+from regard.components.trainer.training_loop import fit, set_seed
+from regard.components.trainer.validation import LOSS, metric_function
+from regard.models import tasks
+from regard.models.tasks.base import Task
+from regard.models.trainable_model import TrainableModel
+
+# Rows whose outputs the serving check compares with those of the exported model.
+_REFERENCE_ROWS = 8
+_CONNECTION_ERRORS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """A model with its best weights, and facts about its training.
+
+    Attributes:
+        config: with the precision of this machine.
+        task: the model's task.
+        model: ready for export.
+        state: the final state of the training.
+        eval_batches: the eval split.
+        tokenizers: one per text feature.
+        sentencepiece_models: the same, serialized.
+        vocabulary_sizes: one per text feature.
+        rows: for each split the numbers of rows, as ``Batches.count`` returns them.
+        pretrained: coverage of the pretrained embeddings.
+        warm_start: the model that the initial weights come from.
+    """
+
+    config: TrainerConfig
+    task: Task
+    model: TrainableModel
+    state: TrainState
+    eval_batches: Batches
+    tokenizers: Mapping[str, Any]
+    sentencepiece_models: Mapping[str, bytes]
+    vocabulary_sizes: Mapping[str, int]
+    rows: Mapping[str, Mapping[str, int]]
+    pretrained: Mapping[str, object]
+    warm_start: Mapping[str, object]
+
+
+def train(
+    config: TrainerConfig,
+    data: TrainingData,
+    log_dir: str,
+    group: DeviceGroup | None = None,
+    objective: str = LOSS,
+) -> TrainingResult | None:
+    """Build the model and train it, or resume from its checkpoints.
+
+    Args:
+        config: the configuration.
+        data: the rows.
+        log_dir: for TensorBoard.
+        group: the devices that train together; None for a single device.
+        objective: a metric to evaluate in addition to what ``config`` requires.
+
+    Returns:
+        The result; None in a worker that is not the chief.
+
+    Raises:
+        UserError: a split has no usable row.
+    """
+    config = resolve_precision(config)
+    training = config.training
+    task = tasks.get(config.task)
+    set_seed(training)
+
+    features, folder = task.description.text_features, f"{data.transform_graph}/tokenizer"
+    tokenizers = read_tokenizers(folder, features)
+    serialized = read_sentencepiece_models(folder, features)
+    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
+    feature_spec = tft.TFTransformOutput(data.transform_graph).transformed_feature_spec()
+    train_batches, eval_batches = (
+        Batches(
+            files,
+            feature_spec,
+            task,
+            batch_tokens=training.batch_tokens,
+            max_length=training.max_length,
+            seed=training.seed,
+            fixed_shapes=training.jit_compile,
+        )
+        for files in (data.train_files, data.eval_files)
+    )
+    sharded = shard_batches(train_batches, group) if group is not None else train_batches
+    rows = {"train": sharded.count(), "eval": eval_batches.count()}
+    for split, counts in rows.items():
+        _check_rows(split, counts, training.max_length)
+
+    pretrained_config = getattr(config.model, "pretrained", None)
+
+    def build() -> TrainableModel:
+        return task.build(config.model, training, sizes)
+
+    def build_copy() -> TrainableModel:
+        copy = build()
+        if pretrained_config:
+            pretrained_embeddings.set_trainable(copy, task, pretrained_config)
+        return copy
+
+    if group is not None and not group.is_chief:
+        model = build_copy()
+        compile_model(model, training)
+        no_checkpoints = NoCheckpoints(config.checkpoints)
+        step = DistributedTrainStep(group, model, build_copy)
+        fit(model, sharded, eval_batches, training, no_checkpoints, "", train_step=step)
+        return None
+    model = build()
+    pretrained = {}
+    if pretrained_config:
+        pretrained = pretrained_embeddings.load(model, task, pretrained_config, tokenizers)
+    compile_model(model, training)
+    checkpoints = Checkpoints(config.checkpoints)
+    start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+    compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
+    train_step = None
+    if group is not None:
+        train_step = DistributedTrainStep(group, model, build_copy)
+        text = describe_sharding(sharded, group, len(train_batches.paths()))
+        events.emit("note", node=NODE, text=text)
+    state = fit(
+        model, sharded, eval_batches, training, checkpoints, log_dir, compute_metrics, train_step
+    )
+    return TrainingResult(
+        config=config,
+        task=task,
+        model=model,
+        state=state,
+        eval_batches=eval_batches,
+        tokenizers=tokenizers,
+        sentencepiece_models=serialized,
+        vocabulary_sizes=sizes,
+        rows=rows,
+        pretrained=pretrained,
+        warm_start=start,
+    )
+
+
+def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
+    """Raise a UserError if a split has no usable row; report the rows that are skipped."""
+    if not counts["usable"]:
+        raise UserError(
+            f"The {split} split has no usable row: {counts['incomplete']} are incomplete (an empty "
+            f"side, or an invalid reference), {counts['too_long']} are longer than {max_length} "
+            "tokens.",
+            where="training.max_length",
+            remedy="Raise training.max_length, or add data.",
+        )
+    if counts["incomplete"] or counts["too_long"]:
+        text = (
+            f"{split}: skipped {counts['too_long']} rows longer than {max_length} tokens and "
+            f"{counts['incomplete']} incomplete rows"
+        )
+        events.emit("note", node=NODE, text=text)
+
+
+def run_fn(fn_args: Any) -> None:
+    """Train the model and export it.
+
+    Args:
+        fn_args: TFX's ``FnArgs``; its ``custom_config`` is a ``TrainerConfig`` as JSON values.
+
+    Raises:
+        UserError: a split has no usable row.
+    """
+    config = TrainerConfig.model_validate(fn_args.custom_config)
+    job = TrainingJob(
+        config=config,
+        data=TrainingData(
+            train_files=fn_args.train_files,
+            eval_files=fn_args.eval_files,
+            transform_graph=fn_args.transform_graph_path,
+        ),
+        run_folder=fn_args.model_run_dir,
+        export_folder=fn_args.serving_model_dir,
+    )
+    if config.training.devices == "workers":
+        distributed_worker.run_chief(job.model_dump_json())
+    else:
+        train_and_export(job, local_device_group(config.training.devices))
+
+
+def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
+    """Train in this process, and write the SavedModel, the Keras model and ``training.json``.
+
+    Args:
+        job: what to train, and where to write.
+        group: the devices that train together; None for a single device.
+
+    Raises:
+        UserError: a split has no usable row.
+    """
+    result = train(job.config, job.data, job.run_folder, group)
+    if result is None:
+        return
+    config, task, model, state = result.config, result.task, result.model, result.state
+
+    rows = result.eval_batches.rows().filter(task.is_complete).take(_REFERENCE_ROWS)
+    inputs = [task.raw_inputs(row, result.tokenizers) for row in rows]
+    export(model, task, config, result.tokenizers, job.export_folder, inputs)
+    write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
+    model.save(Path(job.run_folder) / "model.keras")
+    record = {
+        "parameters": model.count_params(),
+        "vocabulary_sizes": result.vocabulary_sizes,
+        "rows": result.rows,
+        "steps": state.step,
+        "epochs": state.epoch,
+        "seconds": round(state.seconds, 1),
+        "target_tokens": state.tokens,
+        "stop_reason": state.stop_reason,
+        "history": state.history,
+        "best_step": state.best_step,
+        "average": state.average,
+        "pretrained": result.pretrained,
+        "warm_start": result.warm_start,
+        "devices": group.size if group else 1,
+        "precision": config.training.precision,
+    }
+    atomic_write(Path(job.run_folder) / "training.json", json.dumps(record, indent=2))
+    events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")
+    Checkpoints(config.checkpoints).prune_others(keep=2)
+
+
+def _train_with_workers(content: str) -> None:
+    """Train as one of several workers.
+
+    Args:
+        content: the job as JSON; empty if this worker is not the chief.
+    """
+    spec = distributed_worker.WorkerSpec.from_environment(os.environ)
+    group = connect_workers(spec.index, len(spec.addresses))
+    code = code_digest("regard.components.trainer", "regard.models")
+
+    def chief_job() -> list[str]:
+        job = TrainingJob.model_validate_json(content)
+        job = job.model_copy(update={"config": resolve_precision(job.config)})
+        return [job.model_dump_json(), code]
+
+    try:
+        job, chief_code = group.broadcast_object(chief_job)
+        distributed_worker.check_same_code(chief_code, code)
+        train_and_export(TrainingJob.model_validate_json(job), group)
+    except _CONNECTION_ERRORS as error:
+        raise distributed_worker.connection_error(error.message) from error
+
+
+if __name__ == "__main__":
+    distributed_worker.exit_process(distributed_worker.main(sys.argv[1:], _train_with_workers))

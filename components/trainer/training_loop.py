@@ -1,0 +1,161 @@
+"""The training loop: epochs until a limit is reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.components.trainer import NODE
+from regard.components.trainer.callbacks import (
+    MovingAverage,
+    PeriodicCheckpoint,
+    TrainingProgress,
+    format_evaluation,
+)
+from regard.components.trainer.checkpoint import Checkpoints, TrainState
+from regard.components.trainer.distributed import DistributedTrainStep
+from regard.components.trainer.input_pipeline import Batches, TrainBatches
+from regard.components.trainer.validation import (
+    MetricFn,
+    ValidationCallback,
+    restore_learning_rate,
+)
+from regard.models.settings.training import TrainingConfig
+from regard.models.trainable_model import TrainableModel
+
+
+def set_seed(training: TrainingConfig) -> None:
+    """Set all seeds; with ``deterministic``, sums keep a fixed order in the whole process."""
+    keras.utils.set_random_seed(training.seed)
+    if training.deterministic:
+        tf.config.experimental.enable_op_determinism()
+
+
+def fit(
+    model: TrainableModel,
+    train_batches: TrainBatches,
+    eval_batches: Batches,
+    training: TrainingConfig,
+    checkpoints: Checkpoints,
+    log_dir: str,
+    compute_metrics: MetricFn | None = None,
+    train_step: DistributedTrainStep | None = None,
+) -> TrainState:
+    """Train until the first limit, then load the best weights or their average into the model.
+
+    An interrupted training resumes from its last checkpoint: the same weights, optimizer state,
+    random numbers and order of batches. So does a training that a lower limit has ended.
+
+    Args:
+        model: compiled.
+        train_batches: the train split; sharded if ``train_step`` is given.
+        eval_batches: the eval split.
+        training: the section ``training``.
+        checkpoints: of this training.
+        log_dir: for TensorBoard.
+        compute_metrics: computes metrics from decoded outputs; None for the loss only.
+        train_step: trains on several devices; None for a single one. Only the chief evaluates and
+            writes, and only its model ends with the best weights.
+
+    Returns:
+        The final state; ``stop_reason`` names the limit.
+
+    Raises:
+        FloatingPointError: the loss is not finite.
+        UserError: the training ended before its first update.
+    """
+    is_chief = train_step is None or train_step.group.is_chief
+    average = MovingAverage(model, training.ema.decay) if training.ema and is_chief else None
+    checkpoints.extra_variables = average.variables if average else ()
+    state = checkpoints.restore(model) or TrainState()
+    broadcast_values = None
+    broadcast: dict[str, Any] = {}
+    if train_step is not None:
+        group = train_step.group
+        state = TrainState(**group.broadcast_object(lambda: vars(state)))
+        train_step.initialize()
+        broadcast_values, broadcast = group.broadcast_values, {"broadcast": group.broadcast_object}
+    _restart_changed_epoch(state, train_batches)
+    restore_learning_rate(model, state.rate_scale)
+    model.reset_metrics()  # the checkpoint contains them, but their tokens are counted already
+    if state.batches:
+        text = f"resumed at step {state.step}, epoch {state.epoch + 1}"
+        events.emit("note", node=NODE, text=text)
+    writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
+    progress = TrainingProgress(
+        state, training, train_batches.size(), writer, average, broadcast_values, is_chief
+    )
+    validation = ValidationCallback(
+        eval_batches.epoch().cache(),
+        progress,
+        training,
+        checkpoints,
+        writer,
+        average,
+        compute_metrics,
+        **broadcast,
+    )
+    saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)
+    for callback in (progress, validation):
+        callback.set_model(model)  # they also work between two calls of Keras's fit
+    if state.stop_reason:  # limits may have been raised since, as those of a trial are
+        state.stop_reason = progress.limit() or validation.should_stop()
+    while not state.stop_reason:
+        # The checkpoint may lie between the batch that reached a limit and the end.
+        may_continue = not (progress.limit() or validation.should_stop())
+        if state.epoch_batches < train_batches.size() and may_continue:
+            model.fit(
+                train_batches.epoch(state.epoch, skip=state.epoch_batches),
+                shuffle=False,  # the batches are shuffled already
+                verbose=0,
+                callbacks=[progress, validation, saver],
+            )
+        if state.epoch_batches == train_batches.size():
+            state.epoch, state.epoch_batches = state.epoch + 1, 0
+        limit = progress.limit()
+        if (limit or not training.evaluate_every) and not validation.is_up_to_date():
+            validation.run()
+        state.stop_reason = limit or validation.should_stop()
+        checkpoints.save(model, state)
+    if not state.step:
+        raise UserError(
+            f"The training ended by {state.stop_reason} before its first step, which takes "
+            f"{training.gradient_accumulation_steps} batches.",
+            where="training.gradient_accumulation_steps",
+            remedy="Accumulate fewer batches, or train longer.",
+        )
+    if state.snapshots:
+        _load_average(model, state, validation, checkpoints)
+    else:
+        checkpoints.restore_best(model)
+    return state
+
+
+def _restart_changed_epoch(state: TrainState, train_batches: TrainBatches) -> None:
+    """Restart the epoch if its batches differ from those that the checkpoint has counted."""
+    if state.file_shards == train_batches.file_shards:
+        return
+    state.file_shards = train_batches.file_shards
+    if state.epoch_batches:
+        state.epoch_batches = 0
+        text = "the number of workers that share the files has changed: the epoch restarts"
+        events.emit("note", node=NODE, text=text)
+
+
+def _load_average(
+    model: TrainableModel,
+    state: TrainState,
+    validation: ValidationCallback,
+    checkpoints: Checkpoints,
+) -> None:
+    """Load the mean of the snapshots into the model, and evaluate it."""
+    steps = sorted(step for step, _ in state.snapshots)
+    checkpoints.restore_average(model, steps)
+    state.average = {"steps": steps, **validation.evaluate()}
+    best = next(entry for entry in state.history if entry["step"] == state.best_step)
+    text = f"average of the weights of {len(steps)} evaluations: {format_evaluation(state.average)}"
+    events.emit("note", node=NODE, text=f"{text}; the best single one: {format_evaluation(best)}")

@@ -1,0 +1,83 @@
+"""Mapping from an old vocabulary to a new one: which old tokens make up each new token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+# SentencePiece's mark of the space before a word.
+_WORD_MARK = "\u2581"
+
+
+@dataclass(frozen=True)
+class VocabularyMapping:
+    """How the embedding rows of an old vocabulary become those of a new one.
+
+    Attributes:
+        old_size: the size of the old vocabulary.
+        sources: for each new token the ids of the old tokens whose mean is its row: the same token,
+            or those that the old tokenizer splits its text into; empty for an unknown text.
+        copied: the number of tokens in both vocabularies.
+    """
+
+    old_size: int
+    sources: tuple[tuple[int, ...], ...]
+    copied: int
+
+    def map_rows(self, old: np.ndarray, new: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Compute the rows of the new vocabulary from those of the old one.
+
+        Args:
+            old: ``[old tokens + extra rows, ...]``, with the rows along ``axis``.
+            new: ``[new tokens + extra rows, ...]``; tokens without sources keep these rows. The
+                extra rows, which belong to no token, are taken from ``old``.
+            axis: the axis of the rows.
+        """
+        old, rows = np.moveaxis(old, axis, 0), np.moveaxis(new, axis, 0).copy()
+        for row, ids in enumerate(self.sources):
+            if ids:
+                rows[row] = old[list(ids)].mean(axis=0)
+        rows[len(self.sources) :] = old[self.old_size :]
+        return np.moveaxis(rows, 0, axis)
+
+    def report(self) -> dict[str, float]:
+        """The number of ``tokens``, and how many are ``copied``, ``composed`` and ``new``."""
+        new = sum(not ids for ids in self.sources)
+        return {
+            "tokens": len(self.sources),
+            "copied": self.copied,
+            "composed": len(self.sources) - self.copied - new,
+            "new": new,
+            "share": round(self.copied / len(self.sources), 4),
+        }
+
+
+def map_vocabulary(old: bytes, new: bytes) -> VocabularyMapping:
+    """Map the tokens of one serialized SentencePiece model to those of another."""
+    before, after = (sentencepiece.SentencePieceProcessor(model_proto=one) for one in (old, new))
+    old_tokens, new_tokens = (
+        [one.id_to_piece(i) for i in range(one.get_piece_size())] for one in (before, after)
+    )
+    ids = {token: i for i, token in enumerate(old_tokens)}
+    sources = tuple(
+        (ids[token],) if token in ids else _compose(before, after, i, ids)
+        for i, token in enumerate(new_tokens)
+    )
+    return VocabularyMapping(len(ids), sources, sum(token in ids for token in new_tokens))
+
+
+def _compose(before: Any, after: Any, number: int, ids: Mapping[str, int]) -> tuple[int, ...]:
+    """The old tokens of the text of a new token, without unknown ones."""
+    if after.is_control(number) or after.is_unknown(number) or after.is_byte(number):
+        return ()  # its name is not text
+    token = after.id_to_piece(number)
+    sources = before.encode(token.replace(_WORD_MARK, " "))
+    if sources and not token.startswith(_WORD_MARK):
+        # The tokenizer adds a word mark to any text; this token is inside a word.
+        inside = before.id_to_piece(sources[0]).removeprefix(_WORD_MARK)
+        sources = ([ids.get(inside, sources[0])] if inside else []) + sources[1:]
+    return tuple(i for i in sources if i != before.unk_id())

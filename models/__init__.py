@@ -1,1 +1,0 @@
-"""Everything that defines a model: attention, layers, encoders, decoders, search, tasks."""

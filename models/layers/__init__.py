@@ -1,1 +1,0 @@
-"""The building blocks that are not attention: embeddings, positions, cells, blocks, dropouts."""

@@ -1,0 +1,113 @@
+"""The candidate continuations of a beam."""
+
+from __future__ import annotations
+
+from keras import ops
+
+from regard.models.search.base import MIN_SCORE
+from regard.models.search.logits_processor import LogitsProcessor
+from regard.models.tensors import Tensor
+from regard.models.vocabulary import EOS, UNK
+
+
+class Candidates:
+    """Every prefix of a row with each of the few tokens that can be among the row's best.
+
+    A beam search needs the best ``size`` continuations of all prefixes, and the best ``size`` that
+    do not end. Both are among the ``size`` tokens with the highest score after any prefix, except
+    for special tokens; so sorting, and most constraints, see only a fraction of the vocabulary.
+    Where the size of the vocabulary is known only at run time it is small, and all tokens are
+    candidates.
+
+    A candidate is identified by ``prefix * columns + column``.
+
+    Attributes:
+        scores: ``[batch, size, columns]``, the scores of prefix and token together under all
+            constraints; the last column is EOS.
+        gains: the model's log-probabilities of the tokens, of the same shape, if they differ from
+            what a token adds to the score of its prefix; else None.
+
+    Args:
+        processor: the logits processor of the search.
+        logits: ``[batch * size, vocabulary]``.
+        ids: ``[batch * size, length]``, the prefixes.
+        position: the number of tokens of the prefixes.
+        prefix_scores: ``[batch, size]``.
+    """
+
+    def __init__(
+        self,
+        processor: LogitsProcessor,
+        logits: Tensor,
+        ids: Tensor,
+        position: Tensor,
+        prefix_scores: Tensor,
+    ):
+        self.size, vocabulary = prefix_scores.shape[1], ops.shape(logits)[-1]
+        if processor.needs_vocabulary:
+            log_probs, scores = processor(logits, ids, position)
+        else:
+            log_probs = scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+        totals = ops.reshape(scores, (-1, self.size, vocabulary)) + prefix_scores[:, :, None]
+        self._tokens = _candidate_tokens(totals, self.size)
+        self.columns = ops.shape(self._tokens)[1]
+        beams = ops.reshape(ops.arange(ops.shape(logits)[0], dtype="int32"), (-1, self.size, 1))
+        indices = beams * vocabulary + self._tokens[:, None]
+        self.scores = _take_flat(totals, indices)
+        if not processor.needs_vocabulary:
+            is_eos = ops.equal(ops.arange(self.columns), self.columns - 1)
+            forbidden = processor.length_mask(is_eos, position)
+            self.scores = ops.where(forbidden, MIN_SCORE, self.scores)
+        has_penalty = processor.has_repetition_penalty
+        self.gains = _take_flat(log_probs, indices) if has_penalty else None
+
+    def best(self, with_eos: bool) -> tuple[Tensor, Tensor]:
+        """Return the scores and candidates of the best ``size`` of a row, ``[batch, size]``.
+
+        Args:
+            with_eos: whether candidates that end the hypothesis are included.
+        """
+        scores = self.scores if with_eos else self.scores[:, :, :-1]
+        columns = self.columns if with_eos else self.columns - 1
+        scores, indices = ops.top_k(ops.reshape(scores, (-1, self.size * columns)), self.size)
+        indices = ops.cast(indices, "int32")
+        if not with_eos:
+            indices = indices // columns * self.columns + indices % columns
+        return scores, indices
+
+    def prefixes(self, candidates: Tensor) -> Tensor:
+        """Return the prefixes of candidates."""
+        return candidates // self.columns
+
+    def are_eos(self, candidates: Tensor) -> Tensor:
+        """Return which candidates end the hypothesis."""
+        return ops.equal(candidates % self.columns, self.columns - 1)
+
+    def tokens(self, candidates: Tensor) -> Tensor:
+        """Return the tokens of candidates."""
+        return gather(self._tokens, candidates % self.columns)
+
+
+def gather(x: Tensor, indices: Tensor) -> Tensor:
+    """Select ``indices`` ``[batch, n]`` of ``x`` ``[batch, m, ...]``, as ``[batch, n, ...]``."""
+    batch, count, *rest = ops.shape(x)
+    rows = ops.arange(batch, dtype="int32")[:, None] * count + ops.cast(indices, "int32")
+    return ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)
+
+
+def _candidate_tokens(totals: Tensor, size: int) -> Tensor:
+    """Return the tokens ``[batch, columns]`` from totals ``[batch, size, vocabulary]``."""
+    vocabulary, first = totals.shape[-1], EOS + 1  # PAD and BOS are never chosen
+    if vocabulary is not None and vocabulary - first > size:
+        _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], size)
+        regular = ops.cast(regular, "int32") + first
+    else:
+        regular = ops.arange(first, ops.shape(totals)[-1], dtype="int32")[None]
+    special = ops.convert_to_tensor([[UNK, EOS]], dtype="int32")
+    batch = ops.shape(totals)[0]
+    both = [ops.broadcast_to(x, (batch, ops.shape(x)[1])) for x in (regular, special)]
+    return ops.concatenate(both, axis=1)
+
+
+def _take_flat(values: Tensor, indices: Tensor) -> Tensor:
+    return ops.take(ops.reshape(values, (-1,)), indices, axis=0)

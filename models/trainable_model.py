@@ -1,0 +1,42 @@
+"""The interface between a model and the Trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from regard.models.tensors import Tensor
+
+
+class TrainableModel(keras.Model):
+    """Base class of all models that the Trainer trains.
+
+    ``call`` takes a dictionary of inputs and targets. ``compute_loss`` updates ``plain_loss`` with
+    the loss per unit without smoothing and penalties, weighted by the number of units.
+
+    Attributes:
+        unit: what a loss is averaged over and throughput is counted in: ``tokens`` or ``rows``.
+        plain_loss: the running mean; its ``count`` is the number of units.
+    """
+
+    unit: str = "tokens"
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.plain_loss = keras.metrics.Mean(name="plain_loss")
+
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Tensor = None
+    ) -> dict[str, Tensor]:
+        """Return the running means, which ``compute_loss`` has updated."""
+        return self.get_metrics_result()
+
+    def evaluation_metrics(self, results: Mapping[str, float]) -> dict[str, float]:
+        """Return the metrics of an evaluation; ``loss`` is the one that evaluations compare.
+
+        Args:
+            results: the result of Keras's ``evaluate``.
+        """
+        return {"loss": float(results["plain_loss"])}

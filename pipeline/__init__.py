@@ -1,1 +1,0 @@
-"""What runs, in which order, and where: configuration, graph, runners, command line."""

@@ -1,0 +1,109 @@
+"""Keys of finished trainings: digests of their data, settings, code and libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from regard.components.common.code_digest import code_digest
+from regard.components.common.errors import UserError
+from regard.components.common.files import sha256_file
+
+if TYPE_CHECKING:
+    from regard.pipeline.config import Config
+
+LIBRARIES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
+# The key of ``tokenizer.word_list`` among the digests of ``vector_digests``.
+WORD_LIST = "words"
+
+
+def preprocess_code(task: str) -> str:
+    """Return a digest of the code that preprocesses for a task."""
+    return code_digest("regard.components.preprocess", f"regard.models.tasks.{task}")
+
+
+def trainer_code(task: str) -> str:
+    """Return a digest of the code that trains and exports a task's models."""
+    return code_digest("regard.components.trainer", f"regard.models.tasks.{task}")
+
+
+def training_key(config: Config, data_digest: str, word_vectors: Mapping[str, str]) -> str:
+    """Return a digest of everything that the trained weights depend on, except a warm start.
+
+    Checkpoints are stored under this key and the digest of the model that the training starts
+    from, so that an interrupted training finds its own checkpoints and no others.
+
+    Args:
+        config: The configuration.
+        data_digest: The digest of the content of the data files.
+        word_vectors: The result of ``vector_digests``.
+    """
+    return digest(
+        data_digest,
+        config.task,
+        config.data.training_json(),
+        config.section_json("tokenizer"),
+        config.section_json("model"),
+        json.dumps(dict(word_vectors), sort_keys=True),
+        config.training.training_json(),
+        *_validation_settings(config),
+        code_digest("regard.components.corpus_gen"),
+        preprocess_code(config.task),
+        trainer_code(config.task),
+        code_digest("regard.components.tokenizer_trainer"),
+        *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
+    )
+
+
+def _validation_settings(config: Config) -> list[str]:
+    """Return what selects the best weights if a metric of decoded outputs compares them."""
+    stop = config.training.early_stopping
+    if stop is None or stop.metric == "loss":
+        return []
+    limits = {"max_length_factor", "max_length_offset"}
+    search = config.search.model_dump_json(include=limits) if config.search else ""
+    return [search, f"sacrebleu {importlib.metadata.version('sacrebleu')}"]
+
+
+def vector_digests(config: Config) -> dict[str, str]:
+    """Return the digest of each file of words or word vectors, by its key.
+
+    Raises:
+        UserError: A file cannot be read, or begins with a vector of another width.
+    """
+    pretrained = getattr(config.model, "pretrained", None)
+    digests = {}
+    # It imports TensorFlow, which commands that only read the configuration do not need.
+    from regard.components.trainer import pretrained_embeddings
+
+    if config.tokenizer is not None and config.tokenizer.word_list is not None:
+        try:
+            digests[WORD_LIST] = sha256_file(config.tokenizer.word_list)
+        except OSError as error:
+            raise UserError(
+                f"The word list cannot be read: {error.strerror}.",
+                where=config.tokenizer.word_list,
+                remedy="Set tokenizer.word_list to another file, or to null.",
+            ) from error
+    for key, path in (pretrained.files() if pretrained else {}).items():
+        try:
+            digests[key] = sha256_file(path)
+            vectors = pretrained_embeddings.read_vectors(path, config.model.embedding)
+            reason = None if any(vectors) else "the file is empty"
+        except OSError as error:
+            reason = error.strerror
+        if reason:
+            raise UserError(
+                f"The word vectors cannot be read: {reason}.",
+                where=path,
+                remedy=f"Set model.pretrained.{key} to another file, or to null.",
+            )
+    return digests
+
+
+def digest(*texts: str) -> str:
+    """Return a short digest of texts."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8")).hexdigest()[:16]

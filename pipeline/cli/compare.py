@@ -1,0 +1,140 @@
+"""``regard compare``: train several models on the same data and compare them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+if TYPE_CHECKING:
+    from regard.pipeline.compare.jobs import Outcome
+    from regard.pipeline.compare.matrix import Comparison
+    from regard.pipeline.compare.results import ComparisonFolder, ComparisonResults
+
+_FAILED, _INTERRUPTED = 1, 130
+
+
+def compare(
+    configs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CONFIG",
+            help="Configurations, or one file with name, base and models.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name of the comparison.", show_default="that in the file"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Models to train at a time; they share cores.")
+    ] = 1,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="Train only these models, for example --only A,B."),
+    ] = None,
+    table_only: Annotated[
+        bool, typer.Option("--table-only", help="Train nothing; write table and plots.")
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Train several models on the same data, and compare them in a table and two plots.
+
+    Each model is a pipeline, NAME-LABEL, that runs up to its evaluation. Finished
+    steps are cached: to resume after a failure or Ctrl-C, run the same command again.
+    Results are written to $REGARD_HOME/compare/NAME after each model.
+
+    [bold]Examples[/bold]
+
+      regard compare configs/compare/multi30k-en-de.yaml
+
+      regard compare small.yaml large.yaml --name sizes --jobs 2
+
+    [bold]Exit status[/bold]: 0 success; 1 a model failed; 2 invalid input;
+    130 interrupted.
+    """
+    from regard.pipeline.compare import jobs as training
+    from regard.pipeline.compare.matrix import read_comparison
+    from regard.pipeline.compare.results import ComparisonFolder, gather
+    from regard.pipeline.context import resolve_data
+    from regard.pipeline.workspace import Workspace
+
+    workspace = Workspace.from_environment()
+    comparison = read_comparison(configs, workspace, name)
+    labels = _selected(only, comparison)
+    folder = ComparisonFolder.of(workspace, comparison.name)
+    command = ["regard", "compare", *map(str, configs), *(["--name", name] if name else [])]
+    outcome = training.Outcome()
+
+    def write() -> None:
+        folder.write(gather(comparison, workspace), shlex.join(command))
+
+    def write_after_model() -> None:
+        try:
+            write()
+        # Must not stop the models that follow; the last call, at the end, raises it.
+        except Exception as error:
+            message = f"The results cannot be written: {type(error).__name__}: {error}"
+            terminal.err().print(message, soft_wrap=True, markup=False)
+
+    if not table_only:
+        notes: list[str] = []
+        resolve_data(comparison.members[0].config, notes)  # the data of all models is the same
+        for note in notes:
+            terminal.err().print(f"data: {note}", soft_wrap=True)
+        console = terminal.err() if as_json else terminal.out()
+        outcome = training.train_models(
+            comparison, labels, jobs, workspace, console, write_after_model
+        )
+    write()
+    results = gather(comparison, workspace)
+    if as_json:
+        terminal.print_json({**results, "directory": str(folder.root)})
+    else:
+        options = [word for label in only or () for word in ("--only", label)]
+        options += ["--jobs", str(jobs)] if jobs > 1 else []
+        _show(results, folder, outcome, shlex.join([*command, *options]))
+    if outcome.interrupted:
+        raise typer.Exit(_INTERRUPTED)
+    if outcome.failures:
+        raise typer.Exit(_FAILED)
+
+
+def _selected(only: Sequence[str] | None, comparison: Comparison) -> list[str]:
+    """Return the labels that ``--only`` selects, or all, in the order of the file."""
+    if not only:
+        return comparison.labels
+    selected = [label.strip() for text in only for label in text.split(",") if label.strip()]
+    for label in selected:
+        terminal.check_name(label, comparison.labels, "model", "--only")
+    return [label for label in comparison.labels if label in selected]
+
+
+def _show(
+    results: ComparisonResults, folder: ComparisonFolder, outcome: Outcome, command: str
+) -> None:
+    from rich.text import Text
+
+    from regard.pipeline.compare import table
+
+    out = terminal.out()
+    out.print()
+    headings, *rows = [[cell.strip("*") for cell in row] for row in table.cells(results)]
+    terminal.print_table(headings, rows, out, wrap_cells=0)
+    out.print()
+    for note in table.notes(results["models"]):
+        out.print(Text(note.replace("`", ""), "dim"), soft_wrap=True)
+    for label, reason in outcome.failures.items():
+        out.print(Text(f"{label} failed: ", "bold red").append(Text(reason, "red")), soft_wrap=True)
+        out.print(Text(f"  log     {folder.log(label)}"), soft_wrap=True)
+    out.print(Text(f"results  {folder.root}"), soft_wrap=True)
+    if outcome.failures or outcome.interrupted:
+        out.print(Text(f"resume   {command}"), soft_wrap=True)

@@ -1,0 +1,24 @@
+"""``regard doctor``: check whether this machine can run pipelines."""
+
+from __future__ import annotations
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+
+def doctor(
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Check packages, compiler, memory, disk and GPU, and explain how to fix problems.
+
+    [bold]Exit status[/bold]: 0 if pipelines can run on this machine, otherwise 2.
+    """
+    from regard.pipeline.doctor import report
+
+    results = report.run_checks()
+    if as_json:
+        terminal.print_json(report.to_json(results))
+    else:
+        report.render(results, terminal.out(markup=True))
+    raise typer.Exit(report.exit_status(results))

@@ -1,0 +1,71 @@
+"""``regard predict``: run a model on arguments or on lines of standard input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+
+def predict(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="NAME or NAME@VERSION in the registry, or a SavedModel folder.",
+            show_default=False,
+        ),
+    ],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="Inputs: a text, the path of an image, or points as JSON. A model with several "
+            "inputs takes that many TEXTs for each row. Without TEXT, or with -, lines are read "
+            "from standard input, with tabs between inputs. Put -- before texts that start with "
+            "a dash.",
+        ),
+    ] = None,
+    align: Annotated[bool, typer.Option("--align", help="Print the attention as a table.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on each line.")
+    ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the attention of all rows to an interactive page, FILE.html.",
+            show_default=False,
+        ),
+    ] = None,
+    registry: terminal.RegistryOption = None,
+) -> None:
+    """Run a model on the given inputs, or on standard input.
+
+    Predictions are printed in order, one on each line.
+
+    [bold]Examples[/bold]
+
+      regard predict quickstart "Friday, 20 November 2026"
+
+      regard predict quickstart@1 "Friday, 20 November 2026" --align
+
+      regard predict translation < sentences.en > sentences.de
+
+      regard predict similarity "A man plays a guitar." "Someone makes music."
+
+      regard predict captioning photo.jpg --picture attention.html
+    """
+    from regard.components.registry import Registry
+    from regard.pipeline.prediction import predict as prediction
+    from regard.pipeline.workspace import Workspace
+
+    path = Registry(registry or Workspace.from_environment().registry).resolve(model)
+    console = terminal.out()
+    options = prediction.PredictOptions(
+        align, as_json, picture, console.width, not console.encoding.startswith("utf")
+    )
+    prediction.predict(path, [] if texts in (None, ["-"]) else list(texts or []), options)

@@ -1,0 +1,195 @@
+"""Draws the lineage of a model as a tree from the model down to the data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from rich.tree import Tree
+
+from regard.components.common.formatting import (
+    format_bytes,
+    format_duration,
+    format_rows,
+    format_spans,
+)
+from regard.pipeline.cli.rendering.run_tables import format_time, side_text, value_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.components.registry import VersionRecord
+    from regard.pipeline.lineage.executions import NodeExecution
+    from regard.pipeline.lineage.failed_runs import FailedRun
+    from regard.pipeline.lineage.trace import DataLineage, Lineage, Parent, SpanChanges
+
+_LABEL_WIDTH = 11
+_UNLIMITED = 100_000
+_SPAN_CHANGES = {
+    "new": "with",
+    "version": "another version of",
+    "replayed": "only replaying",
+    "removed": "without",
+}
+
+
+def show(lineage: Lineage, console: Console) -> None:
+    """Print a lineage."""
+    tree = _tree(lineage)
+    if console.is_terminal:
+        console.print(tree)
+        return
+    # A log or a pipe has no width, so lines are not wrapped.
+    options = console.options.update(width=_UNLIMITED)
+    for line in console.render_lines(tree, options, pad=False):
+        console.print(Text("".join(segment.text for segment in line)), soft_wrap=True)
+
+
+def _tree(lineage: Lineage) -> Tree:
+    root = Tree(Text(lineage.model, "bold"), guide_style="dim")
+    for label, text in _facts(lineage):
+        if text:
+            root.add(_labelled(label, text))
+    if lineage.nodes:
+        _add_nodes(root, lineage.nodes)
+    _add_data(root, lineage.data)
+    _add_failed_runs(root, "since then", lineage.failed_since)
+    _add_failed_runs(root, "before it", lineage.failed_before)
+    _add_parents(root, lineage.parents)
+    if lineage.missing:
+        branch = root.add(Text("missing", "bold yellow"))
+        for text in lineage.missing:
+            branch.add(Text(text, "yellow"))
+    return root
+
+
+def _labelled(label: str, text: str) -> Text:
+    return Text(f"{label:<{_LABEL_WIDTH}}", "bold").append(text, "not bold")
+
+
+def _join(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _facts(lineage: Lineage) -> Iterator[tuple[str, str]]:
+    record, run = lineage.record, lineage.run
+    yield "folder", str(lineage.path)
+    by_run = f"by run {run['id']}" if "id" in run else ""
+    description = _join(by_run, format_duration(run.get("seconds")))
+    if record.rollback_of is not None:
+        reason = f": {record.reason}" if record.reason else ""
+        replaced = f"replaces {record.name}@{record.rolled_back_from}{reason}"
+        yield "rollback", _join(_created(record), replaced)
+        yield "first as", _join(f"{record.name}@{record.rollback_of}", description)
+    else:
+        yield "pushed", _join(_created(record), description)
+    yield "scores", _scores(record)
+    yield "decision", record.blessing
+    commit = value_text("commit", record.regard["commit"]) if "commit" in record.regard else ""
+    version = f"regard {record.regard['version']}" if "version" in record.regard else ""
+    yield "code", _join(version, f"commit {commit}" if commit else "")
+    yield "libraries", _join(*(f"{name} {number}" for name, number in record.stack.items()))
+    yield "seed", "" if lineage.seed is None else str(lineage.seed)
+    yield "started", _start(record)
+    yield "repeat", run.get("command", "")
+
+
+def _start(record: VersionRecord) -> str:
+    start = record.warm_start.start
+    return f"from the weights of {start['model']}" if start else ""
+
+
+def _created(record: VersionRecord) -> str:
+    try:
+        created = datetime.fromisoformat(record.created)
+    except ValueError:
+        return ""
+    return f"{format_time(created.astimezone(timezone.utc).timestamp())} UTC"
+
+
+def _scores(record: VersionRecord) -> str:
+    return _join(*(f"{name} {metric.value:.4g}" for name, metric in record.metrics.items()))
+
+
+def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
+    """Add the executions from the Pusher back to the data."""
+    folder = os.path.commonpath([output.uri for node in nodes for output in node.outputs])
+    branch = root.add(_labelled("nodes", folder))
+    width = max(len(node.node) for node in nodes)
+    for node in nodes:
+        text = Text(f"{node.node:<{width}}  {format_duration(node.seconds):<7}")
+        text.append(f"execution {node.execution}")
+        if node.cached:
+            text.append(f" of run {node.run}", "cyan")
+        leaf = branch.add(text)
+        for output in node.outputs:
+            uri = Text(os.path.relpath(output.uri, folder), "dim")
+            leaf.add(uri if output.exists else uri.append("  deleted", "yellow"))
+
+
+def _add_data(root: Tree, data: DataLineage) -> None:
+    digest = f"fingerprint {data.fingerprint[:12]}" if data.fingerprint else ""
+    rows = format_rows({"rows": data.rows})
+    branch = root.add(_labelled("data", _join(rows, digest, data.state)))
+    span_branches = _add_spans(branch, data.spans)
+    for source in data.sources:
+        for file in source.files:
+            facts = [format_bytes(file.bytes), f"sha256 {file.sha256[:12]}"] if file.bytes else []
+            details = _join(format_rows({"rows": source.rows}), *facts)
+            text = Text(file.path).append(f"  {details}" if details else "", "dim")
+            span_branches.get(file.path, branch).add(text)
+
+
+def _add_spans(branch: Tree, spans: Sequence[dict[str, Any]]) -> dict[str, Tree]:
+    """Add a branch for each span; return the branch of each of their files."""
+    branches: dict[str, Tree] = {}
+    for span in spans:
+        version = f"version {span['version']}" if span["version"] is not None else ""
+        digest = f"fingerprint {span['fingerprint'][:12]}" if "fingerprint" in span else ""
+        details = _join(version, format_rows(span), digest)
+        text = Text(f"span {span['name']}").append(f"  {details}" if details else "", "dim")
+        span_branch = branch.add(text)
+        for value in span["files"].values():
+            for paths in value.values() if isinstance(value, dict) else [value]:
+                branches.update(dict.fromkeys(paths, span_branch))
+    return branches
+
+
+def _add_failed_runs(branch: Tree, label: str, failed_runs: Sequence[FailedRun]) -> None:
+    """Add runs that pushed nothing, with the reasons."""
+    for run in failed_runs:
+        spans = format_spans(run["spans"])
+        text = _join(f"run {run['id']} {run['status']}", f"spans {spans}" if spans else "")
+        branch.add(_labelled(label, f"{text}: {run['reason']}" if run["reason"] else text))
+
+
+def _add_parents(root: Tree, parents: Sequence[Parent]) -> None:
+    """Add each version below its successor, with the changes in between."""
+    branch = root
+    for parent in parents:
+        branch = branch.add(_labelled("parent", parent.model))
+        if parent.record is None:
+            return
+        start = f"started {_start(parent.record)}" if parent.record.warm_start.start else ""
+        created = f"pushed {_created(parent.record)}"
+        branch.add(Text(_join(created, _scores(parent.record), start)))
+        for change in parent.changes:
+            sides = f"{side_text(change, 'a')} → {side_text(change, 'b')}"
+            branch.add(Text(f"changed since: {change['key']} {sides}", "cyan"))
+        if not parent.same_data:
+            changes = _span_changes(parent.span_changes) if parent.span_changes else ""
+            branch.add(Text(f"changed since: the data{changes}", "cyan"))
+        _add_failed_runs(branch, "before it", parent.failed_before)
+    branch.add(_labelled("parent", "none: no model was in production"))
+
+
+def _span_changes(changes: SpanChanges) -> str:
+    parts = [
+        f"{text} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
+        for kind, text in _SPAN_CHANGES.items()
+        if (names := getattr(changes, kind))
+    ]
+    return f": {_join(*parts)}" if parts else ""

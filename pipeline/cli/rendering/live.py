@@ -1,0 +1,196 @@
+"""The progress of a run: redrawn in place in a terminal, printed line by line elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from regard.components.common.events import Event
+from regard.components.common.formatting import format_duration
+from regard.pipeline import progress
+from regard.pipeline.cli import terminal
+from regard.pipeline.progress import NodeProgress, Progress
+from regard.pipeline.supervisor import View
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+_SYMBOLS = {
+    progress.WAITING: ("○", "-", "dim"),
+    progress.RUNNING: ("●", "*", "bold cyan"),
+    progress.DONE: ("✓", "+", "green"),
+    progress.CACHED: ("⟲", "=", "blue"),
+    progress.FAILED: ("✗", "x", "bold red"),
+    progress.STOPPED: ("◼", "#", "yellow"),
+}
+_BAR_WIDTH = 30
+_MAX_NOTES = 10  # notes shown per node
+_PLAIN_START_SECONDS = 0.5  # a node that ends sooner gets one line instead of two
+_PLAIN_PROGRESS_SECONDS = 20.0  # minimum time between two progress lines of a node
+
+
+class TerminalDisplay:
+    """Displays messages on standard error, and the run on a console."""
+
+    def __init__(self, console: Console, live: bool | None = None):
+        self._console = console
+        self._live = console.is_terminal if live is None else live
+
+    def message(self, text: str) -> None:
+        """Print a line on standard error."""
+        terminal.err().print(text, soft_wrap=True)
+
+    @contextlib.contextmanager
+    def view(self, title: str, log: str) -> Iterator[View]:
+        """Open a view that suits the console: a `LiveView` in a terminal."""
+        if not self._live:
+            yield PlainView(self._console, title, log)
+            return
+        with LiveView(self._console, title, log) as view:
+            yield view
+
+
+def symbol(state: str, console: Console) -> tuple[str, str]:
+    """The symbol and the style of a state; ASCII if the terminal does not support Unicode."""
+    unicode, ascii, style = _SYMBOLS.get(state, ("?", "?", ""))
+    return (unicode if console.encoding.startswith("utf") else ascii), style
+
+
+class LiveView:
+    """The nodes with state, time and messages, redrawn in place."""
+
+    def __init__(self, console: Console, title: str, log: str):
+        from rich.live import Live
+
+        self._console, self._title, self._log = console, title, log
+        self._messages: list[str] = []
+        self._live = Live(console=console, auto_refresh=False, redirect_stderr=False)
+
+    def __enter__(self) -> LiveView:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._live.__exit__(*exception)  # type: ignore[arg-type]
+
+    def event(self, event: Event, state: Progress) -> None:
+        """Do nothing; the next refresh draws the new state."""
+
+    def refresh(self, state: Progress) -> None:
+        """Draw the current state."""
+        self._live.update(self.draw(state), refresh=True)
+
+    def say(self, text: str) -> None:
+        """Show a sentence below the nodes."""
+        self._messages.append(text)
+
+    def draw(self, state: Progress, now: float | None = None) -> RenderableType:
+        """Return the view as a Rich renderable."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=1)
+        table.add_column(no_wrap=True)
+        table.add_column(justify="right", no_wrap=True, min_width=7)
+        table.add_column(ratio=1, overflow="fold")
+        for node in state.nodes.values():
+            mark, style = symbol(node.state, self._console)
+            cached = node.state == progress.CACHED
+            name_style = style if node.state != progress.DONE else ""
+            table.add_row(
+                Text(mark, style),
+                Text(node.name, name_style),
+                Text("" if cached else format_duration(node.elapsed(now)), "dim"),
+                self._detail(node),
+            )
+        parts: list[RenderableType] = [Text(self._title, "bold"), table]
+        parts += [Text(text) for text in [*state.notes, *self._messages]]
+        if state.startup_text:
+            parts.append(Text(f"{state.startup_text} …", "dim"))
+        parts.append(Text(f"log: {self._log}", "dim", overflow="fold"))
+        return Group(*parts)
+
+    def _detail(self, node: NodeProgress) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        lines: list[RenderableType] = []
+        if node.state == progress.RUNNING and node.text:
+            lines.append(Text(node.text))
+        if node.state == progress.RUNNING and node.fraction is not None:
+            lines.append(self._bar(node.fraction))
+        if node.state in (progress.CACHED, progress.STOPPED):
+            lines.append(Text(node.state, "dim"))
+        if len(node.notes) > _MAX_NOTES:  # a search has one per trial
+            lines.append(Text(f"… {len(node.notes) - _MAX_NOTES} earlier", "dim"))
+        lines += [Text(text, "dim") for text in node.notes[-_MAX_NOTES:]]
+        lines += [Text(text, "yellow") for text in node.warnings]
+        return Group(*lines) if lines else Text("")
+
+    def _bar(self, fraction: float) -> Text:
+        from rich.text import Text
+
+        full, empty = ("━", "━") if self._console.encoding.startswith("utf") else ("#", "-")
+        filled = round(fraction * _BAR_WIDTH)
+        bar = Text(full * filled, "cyan", no_wrap=True)
+        return bar.append(empty * (_BAR_WIDTH - filled), "dim").append(f" {fraction:.0%}", "dim")
+
+
+class PlainView:
+    """One line per event, for logs and pipes."""
+
+    def __init__(self, console: Console, title: str, log: str):
+        self._console = console
+        self._last_line: dict[str, float] = {}
+        self._unannounced: dict[str, float] = {}  # start times of nodes without a line
+        self.say(title)
+        self.say(f"log: {log}")
+
+    def event(self, event: Event, state: Progress) -> None:
+        """Print the event; progress of a node at most once in a while."""
+        kind, name = event.get("kind"), str(event.get("node") or "")
+        if kind == "node":
+            self._node(state.nodes[name])
+        elif kind == "progress" and self._is_due(name):
+            self._announce(name)
+            self.say(f"  {name + ': ' if name else ''}{event.get('text', '')}")
+        elif kind in ("note", "warning"):
+            self._announce(name)
+            prefix = "warning: " if kind == "warning" else ""
+            self.say(f"  {name + ': ' if name else ''}{prefix}{event.get('text', '')}")
+
+    def refresh(self, state: Progress) -> None:
+        """Announce nodes that have been running for a moment."""
+        for name, since in list(self._unannounced.items()):
+            if time.monotonic() - since >= _PLAIN_START_SECONDS:
+                self._announce(name)
+
+    def say(self, text: str) -> None:
+        """Print one line without wrapping."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _node(self, node: NodeProgress) -> None:
+        self._last_line[node.name] = time.monotonic()
+        if node.state == progress.RUNNING:
+            self._unannounced[node.name] = self._last_line[node.name]
+            return
+        self._unannounced.pop(node.name, None)
+        mark, _ = symbol(node.state, self._console)
+        text = format_duration(node.seconds) if node.state == progress.DONE else node.state
+        self.say(f"{mark} {node.name} {text}".rstrip())
+
+    def _announce(self, name: str) -> None:
+        if self._unannounced.pop(name, None) is not None:
+            self.say(f"{symbol(progress.RUNNING, self._console)[0]} {name}")
+
+    def _is_due(self, name: str) -> bool:
+        now = time.monotonic()
+        if now - self._last_line.get(name, float("-inf")) < _PLAIN_PROGRESS_SECONDS:
+            return False
+        self._last_line[name] = now
+        return True

@@ -1,0 +1,147 @@
+"""Prints the versions of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from regard.components.common.formatting import (
+    format_bytes,
+    format_count,
+    format_metric,
+    format_rows,
+    format_spans,
+)
+from regard.pipeline.cli import terminal
+from regard.pipeline.cli.rendering.run_tables import format_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.components.registry.overview import VersionEntry
+    from regard.components.registry.prune import PruneResult
+    from regard.components.registry.records import VersionRecord
+
+_HEADINGS = ("name", "version", "pushed, UTC", "state", "spans", "scores", "decision")
+_STYLES = {"live": "green", "withdrawn": "red"}
+
+
+def print_versions(entries: Sequence[VersionEntry], console: Console) -> None:
+    """Print one line per version; in a narrow terminal, scores and decision go below it."""
+
+    def style(row: Sequence[str]) -> tuple[int, str] | None:
+        state = next((word for word in _STYLES if row[3].startswith(word)), None)
+        return (3, _STYLES[state]) if state else None
+
+    rows = [_table_row(entry) for entry in entries]
+    terminal.print_table(_HEADINGS, rows, console, wrap_cells=2, style=style)
+
+
+def _table_row(entry: VersionEntry) -> tuple[str, ...]:
+    return (
+        entry.name,
+        str(entry.version),
+        _created(entry.record),
+        ", ".join(_states(entry)),
+        format_spans([span.to_dict() for span in entry.record.spans]),
+        ", ".join(
+            f"{score.label} {format_metric(score.value, score.scale)}" for score in entry.scores
+        ),
+        entry.record.blessing,
+    )
+
+
+def _states(entry: VersionEntry) -> Iterator[str]:
+    for state, applies in (
+        ("live", entry.live),
+        ("withdrawn", entry.withdrawn),
+        ("pinned", entry.pinned),
+        ("invalid record", bool(entry.error)),
+    ):
+        if applies:
+            yield state
+    if entry.record.rollback_of is not None:
+        yield f"rolled back to {entry.record.rollback_of}"
+
+
+def _created(record: VersionRecord) -> str:
+    try:
+        created = datetime.fromisoformat(record.created)
+    except ValueError:
+        return "unknown"
+    return format_time(created.astimezone(timezone.utc).timestamp())
+
+
+def print_version(entry: VersionEntry, console: Console) -> None:
+    """Print all fields of one version."""
+    terminal.print_fields(list(_fields(entry)), console)
+
+
+def _fields(entry: VersionEntry) -> Iterator[tuple[str, str]]:
+    record = entry.record
+    yield "model", f"{entry.name}@{entry.version}"
+    yield "state", ", ".join(_states(entry)) or "superseded by a newer version"
+    if entry.error:
+        yield "record", entry.error
+    yield "folder", f"{entry.path}  {format_bytes(entry.bytes)}"
+    run = f"by run {record.run}" if record.run else ""
+    if record.rollback_of is not None:
+        reason = f": {record.reason}" if record.reason else ""
+        replaced = f"replaces {entry.name}@{record.rolled_back_from}{reason}"
+        yield "published", f"{_created(record)} UTC, {replaced}"
+        yield "first as", ", ".join(filter(None, (f"{entry.name}@{record.rollback_of}", run)))
+    else:
+        yield "pushed", ", ".join(filter(None, (f"{_created(record)} UTC", run)))
+    for index, score in enumerate(entry.scores):
+        text = (
+            f"{score.label} {format_metric(score.value, score.scale)}  {score.signature}".rstrip()
+        )
+        yield "" if index else "scores", text
+    if record.blessing:
+        yield "decision", record.blessing
+    if record.compared_with:
+        yield "compared", f"with {entry.name}@{record.compared_with}"
+    if start := record.warm_start.start:
+        yield "started", f"from the weights of {start['model']}"
+    yield from _data_fields(record)
+    if commit := record.regard.get("commit"):
+        yield "code", f"commit {commit[:12]}{commit[40:]}"
+    yield "more", f"regard lineage {entry.name}@{entry.version}"
+
+
+def _data_fields(record: VersionRecord) -> Iterator[tuple[str, str]]:
+    parts = [format_rows({"rows": record.rows})] if record.rows else []
+    if record.data_fingerprint:
+        parts.append(f"fingerprint {record.data_fingerprint[:12]}")
+    if parts:
+        yield "data", ", ".join(parts)
+    for span in record.spans:
+        version = "" if span.version is None else f", version {span.version}"
+        rows = f"{format_rows(span.to_dict())}, fingerprint {span.fingerprint[:12]}"
+        yield "", f"span {span.name}{version}: {rows}"
+
+
+def print_prune_results(
+    name: str, results: Sequence[PruneResult], dry_run: bool, console: Console
+) -> None:
+    """Print the removed versions, and why the others are kept."""
+    removed = [result for result in results if result.kept_because is None]
+    for result in results:
+        action = "would be removed" if dry_run else "removed"
+        is_removed = result.kept_because is None
+        state = action if is_removed else f"kept: {result.kept_because}"
+        text = Text(f"{name}@{result.version}  {state}", "red" if is_removed else "")
+        console.print(text, soft_wrap=True)
+    for result in removed:
+        if result.leftover:
+            console.print(
+                f"{name}@{result.version}: some files could not be removed. The next prune or push"
+                f" removes {result.leftover}.",
+                soft_wrap=True,
+            )
+    total = format_bytes(sum(result.bytes for result in removed))
+    verb = "would be removed" if dry_run else "removed"
+    console.print(f"{format_count(len(removed), 'version')} ({total}) {verb}.")

@@ -1,0 +1,219 @@
+"""Tables of runs: folded to the width of a terminal, otherwise one unbroken line per row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from regard.components.common.formatting import (
+    format_bytes,
+    format_duration,
+    format_metric,
+    format_spans,
+    metric_digits,
+)
+from regard.pipeline import run_store
+from regard.pipeline.cli import terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.pipeline.progress import NodeFacts
+    from regard.pipeline.run_diff import DataDiff, RunDiff, ScoreDiff, ScoreSide, ValueDiff
+    from regard.pipeline.run_store import RunRecord
+
+_HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
+_STATUS_STYLES = {
+    run_store.SUCCEEDED: "green",
+    run_store.RUNNING: "cyan",
+    run_store.FAILED: "red",
+    run_store.KILLED: "red",
+}
+_GAP = "  "
+_ABSENT = "-"
+_FINDING = "warning"
+
+
+def print_listing(records: Sequence[RunRecord], console: Console) -> None:
+    """Print one line per run; in a narrow terminal, the scores follow on a separate line."""
+
+    def style(row: Sequence[str]) -> tuple[int, str] | None:
+        return (2, _STATUS_STYLES[row[2]]) if row[2] in _STATUS_STYLES else None
+
+    table = [_HEADINGS, *map(_cells, records)]
+    spans = _HEADINGS.index("spans")
+    if not any(row[spans] for row in table[1:]):  # most datasets have none
+        table = [(*row[:spans], *row[spans + 1 :]) for row in table]
+    terminal.print_table(table[0], table[1:], console, style=style)
+
+
+def _cells(record: RunRecord) -> tuple[str, ...]:
+    scores = ", ".join(
+        f"{score.get('label', score['name'])} "
+        f"{format_metric(score['value'], score.get('scale', 100.0))}"
+        for score in record.get("scores") or []
+    )
+    return (
+        record["name"],
+        record["id"],
+        record["status"],
+        {True: "yes", False: "no"}.get(record.get("blessed"), ""),  # type: ignore[arg-type]
+        str(record.get("pushed_version") or ""),
+        str(record.get("parent") or ""),
+        format_duration(record.get("seconds")),
+        format_spans(record.get("data", {}).get("spans", [])),
+        scores,
+    )
+
+
+class Row(NamedTuple):
+    """One row of the difference: a label, the values of both runs, and a note."""
+
+    label: str
+    sides: Sequence[str] = ("", "")
+    note: str = ""
+    style: str = ""  # style of the note
+    is_heading: bool = False
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The texts of the four columns."""
+        return (self.label if self.is_heading else f"  {self.label}", *self.sides, self.note)
+
+
+def print_diff(diff: RunDiff, console: Console) -> None:
+    """Print the difference of two runs as one table with headings."""
+    rows = list(_rows(diff))
+    # Warnings are whole sentences, which must not widen the columns.
+    cells = [row.cells for row in rows if row.label != _FINDING]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    if not console.is_terminal:  # logs and pipes have no width
+        for row in rows:
+            line = _GAP.join(map(str.ljust, row.cells, widths)).rstrip()
+            console.print(Text(line), soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, len(_GAP), 0, 0))
+    table.add_column(overflow="fold", width=min(widths[0], console.width // 3))
+    for _ in "ab":
+        table.add_column(overflow="fold")
+    table.add_column()
+    for row in rows:
+        styles = "bold" if row.is_heading else "", "", "", row.style
+        table.add_row(*map(Text, row.cells, styles))
+    console.print(table)
+
+
+def _rows(diff: RunDiff) -> Iterator[Row]:
+    a, b = diff["a"], diff["b"]
+    names, ids = zip(*(side["run"].split("/") for side in (a, b)), strict=True)
+    if names[0] == names[1]:
+        yield Row(names[0], ids, is_heading=True)
+    else:
+        yield Row("run", (a["run"], b["run"]), is_heading=True)
+    yield Row("status", [side["status"] for side in (a, b)])
+    yield Row("started, UTC", [format_time(side.get("started")) for side in (a, b)])
+    yield Row("time", [format_duration(side.get("seconds")) for side in (a, b)])
+    if a.get("pushed_version") or b.get("pushed_version"):
+        yield Row("version", [side.get("pushed_version") or _ABSENT for side in (a, b)])
+    if a.get("parent") or b.get("parent"):
+        yield Row("baseline version", [side.get("parent") or _ABSENT for side in (a, b)])
+    yield from _section("configuration", diff["config"])
+    yield from _data_rows(diff["data"])
+    if diff["scores"]:
+        # Perhaps only the training data differ, so the scores may still be comparable.
+        doubt = "" if diff["data"]["same"] else "(test data may differ)"
+        yield Row("scores", ("value [interval]", doubt), note="difference", is_heading=True)
+        yield from map(_score_row, diff["scores"])
+    if diff["nodes"]:
+        yield Row("nodes", ("time, peak memory", ""), is_heading=True)
+        for node in diff["nodes"]:
+            yield Row(node["name"], [_cost(node.get("a")), _cost(node.get("b"))])
+    yield from _section("code", diff["regard"])
+    yield from _section("libraries", diff["stack"])
+    yield from _section("machine", diff["machine"])
+
+
+def _section(name: str, entries: Sequence[ValueDiff]) -> Iterator[Row]:
+    yield Row(name, ("" if entries else "identical", ""), is_heading=True)
+    for entry in entries:
+        yield Row(entry["key"], [side_text(entry, side) for side in "ab"])
+
+
+def side_text(entry: Mapping[str, Any], side: str) -> str:
+    """The value of one side, or a dash if it has no such key."""
+    return value_text(entry["key"], entry[side]) if side in entry else _ABSENT
+
+
+def value_text(key: str, value: Any) -> str:
+    """Format a value of a configuration or a record."""
+    if key == "memory_bytes":
+        return format_bytes(value)
+    if key == "commit":  # 40 characters, and a suffix for uncommitted changes
+        return value[:12] + value[40:]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _data_rows(data: DataDiff) -> Iterator[Row]:
+    a, b = data["a"], data["b"]
+    yield Row("data", ("identical" if data["same"] else "", ""), is_heading=True)
+    if not data["same"]:
+        yield Row("fingerprint", [(side["fingerprint"] or "unknown")[:12] for side in (a, b)])
+    if a["spans"] != b["spans"]:
+        yield Row("spans", [format_spans(side["spans"]) or _ABSENT for side in (a, b)])
+    for split in dict.fromkeys([*a["rows"], *b["rows"]]):
+        counts = [side["rows"].get(split) for side in (a, b)]
+        if not data["same"] or counts[0] != counts[1]:
+            texts = [_ABSENT if count is None else f"{count:,}" for count in counts]
+            yield Row(f"{split} rows", texts)
+    for text in a["findings"]:
+        yield Row(_FINDING, (text, _ABSENT))
+    for text in b["findings"]:
+        yield Row(_FINDING, (_ABSENT, text))
+
+
+def _score_row(score: ScoreDiff) -> Row:
+    scale = score["scale"]
+    sides = [_score_text(score.get("a"), scale), _score_text(score.get("b"), scale)]
+    if score.get("comparable") is False:
+        return Row(score["label"], sides, "different signature", "yellow")
+    if "difference" not in score:
+        return Row(score["label"], sides)
+    if not score["difference"]:
+        return Row(score["label"], sides, "identical")
+    note = f"{score['difference']:+.{metric_digits(scale)}f}"
+    if "intervals_overlap" in score:
+        note += f", intervals {'overlap' if score['intervals_overlap'] else 'disjoint'}"
+    style = {"a": "red", "b": "green"}.get(score.get("better", ""), "")
+    return Row(score["label"], sides, note, style)
+
+
+def _score_text(side: ScoreSide | None, scale: float) -> str:
+    if side is None:
+        return _ABSENT
+    text = format_metric(side["value"], scale)
+    if interval := side.get("interval"):
+        text += (
+            f" [{format_metric(interval['low'], scale)}, {format_metric(interval['high'], scale)}]"
+        )
+    return text
+
+
+def _cost(facts: NodeFacts | None) -> str:
+    if facts is None:
+        return _ABSENT
+    if facts["state"] != "done":
+        return facts["state"]
+    peak = f", {format_bytes(facts['peak_bytes'])}" if "peak_bytes" in facts else ""
+    return format_duration(facts.get("seconds")) + peak
+
+
+def format_time(seconds: float | None) -> str:
+    """Format seconds since 1970 as a UTC time, to the minute."""
+    if seconds is None:
+        return _ABSENT
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")

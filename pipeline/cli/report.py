@@ -1,0 +1,86 @@
+"""``regard report``: one HTML page about a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+
+def report(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="Run id, pipeline name (its newest run), or NAME@VERSION.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File of the page."),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures", metavar="FOLDER", help="Folder for all figures as SVG and PNG files."
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Write a report of a run: data, training, scores, examples and attention.
+
+    The report is a single HTML file without external resources. Without --output it is written to
+    the folder of the run.
+
+    [bold]Examples[/bold]
+
+      regard report quickstart --open
+
+      regard report quickstart@2 -o report.html --figures figures/
+    """
+    from regard.components.common.matplotlib_style import FONTS_REMEDY
+    from regard.pipeline import run_store
+    from regard.pipeline.lineage import run_report
+    from regard.pipeline.workspace import Workspace
+
+    stored_run = run_store.find(Workspace.from_environment(), run)
+    path = (output or stored_run.directory / run_report.FILE).absolute()
+    _check_paths(path, figures)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    facts = run_report.write_report(stored_run, path)
+    files, has_fonts = run_report.write_figures(facts, figures) if figures else ([], True)
+    if not has_fonts:
+        terminal.err().print(FONTS_REMEDY, soft_wrap=True)
+    if as_json:
+        terminal.print_json(
+            {"run": stored_run.id, "report": str(path), "figures": list(map(str, files))}
+        )
+    else:
+        terminal.out().print(str(path), soft_wrap=True, highlight=False)
+        if figures:
+            terminal.out().print(f"{len(files)} figures in {figures}", soft_wrap=True)
+    if show:
+        typer.launch(path.as_uri())
+
+
+def _check_paths(path: Path, figures: Path | None) -> None:
+    """Raise a `UserError` if the page or its figures cannot be written."""
+    from regard.components.common.errors import UserError
+    from regard.components.common.files import is_writable
+
+    if path.is_dir():
+        raise UserError(
+            "The path is a folder.", str(path), "Give the name of a file, such as report.html."
+        )
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise UserError("The path is not a folder.", str(figures), "Give a folder to --figures.")
+    for folder in filter(None, (path.parent, figures)):
+        if not is_writable(folder):
+            raise UserError(
+                "The folder is not writable.", str(folder), "Choose a folder that you can write to."
+            )

@@ -1,0 +1,61 @@
+"""``regard run``: run a pipeline and show its progress."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+ConfigArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="The pipeline's YAML file.", show_default=False)
+]
+
+
+def run(
+    config: ConfigArgument,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NODE", help="Run this node and all later ones again."),
+    ] = None,
+    last: Annotated[
+        str | None,
+        typer.Option("--to", metavar="NODE", help="Stop after this node."),
+    ] = None,
+    runner: Annotated[str, typer.Option(metavar="local|beam", help="Pipeline runner.")] = "local",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for another run of this pipeline to end.")
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Run a pipeline: prepare data, train, evaluate and publish a model.
+
+    Completed steps are cached. To resume after a failure or Ctrl-C, run the same
+    command again.
+
+    [bold]Examples[/bold]
+
+      regard run configs/quickstart.yaml
+
+      regard run configs/quickstart.yaml --from Trainer
+
+      regard run configs/quickstart.yaml --to ExampleValidator
+
+    [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or a full disk;
+    3 success, but the model did not pass evaluation; 130 interrupted.
+    """
+    from regard.pipeline.cli.rendering.live import TerminalDisplay
+    from regard.pipeline.cli.rendering.run_summary import print_result
+    from regard.pipeline.run import RunRequest, run_pipeline
+
+    console = terminal.err() if as_json else terminal.out()
+    request = RunRequest(config, first, last, runner, wait)
+    result = run_pipeline(request, TerminalDisplay(console))
+    if as_json:
+        terminal.print_json(result.summary)
+    else:
+        print_result(result, console, f"regard run {shlex.quote(str(config))}")
+    raise typer.Exit(result.outcome.exit_status)

@@ -1,0 +1,140 @@
+"""``regard schedule``: run a pipeline repeatedly on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.components.common.errors import UserError
+from regard.pipeline.cli import terminal
+
+if TYPE_CHECKING:
+    from regard.pipeline.scheduling.settings import ScheduleSettings
+
+_CONDITIONS = "Conditions for a run"
+
+
+def schedule(
+    config: Annotated[
+        Path,
+        typer.Argument(metavar="CONFIG", help="YAML file of the pipeline.", show_default=False),
+    ],
+    cron: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EXPRESSION",
+            help="When to check: minute, hour, day of the month, month and weekday; or @hourly, "
+            "@daily, @weekly, @monthly, @yearly.",
+        ),
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option("--time-zone", help="Time zone for --cron, for example Europe/Berlin."),
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(help="Interval between checks, for example 15m.")
+    ] = None,
+    new_span: Annotated[
+        bool, typer.Option("--new-span", help="A new span.", rich_help_panel=_CONDITIONS)
+    ] = False,
+    new_rows: Annotated[
+        int | None, typer.Option(min=1, help="Number of new rows.", rich_help_panel=_CONDITIONS)
+    ] = None,
+    drift: Annotated[
+        bool,
+        typer.Option(
+            "--drift",
+            help="Drift beyond the limits of schedule.drift or data.checks.",
+            rich_help_panel=_CONDITIONS,
+        ),
+    ] = False,
+    no_catchup: Annotated[
+        bool, typer.Option("--no-catchup", help="Do not make up for missed times of --cron.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the status and what a check would do now."),
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Check once if due, then exit.")] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Run a pipeline repeatedly.
+
+    Checks the data at the times of --cron, or every 15 minutes, and runs the
+    pipeline if a condition holds. The section schedule of the file sets both;
+    options take precedence. Stop it with Ctrl-C. A run that was stopped resumes
+    at the next start. For a schedule on a cluster see `regard submit --cron`.
+
+    [bold]Examples[/bold]
+
+      regard schedule configs/quickstart.yaml --dry-run
+
+      regard schedule configs/quickstart.yaml --new-rows 10000 --every 1h
+
+    [bold]Exit status[/bold]: 0 stopped, or nothing to do; 2 an error that you
+    can fix. With --once the status of `regard run`.
+    """
+    if dry_run and once:
+        raise UserError("The options exclude each other.", "--dry-run, --once", "Give one of them.")
+    if as_json and not dry_run:
+        raise UserError("The option requires --dry-run.", "--json", "Remove it.")
+    from regard.pipeline.scheduling.settings import ScheduleSettings
+
+    overrides: dict[str, object] = {
+        "cron": cron,
+        "timezone": timezone,
+        "every": every,
+        "new_span": new_span or None,
+        "new_rows": new_rows,
+        "drift": {} if drift else None,
+        "catchup": False if no_catchup else None,
+    }
+    overrides = {key: value for key, value in overrides.items() if value is not None}
+    settings = ScheduleSettings(config, overrides)
+    if dry_run:
+        _print_plan(settings, as_json)
+    else:
+        raise typer.Exit(_run_schedule(settings, once))
+
+
+def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
+    from regard.pipeline.cli.rendering.schedule_tables import describe_schedule
+    from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
+    from regard.pipeline.scheduling.triggers import format_time
+    from regard.pipeline.workspace import Workspace
+
+    console, workspace = terminal.out(), Workspace.from_environment()
+
+    def print_line(text: str) -> None:
+        console.print(f"{format_time(time.time(), settings.zone)}  {text}", soft_wrap=True)
+
+    process = find_process(workspace.pipeline(settings.config.name).schedule)
+    if once and process is not None:
+        print_line(f"process {process} keeps the schedule")
+        return 0
+    daemon = ScheduleDaemon(settings, workspace, print_line)
+    with daemon.open():
+        if once:
+            return daemon.run_once()
+        print_line(f"{daemon.name} {describe_schedule(settings)}")
+        daemon.serve()
+        return 0
+
+
+def _print_plan(settings: ScheduleSettings, as_json: bool) -> None:
+    from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
+    from regard.pipeline.scheduling.plan import plan_schedule
+    from regard.pipeline.workspace import Workspace
+
+    with terminal.working("checking the data …"):
+        plan = plan_schedule(settings, Workspace.from_environment())
+    if as_json:
+        attempts = [a.model_dump(exclude={"data"}, exclude_defaults=True) for a in plan.attempts]
+        content = {**dataclasses.asdict(plan), "attempts": attempts}
+        terminal.print_json({**content, "description": describe_schedule(settings)})
+    else:
+        print_plan(plan, settings, terminal.out())

@@ -1,0 +1,147 @@
+"""Shared by the commands: consoles, tables, JSON output, options, and errors."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.components.common.errors import UserError
+from regard.models.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
+RegistryOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Model registry.", show_default="$REGARD_HOME/registry"),
+]
+
+
+def out(markup: bool = False) -> Console:
+    """Return a console for standard output, with colors in a terminal unless NO_COLOR is set.
+
+    Args:
+        markup: Whether ``[bold]`` in a text is a style. Not for texts from users.
+    """
+    from rich.console import Console
+
+    return Console(highlight=False, markup=markup, emoji=False)
+
+
+def err() -> Console:
+    """Return a console for standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """Show a status line in a terminal until the block ends; yield a function that changes it.
+
+    The line has a file descriptor of its own, so that it remains visible while the output of
+    libraries is suppressed.
+    """
+    from rich.console import Console
+
+    with open(os.dup(2), "w", encoding="utf-8") as stream:
+        console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        with console.status(text) as status:
+            yield status.update
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON value on standard output, indented."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    console: Console,
+    wrap_cells: int = 1,
+    style: Callable[[Sequence[str]], tuple[int, str] | None] = lambda _: None,
+) -> None:
+    """Print one line per row; in a narrow terminal, the last cells follow on separate lines.
+
+    Args:
+        headings: The column headings.
+        rows: The cells.
+        console: The console; logs and pipes have no width.
+        wrap_cells: The number of cells that may follow on separate lines.
+        style: Returns the column of a row to highlight, and the color.
+    """
+    from rich.padding import Padding
+    from rich.text import Text
+
+    gap = "  "
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    narrow = console.is_terminal and sum(widths) + len(gap) * (len(widths) - 1) > console.width
+    columns = len(headings) - (wrap_cells if narrow else 0)
+
+    def line(cells: Sequence[str]) -> str:
+        return gap.join(map(str.ljust, cells[:columns], widths)).rstrip()
+
+    console.print(Text(line(headings), "bold"), soft_wrap=True)
+    for row in rows:
+        text = Text(line(row))
+        if highlight := style(row):
+            column, color = highlight
+            start = sum(widths[:column]) + column * len(gap)
+            text.stylize(color, start, start + len(row[column]))
+        console.print(text, soft_wrap=True)
+        for cell in filter(None, row[columns:]):
+            console.print(Padding(Text(cell, "dim"), (0, 0, 0, 4)))
+
+
+def print_fields(fields: Sequence[tuple[str, str]], console: Console) -> None:
+    """Print names and texts: as a table in a terminal, otherwise one unbroken line each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, text in fields:
+            table.add_row(name, Text(text))
+        console.print(table)
+        return
+    width = max((len(name) for name, _ in fields), default=0)
+    for name, text in fields:
+        console.print(Text(f"{name:<{width}}  {text}"), soft_wrap=True)
+
+
+def print_error(error: UserError) -> None:
+    """Print what is wrong, where, and how to fix it, without a traceback."""
+    from rich.text import Text
+
+    where = f"{error.where}: " if error.where else ""
+    text = Text("error: ", "bold red").append(Text(f"{where}{error.message}", "red"))
+    err().print(text, soft_wrap=True)
+    if error.remedy:
+        err().print(Text(error.remedy, ""), soft_wrap=True)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on standard error, one line each."""
+    for note in notes:
+        err().print(f"note: {note}", soft_wrap=True)
+
+
+def check_name(name: str, names: Iterable[str], kind: str, where: str) -> None:
+    """Raise a ``UserError`` with the closest name unless ``name`` is one of ``names``."""
+    choices = list(names)
+    if name in choices:
+        return
+    remedy = f"Choices: {', '.join(choices)}." if choices else "None exist."
+    remedy = did_you_mean(name, choices) + remedy
+    raise UserError(f"Unknown {kind} {name!r}", where=where, remedy=remedy)

@@ -1,0 +1,143 @@
+"""``regard tune``: search for better values, and write them to a new configuration."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.pipeline.cli import terminal
+from regard.pipeline.cli.run import ConfigArgument
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.components.tuner.trial_table import TrialTable
+    from regard.pipeline.config import Config
+    from regard.pipeline.progress import Progress
+    from regard.pipeline.run import RunResult
+
+
+def tune(
+    config: ConfigArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Output file.", show_default="CONFIG.tuned.yaml"
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite an existing output file.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Delete all trials of this pipeline first.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for another run of this pipeline to end.")
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Search for the best values of the keys in the section tune.
+
+    Writes a copy of the configuration, including its comments, with the best values.
+    Trials are saved: to resume after a failure or Ctrl-C, or to run more trials, run
+    the same command again.
+
+    [bold]Examples[/bold]
+
+      regard tune configs/quickstart.yaml
+
+      regard tune configs/quickstart.yaml -o configs/better.yaml
+
+    [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or too many
+    failed trials; 130 interrupted.
+    """
+    from regard.pipeline.cli.rendering.live import TerminalDisplay
+    from regard.pipeline.config.nodes import TUNER
+    from regard.pipeline.config.tune_checks import dimensions
+    from regard.pipeline.run import RunRequest, run_pipeline
+    from regard.pipeline.tuning import tuned_config
+
+    original = tuned_config.OriginalConfig.read(config)
+    _require_section(original.config, config)
+    path = tuned_config.output_path(config, out, force)
+    values = {d.key: d.test_values()[0] for d in dimensions(original.config)}
+    tuned_config.check_output(original, path, values)
+
+    console = terminal.err() if as_json else terminal.out()
+    request = RunRequest(config, TUNER if restart else None, TUNER, wait=wait, tune=True)
+    result = run_pipeline(request, TerminalDisplay(console))
+    if result.outcome.exit_status == 0:
+        table, table_path = _read_table(result.progress)
+        tuned_config.write_tuned_config(original, path, table, table_path)
+        if as_json:
+            values = table["trials"][0]["values"]
+            content = {"file": str(path), "values": values, **table, "table": table_path}
+            terminal.print_json(content)
+        else:
+            _show_table(table, table_path, path)
+    else:
+        _show_failure(result, console, config, out)
+    raise typer.Exit(result.outcome.exit_status)
+
+
+def _require_section(config: Config, path: Path) -> None:
+    from regard.components.common.errors import UserError
+
+    if config.tune is None:
+        raise UserError(
+            "The configuration has no section tune.",
+            where=str(path),
+            remedy="Add one, for example tune: {search_space: {training.learning_rate: {log: "
+            "[0.0001, 0.01]}}}. `regard config reference` shows all keys.",
+        )
+
+
+def _read_table(state: Progress) -> tuple[TrialTable, str]:
+    """Return the trials that the Tuner, or the cached execution, wrote, and the path as CSV."""
+    from regard.pipeline.config.nodes import TUNER
+
+    folder = Path(state.outputs(TUNER)["tuner_results"])
+    table: TrialTable = json.loads((folder / "trials.json").read_text(encoding="utf-8"))
+    return table, str(folder / "trials.csv")
+
+
+def _show_failure(result: RunResult, console: Console, config: Path, out: Path | None) -> None:
+    from regard.pipeline.cli.rendering.run_summary import print_failure
+
+    command = ["regard", "tune", str(config), *(["-o", str(out)] if out else [])]
+    print_failure(result.outcome, str(result.run.log), console, shlex.join(command))
+
+
+def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
+    from regard.components.common.formatting import format_duration
+    from regard.components.tuner.trial_table import format_value, objective_label
+
+    keys = list(table["trials"][0]["values"])
+    rows = []
+    for row in table["trials"]:
+        source = row["continued_from"]
+        rows.append(
+            [
+                str(row["trial"]) if source is None else f"{row['trial']} (from {source})",
+                row["state"] if row["score"] is None else f"{row['score']:.4f}",
+                *(format_value(row["values"][key]) for key in keys),
+                str(row["epochs"] or ""),
+                format_duration(row["seconds"]) if row["seconds"] else "",
+                row["error"],
+            ]
+        )
+    console = terminal.out()
+    console.print()
+    label = objective_label(table["objective"])
+    terminal.print_table(["trial", label, *keys, "epochs", "training", ""], rows, console)
+    console.print()
+    for name, text in (
+        ("best", str(path)),
+        ("table", table_path),
+        ("next", f"regard run {shlex.quote(str(path))}"),
+    ):
+        console.print(f"{name:<6} {text}", soft_wrap=True)

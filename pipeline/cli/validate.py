@@ -1,0 +1,88 @@
+"""``regard validate``: check the configuration and read all its data once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+if TYPE_CHECKING:
+    from regard.components.data.corpus_plan import SpanSummary
+
+
+def validate(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONFIG",
+            help="YAML file of a pipeline or of a comparison.",
+            show_default=False,
+        ),
+    ],
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Check a YAML file and read all its data once. Nothing is written.
+
+    [bold]Example[/bold]
+
+      regard validate configs/quickstart.yaml
+
+    [bold]Exit status[/bold]: 0 if everything is valid, 2 otherwise.
+    """
+    from regard.components.common.formatting import format_count
+    from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
+    from regard.pipeline.compare.matrix import read_comparison
+    from regard.pipeline.config import load
+    from regard.pipeline.config.load import is_comparison, read_document
+    from regard.pipeline.context import resolve_data
+    from regard.pipeline.workspace import Workspace
+
+    workspace = Workspace.from_environment()
+    if is_comparison(read_document(config, workspace)):
+        comparison = read_comparison([config], workspace)
+        # All models of a comparison have the same data.
+        name, checked = comparison.name, comparison.members[0].config
+        title = f"comparison {name} of {format_count(len(comparison.members), 'model')}"
+    else:
+        checked = load(config)
+        name, title = checked.name, f"pipeline {checked.name}"
+    notes: list[str] = []
+    plan = CorpusPlan(resolve_data(checked, notes))
+    with terminal.err().status("reading the data …") as status:
+        summary = survey_corpus(plan, status.update)
+    notes += summary.notes
+    files = {
+        split: [path for group in groups for path in group.files]
+        for split, groups in plan.groups.items()
+    }
+    if as_json:
+        spans = [span.to_json() for span in summary.spans]
+        content = {"config": str(config), "name": name, "files": files, "rows": summary.rows}
+        terminal.print_json({**content, "notes": notes, "spans": spans})
+        return
+    out = terminal.out()
+    rows = ", ".join(f"{count:,} {split}" for split, count in summary.rows.items())
+    file_count = format_count(sum(map(len, files.values())), "file")
+    out.print(f"{config} is valid: {title}, {rows} from {file_count}.", soft_wrap=True)
+    for span in summary.spans:
+        for line in _span_lines(span, Path(checked.data.root)):
+            out.print(line, soft_wrap=True)
+    for note in notes:
+        out.print(f"  {note}", soft_wrap=True)
+
+
+def _span_lines(summary: SpanSummary, root: Path) -> Iterator[str]:
+    """Yield the rows and the files of a span."""
+    from regard.components.common.formatting import format_rows
+    from regard.components.settings.data import paths_in
+
+    span = summary.span
+    version = "" if span.version is None else f", version {span.version}"
+    yield f"  span {span.name}{version}: {format_rows(summary.to_json())}"
+    for files in span.files.values():
+        yield from (f"    {os.path.relpath(path, root)}" for path in paths_in(files))

@@ -1,0 +1,56 @@
+"""``regard worker``: take part in the distributed training of another machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import typer
+
+from regard.pipeline.cli import terminal
+
+
+def worker() -> None:
+    """Take part in a distributed training that another machine started.
+
+    Start [bold]regard run CONFIG[/bold] with training.devices: workers on the chief
+    (worker 0), and this command on every other machine. Workers need no configuration:
+    they receive it from the chief and exit when the training ends. Each machine needs its
+    own TF_CONFIG and the same paths to the chief's files.
+
+    [bold]Example[/bold]
+
+      TF_CONFIG='{"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker",
+      "index": 1}}' regard worker
+
+    [bold]Exit status[/bold]: 0 the training ended; 1 it failed; 2 invalid TF_CONFIG or a
+    lost worker; 130 interrupted; 143 terminated.
+    """
+    from regard.components.trainer import distributed_worker
+
+    spec = distributed_worker.WorkerSpec.from_environment(os.environ)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    text = f"Worker {spec.index} of {len(spec.addresses)}: waiting for {spec.addresses[0]} …"
+    terminal.err().print(text, soft_wrap=True, highlight=False)
+    with _exit_on_signals():
+        distributed_worker.run_worker()
+    terminal.err().print("The training has ended.")
+
+
+@contextlib.contextmanager
+def _exit_on_signals() -> Iterator[None]:
+    """Exit at SIGINT and SIGTERM with the exit status that shells use."""
+
+    def exit_command(number: int, frame: FrameType | None) -> None:
+        raise typer.Exit(128 + number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(number, exit_command) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)

@@ -1,1 +1,0 @@
-"""The commands of ``regard``, one module a group."""

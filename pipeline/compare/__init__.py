@@ -1,1 +1,0 @@
-"""Several configurations on the same data: one after the other, one table, two pictures."""

@@ -1,0 +1,192 @@
+"""Trains the models of a comparison: one after another, or several at a time.
+
+Each model is one process, ``python -m regard.pipeline.compare.jobs CONFIG``, that does the same as
+``regard run CONFIG --to Evaluator --wait``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.components.common.child_process import (
+    ChildProcess,
+    child_environment,
+    collect_stop_signals,
+    describe_exit,
+    end_with_parent,
+)
+from regard.components.common.errors import UserError
+from regard.components.common.formatting import format_duration
+from regard.pipeline import run_store
+from regard.pipeline.compare.matrix import Comparison, Member
+from regard.pipeline.compare.results import (
+    FINISHED,
+    LAST_NODE,
+    ComparisonFolder,
+    ModelResult,
+    model_result,
+)
+from regard.pipeline.compare.table import summary_line
+from regard.pipeline.doctor import machine
+from regard.pipeline.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+INTERRUPTED = 130
+_POLL_SECONDS = 0.2
+_THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+
+
+@dataclasses.dataclass
+class Outcome:
+    """Whether the user interrupted the comparison, and why models failed, by label."""
+
+    interrupted: bool = False
+    failures: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class _Job:
+    """A model that is being trained."""
+
+    member: Member
+    process: ChildProcess
+    started: float
+
+
+def job_command(config: Path) -> list[str]:
+    """Return the command that trains and evaluates one configuration."""
+    return [sys.executable, "-m", "regard.pipeline.compare.jobs", str(config)]
+
+
+def train_models(
+    comparison: Comparison,
+    labels: Sequence[str],
+    jobs: int,
+    workspace: Workspace,
+    console: Console,
+    on_end: Callable[[], None],
+) -> Outcome:
+    """Train and evaluate models; one that fails does not stop the others.
+
+    Models that are finished run as well: their steps are in the cache. The first SIGINT or SIGTERM
+    stops the running models and starts no more; further ones are passed on to them.
+
+    Args:
+        comparison: all models.
+        labels: the models to train.
+        jobs: how many to train at a time; they share the cores.
+        workspace: contains the pipelines and the folder of the comparison.
+        console: where to report starts and ends.
+        on_end: called after each model.
+    """
+    folder = ComparisonFolder.of(workspace, comparison.name)
+    waiting = [member for member in comparison.members if member.label in labels]
+    jobs = min(jobs, len(waiting))
+    environment = _environment(workspace, jobs)
+    running: list[_Job] = []
+    outcome = Outcome()
+    with collect_stop_signals() as signals:
+        try:
+            while running or (waiting and not outcome.interrupted):
+                while waiting and len(running) < jobs and not outcome.interrupted:
+                    running.append(_start(waiting.pop(0), folder, environment))
+                    _print(console, running[-1].member.label, "training …")
+                while signals:
+                    outcome.interrupted = True
+                    console.print("Stopping …")
+                    number = signals.pop(0)
+                    for job in running:
+                        job.process.send_signal(number)
+                for job in list(running):
+                    status = job.process.poll()
+                    if status is not None:
+                        running.remove(job)
+                        _report(job, status, folder, workspace, console, outcome)
+                        on_end()
+                time.sleep(_POLL_SECONDS)
+        finally:
+            for job in running:
+                job.process.kill()
+    return outcome
+
+
+def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
+    """Return the environment of the jobs, which share the cores unless the user has set threads."""
+    environment = child_environment(REGARD_HOME=str(workspace.home))
+    if jobs > 1:
+        for name in _THREAD_VARIABLES:
+            environment.setdefault(name, str(max(1, machine.cores() // jobs)))
+    return environment
+
+
+def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]) -> _Job:
+    log = folder.log(member.label)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    process = ChildProcess(
+        job_command(folder.write_config(member)),
+        log=log,
+        folder=log.parent,  # without Python files that could shadow ours
+        environment=environment,
+    )
+    return _Job(member, process, time.monotonic())
+
+
+def _report(
+    job: _Job,
+    status: int,
+    folder: ComparisonFolder,
+    workspace: Workspace,
+    console: Console,
+    outcome: Outcome,
+) -> None:
+    label, result = job.member.label, model_result(job.member, workspace)
+    if status == 0 and result["state"] == FINISHED:
+        duration = format_duration(time.monotonic() - job.started)
+        text = f"finished in {duration} · {summary_line(result)}"
+    elif status == INTERRUPTED:
+        text = run_store.INTERRUPTED
+    else:
+        outcome.failures[label] = _failure(result, folder.log(label), status)
+        text = f"failed: {outcome.failures[label]}"
+    _print(console, label, text)
+
+
+def _print(console: Console, label: str, text: str) -> None:
+    console.print(f"{label}: {text}", soft_wrap=True, markup=False)
+
+
+def _failure(result: ModelResult, log: Path, status: int) -> str:
+    """Return why a model failed: the error of its run, or the last line of its log."""
+    if result["state"] == run_store.FAILED and "error" in result:
+        return result["error"]
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else f"its process {describe_exit(status)}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the pipeline of one configuration up to its evaluation; return the exit status."""
+    from regard.pipeline.cli import terminal
+    from regard.pipeline.cli.rendering.live import TerminalDisplay
+    from regard.pipeline.run import RunRequest, run_pipeline
+
+    end_with_parent()
+    try:
+        request = RunRequest(Path(arguments[0]), last=LAST_NODE, wait=True)
+        return run_pipeline(request, TerminalDisplay(terminal.out())).outcome.exit_status
+    except UserError as error:
+        terminal.print_error(error)
+        return 2
+    except KeyboardInterrupt:  # before or after the worker, which handles its own
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

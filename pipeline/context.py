@@ -1,0 +1,222 @@
+"""The context in which a graph runs: its folders, its data, and the models that it starts from.
+
+On one machine everything is known when the graph is built, and is part of TFX's cache keys: the
+content of the data and of the word vectors, and the version in production. On a cluster
+(``regard.pipeline.runners.kubeflow``) the nodes look it up themselves in each run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import sha256_file
+from regard.components.data.fingerprints import fingerprint
+from regard.components.data.sources import Corpus, Span, find_files
+from regard.components.data.spans import resolve_spans
+from regard.components.registry import LATEST, PROFILE, Registry, read_record
+from regard.components.registry.records import read_record_or_empty
+from regard.models.settings.training import PRODUCTION
+from regard.pipeline import cache_keys, datasets
+
+if TYPE_CHECKING:
+    from regard.pipeline.config import Config
+    from regard.pipeline.workspace import Workspace
+
+
+@dataclasses.dataclass(frozen=True)
+class PipelineContext:
+    """What a graph needs to know about the place where it runs.
+
+    Attributes:
+        pipeline_root: TFX's pipeline root.
+        registry: The folder of the published models.
+        corpus: The JSON of the corpus, for CorpusGen.
+        checkpoints: The parameters of the Trainer for its checkpoint folder.
+        beam_args: Beam's command line arguments.
+        enable_cache: Whether TFX reuses the outputs of finished nodes.
+        metadata: The connection to ML Metadata; None if the runner has its own.
+        fingerprint: The digest of the data; empty if only CorpusGen can compute it.
+        word_vectors: The digest of each file of words or word vectors, by its use.
+        production: The folder of the version in production, or of its versions.
+        production_version: Its number; ``LATEST`` if the node looks it up; empty without one.
+        production_profile: The JSON of its data profile, as ExampleValidator receives it.
+        start: The model that the training starts from, see ``find_warm_start``; may be empty.
+        training_key: The key of the training, whatever model it starts from.
+        recipe: A digest of everything that determines the model; empty if it is not known.
+        run_parameters: Values that a run may override, by name.
+    """
+
+    pipeline_root: str
+    registry: str
+    corpus: str
+    checkpoints: Mapping[str, str | bool]
+    beam_args: Sequence[str]
+    enable_cache: bool = True
+    metadata: Any = None
+    fingerprint: str = ""
+    word_vectors: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    production: str = ""
+    production_version: str = ""
+    production_profile: str = ""
+    start: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    training_key: str = ""
+    recipe: str = ""
+    run_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def baseline_version(self) -> str:
+        """The version to compare with; empty if there is none, or only the node knows it."""
+        return "" if self.production_version == LATEST else self.production_version
+
+
+def local_context(config: Config, workspace: Workspace) -> PipelineContext:
+    """Return the context of this machine, and create the pipeline's folder.
+
+    Raises:
+        UserError: A file of data or of word vectors is missing.
+    """
+    from tfx.orchestration import metadata
+
+    paths = workspace.pipeline(config.name)
+    corpus = resolve_spans(config.corpus)
+    content = fingerprint(corpus, cache=paths.root / "fingerprints.json")
+    word_vectors = cache_keys.vector_digests(config)
+    registry = Registry(Path(config.serving.registry or workspace.registry))
+    training_key = cache_keys.training_key(config, content, word_vectors)
+    start = find_warm_start(config, registry, training_key)
+    with_start = cache_keys.digest(training_key, start.get("digest", ""))
+    recipe = cache_keys.digest(with_start, config.section_json("search"))
+    production, version = _production_baseline(registry, config, recipe)
+    os.makedirs(paths.root, exist_ok=True)
+    return PipelineContext(
+        pipeline_root=str(paths.artifacts),
+        registry=str(registry.root),
+        corpus=json.dumps(corpus.to_json(), sort_keys=True),
+        checkpoints={"checkpoints": str(paths.checkpoints / with_start)},
+        beam_args=config.beam.arguments(),
+        metadata=metadata.sqlite_metadata_connection_config(str(paths.metadata)),
+        fingerprint=content,
+        word_vectors=word_vectors,
+        production=production,
+        production_version=version,
+        production_profile=_production_profile(production, version),
+        start=start,
+        training_key=training_key,
+        recipe=recipe,
+    )
+
+
+def resolve_data(
+    config: Config,
+    notes: list[str] | None = None,
+    spans: Sequence[Mapping[str, Any]] | None = None,
+) -> Corpus:
+    """Return the corpus of a configuration with the spans of the run; every file exists.
+
+    Args:
+        config: The configuration.
+        notes: Receives a sentence for each span that is skipped, and for gaps.
+        spans: The spans of an earlier run; None: the spans that are available now.
+
+    Raises:
+        UserError: A file is missing. The remedy names the command that downloads or generates it.
+    """
+    corpus = config.corpus
+    if spans:
+        corpus = dataclasses.replace(corpus, spans=tuple(map(Span.from_json, spans)))
+    try:
+        corpus = resolve_spans(corpus, notes)
+        find_files(corpus)
+    except UserError as error:
+        root = Path(config.data.root)
+        verb = datasets.verb(root.name)
+        if verb is None or root.is_dir():
+            raise
+        remedy = f"Run `regard data {verb} {root.name}`."
+        raise UserError(f"The folder {root} does not exist.", "data.root", remedy) from error
+    return corpus
+
+
+def find_warm_start(config: Config, registry: Registry, training_key: str) -> dict[str, str]:
+    """Return the model of ``training.warm_start.model``; an empty mapping without one.
+
+    A version that this training itself has produced is not its own start: the start is then the
+    model that this version started from, so that a second run finds everything in the cache. The
+    same applies to a start that an earlier version of this training is recorded with: a withdrawn
+    model is recognized, and not trained a second time.
+
+    Args:
+        config: The configuration.
+        registry: The registry of its models.
+        training_key: The key of this training, see ``cache_keys.training_key``.
+
+    Returns:
+        The name of the ``model``, its ``path``, and the ``digest`` of its content.
+
+    Raises:
+        UserError: The model does not exist.
+    """
+    if config.training.warm_start is None:
+        return {}
+    source = config.training.warm_start.model
+    if source == PRODUCTION:
+        newest = registry.latest(config.name)
+        if newest is None:
+            return {}
+        source = f"{config.name}@{newest}"
+    try:
+        path = registry.resolve(source)
+    except UserError as error:
+        raise UserError(
+            error.message, where="training.warm_start.model", remedy=error.remedy
+        ) from None
+    recorded = read_record(path).warm_start
+    if recorded.training == training_key:
+        return recorded.start
+    from regard.components.registry.publish import recorded_digest  # imports NumPy
+
+    digest = recorded_digest(path)
+    for version in reversed(registry.versions(config.name)):
+        # After a rollback, production is the same model with another number.
+        recorded = read_record_or_empty(registry.path(config.name, version)).warm_start
+        start = recorded.start
+        same = recorded.training == training_key and start.get("digest") == digest
+        if same and (folder := start.get("path")) and Path(folder).is_dir():
+            return start
+    name = f"{path.parent.name}@{path.name}" if path.parent.parent == registry.root else str(path)
+    return {"model": name, "path": str(path), "digest": digest}
+
+
+def _production_baseline(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:
+    """Return folder and number of the version to compare with; empty without one.
+
+    A version of this very recipe is the result of this run: the comparison that it was published
+    with still holds, and a second run finds everything in the cache.
+    """
+    name = config.name
+    if config.evaluation.production is None:
+        return "", ""
+    versions = {str(number): number for number in registry.versions(name)}
+    version = registry.latest(name)
+    while version is not None:
+        record = registry.record(name, version)
+        if record.recipe != recipe:
+            return str(registry.path(name, version)), str(version)
+        earlier = versions.get(record.compared_with or "")
+        # Versions are compared with older ones; anything else might be an endless chain.
+        version = earlier if earlier is not None and earlier < version else None
+    return "", ""
+
+
+def _production_profile(production: str, version: str) -> str:
+    """Return the profile of the production version's data as JSON; empty without one."""
+    path = Path(production, PROFILE)
+    if not production or not path.is_file():
+        return ""
+    return json.dumps({"version": version, "profile": str(path), "digest": sha256_file(path)})

@@ -1,0 +1,100 @@
+"""What all generators and downloads share: split sizes, atomic files and disk errors."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+
+Progress = Callable[[str, float], None]
+"""Called with a text and the fraction that is done, from 0 to 1."""
+
+MIN_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set on disk.
+
+    Attributes:
+        name: the data set.
+        directory: the folder of its files.
+        files: all its files, in a fixed order.
+        rows: the number of rows of each split.
+        files_written: how many files were written; the others existed and were correct.
+    """
+
+    name: str
+    directory: Path
+    files: tuple[Path, ...]
+    rows: dict[str, int]
+    files_written: int
+
+
+@contextlib.contextmanager
+def disk_errors(directory: Path, remedy: str = "Choose another one with --out.") -> Iterator[None]:
+    """Turn a full disk, or a directory that cannot be written, into a ``UserError``.
+
+    Args:
+        directory: the directory to name in the message.
+        remedy: how to choose another directory.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            message, remedy = "No space left on the disk.", "Free some space and try again."
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            message = "The directory cannot be written."
+        elif error.errno in (errno.ENOTDIR, errno.EEXIST):
+            message = "A file has the name of the directory."
+        else:
+            raise
+        raise UserError(message, where=str(directory), remedy=remedy) from error
+
+
+def split_rows(rows: int, fractions: Mapping[str, float]) -> dict[str, int]:
+    """Return the number of rows of each split: its fraction, and the rest for ``train``.
+
+    Raises:
+        UserError: there are fewer than `MIN_ROWS`.
+    """
+    if rows < MIN_ROWS:
+        raise UserError(f"{rows} rows are too few.", remedy=f"Use {MIN_ROWS} or more.")
+    counts = {split: int(rows * share) for split, share in fractions.items()}
+    return {"train": rows - sum(counts.values()), **counts}
+
+
+def gzip_text(text: str, level: int = 9) -> bytes:
+    """Compress a text; the result has no date, so equal texts give equal bytes."""
+    return gzip.compress(text.encode("utf-8"), level, mtime=0)
+
+
+def json_text(record: Mapping[str, object]) -> str:
+    """Return the content of a JSON file that describes a data set."""
+    return json.dumps(record, indent=2) + "\n"
+
+
+def write_dataset(
+    name: str, directory: Path, content: Mapping[str, bytes | str], rows: dict[str, int]
+) -> Dataset:
+    """Write the files of a data set, each atomically.
+
+    Args:
+        name: the data set.
+        directory: created if missing; existing files are replaced.
+        content: the content of each file by its name.
+        rows: the number of rows of each split.
+    """
+    with disk_errors(directory):
+        for file, data in content.items():
+            atomic_write(directory / file, data)
+    files = tuple(directory / file for file in content)
+    return Dataset(name, directory, files, rows, files_written=len(files))

@@ -1,0 +1,229 @@
+"""Dates, times, numbers and amounts as a locale writes them, aligned with their normal form.
+
+A CLDR pattern is filled in field by field, so the position of each part in the text is known.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import string
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from regard.pipeline.datasets.locale_formats import (
+    LocaleFormats,
+    currency_pattern,
+    currency_symbol,
+    date_pattern,
+    decimal_pattern,
+    locale,
+    time_pattern,
+)
+
+Span = tuple[int, int]
+
+NATIVE_DIGITS = {"arab": "٠١٢٣٤٥٦٧٨٩", "deva": "०१२३४५६७८९"}
+FIELDS = {
+    **dict.fromkeys("y", "year"),
+    **dict.fromkeys("ML", "month"),
+    **dict.fromkeys("d", "day"),
+    **dict.fromkeys("hHkK", "hour"),
+    **dict.fromkeys("m", "minute"),
+    **dict.fromkeys("s", "second"),
+    # In "2:05 PM" both 2 and PM align with 14.
+    **dict.fromkeys("abB", "hour"),
+}
+ISO = {"year": (0, 4), "month": (5, 7), "day": (8, 10), "hour": (0, 2), "minute": (3, 5)}
+ISO["second"] = (6, 8)
+DIRECTION_MARKS = "\u200e\u200f\u061c"
+
+
+@dataclass(frozen=True)
+class AlignedPart:
+    """A span of the source and the span of the target that it gives, in characters."""
+
+    name: str
+    source: Span
+    target: Span
+
+
+@dataclass(frozen=True)
+class AlignedText:
+    """A text as a locale writes it, its normal form, and their alignment."""
+
+    source: str
+    target: str
+    parts: tuple[AlignedPart, ...]
+
+
+def write_date(
+    formats: LocaleFormats, name: str, value: dt.date, native: bool = False
+) -> AlignedText:
+    """Write a date; the target is ISO 8601: ``2026-11-20``."""
+    pattern = date_pattern(formats.tag, name)
+    source, parts = _fill(formats, pattern, dt.datetime(value.year, value.month, value.day), native)
+    return AlignedText(source, value.isoformat(), parts)
+
+
+def write_time(
+    formats: LocaleFormats, name: str, value: dt.time, native: bool = False
+) -> AlignedText | None:
+    """Write a time; the target is ``14:05``, or ``14:05:30`` if the pattern has seconds.
+
+    Fields that the pattern lacks (the minutes of ``14 Uhr``) are zero. Returns None if the text
+    would be ambiguous: ``2:05`` with neither a leading zero nor am/pm.
+    """
+    pattern = time_pattern(formats.tag, name)
+    bare = re.sub("'[^']*'", "", pattern)
+    if re.search("(?<!H)H:", bare) and 1 <= value.hour <= 12:
+        return None
+    value = value.replace(
+        minute=value.minute if "m" in bare else 0, second=value.second if "s" in bare else 0
+    )
+    moment = dt.datetime.combine(dt.date(2000, 1, 1), value)
+    source, parts = _fill(formats, pattern, moment, native)
+    return AlignedText(source, value.isoformat("seconds" if "s" in bare else "minutes"), parts)
+
+
+def join_date_time(
+    formats: LocaleFormats, pattern: str, date: AlignedText, time: AlignedText
+) -> AlignedText:
+    """Join a date and a time; the target is ``2026-11-20T14:05``."""
+    pattern = pattern.replace("'", "")
+    if "}{" in pattern and date.source[-1].isdigit():
+        pattern = formats.joins[0]
+    before, between = pattern.split("{1}")[0], pattern.split("{1}")[1].split("{0}")[0]
+    head = before + date.source + between
+    later = (len(head), len(date.target) + 1)
+    parts = (*_shift(date.parts, (len(before), 0)), *_shift(time.parts, later))
+    return AlignedText(head + time.source, f"{date.target}T{time.target}", parts)
+
+
+def write_number(
+    formats: LocaleFormats, value: Decimal, grouped: bool, native: bool = False
+) -> AlignedText:
+    """Write a number with the decimals of ``value``; the target is such as ``-1234.50``."""
+    from babel.numbers import format_decimal
+
+    grouped = grouped and abs(value) >= 10 ** (formats.min_grouped - 1)
+    pattern = decimal_pattern(formats.tag, _places(value), grouped)
+    system = formats.digits if native and formats.digits else "latn"
+    text = format_decimal(value, pattern, formats.tag, numbering_system=system)
+    source, target = _with_native_digits(formats, text, native), format(value, "f")
+    return AlignedText(source, target, _number_parts(source, target))
+
+
+def write_amount(
+    formats: LocaleFormats, value: Decimal, currency: str, form: str, native: bool = False
+) -> AlignedText | None:
+    """Write an amount of money; the target is such as ``1234.50 EUR``.
+
+    Returns None if the locale has no symbol of its own for the currency.
+
+    Args:
+        formats: the locale.
+        value: the amount.
+        currency: the ISO 4217 code.
+        form: how to write the currency: ``symbol``, ``code`` or ``name``.
+        native: whether to use the locale's own digits.
+    """
+    from babel.numbers import format_currency
+
+    if form == "symbol" and currency_symbol(formats.tag, currency) is None:
+        return None
+    places = _places(value)
+    if form == "name":
+        pattern = decimal_pattern(formats.tag, places)
+    else:
+        pattern = currency_pattern(formats.tag, places, code=form == "code")
+    text = format_currency(
+        value,
+        currency,
+        pattern,
+        formats.tag,
+        currency_digits=False,
+        format_type="name" if form == "name" else "standard",
+        group_separator=value >= 10 ** (formats.min_grouped - 1),
+        numbering_system=formats.digits if native and formats.digits else "latn",
+    )
+    source, plain = _with_native_digits(formats, text, native), format(value, "f")
+    numbers = _number_parts(source, plain)
+    first, last = numbers[0].source[0], numbers[-1].source[1]
+    # The currency is before or after the number.
+    span = _strip(source, 0, first) or _strip(source, last, len(source)) or (0, 0)
+    unit = AlignedPart("currency", span, (len(plain) + 1, len(plain) + 4))
+    return AlignedText(source, f"{plain} {currency}", (*numbers, unit))
+
+
+def write_words(formats: LocaleFormats, value: int) -> AlignedText:
+    """Write an integer in words; the target is its digits."""
+    from num2words import num2words
+
+    source, target = num2words(value, lang=formats.words), str(value)
+    return AlignedText(source, target, (AlignedPart("number", (0, len(source)), (0, len(target))),))
+
+
+def _fill(
+    formats: LocaleFormats, pattern: str, value: dt.datetime, native: bool
+) -> tuple[str, tuple[AlignedPart, ...]]:
+    from babel.dates import DateTimeFormat, tokenize_pattern
+
+    fields = DateTimeFormat(value, locale(formats.tag))
+    text, parts = "", []
+    token: Any  # literal text, or the letter of a field and its count
+    for kind, token in tokenize_pattern(pattern):
+        segment = token if kind == "chars" else fields[token[0] * token[1]]
+        name = None if kind == "chars" else FIELDS.get(token[0])
+        if name:
+            parts.append(AlignedPart(name, (len(text), len(text) + len(segment)), ISO[name]))
+        text += segment
+    return _with_native_digits(formats, text, native), tuple(parts)
+
+
+def _with_native_digits(formats: LocaleFormats, text: str, native: bool) -> str:
+    if not (native and formats.digits):
+        return text
+    return text.translate(str.maketrans(string.digits, NATIVE_DIGITS[formats.digits]))
+
+
+def _places(value: Decimal) -> int:
+    return max(0, -int(value.as_tuple().exponent))
+
+
+def _number_parts(source: str, target: str) -> tuple[AlignedPart, ...]:
+    """Align digits in order, and the decimal separator with the point."""
+    digits = [i for i, character in enumerate(source) if character.isdecimal()]
+    parts: list[AlignedPart] = []
+    remaining = iter(digits)
+    for position, character in enumerate(target):
+        if character.isdecimal():
+            index = next(remaining)
+            parts.append(AlignedPart("digit", (index, index + 1), (position, position + 1)))
+        elif character == "." and parts:
+            index = parts[-1].source[1]
+            parts.append(AlignedPart("point", (index, index + 1), (position, position + 1)))
+    return tuple(parts)
+
+
+def _strip(text: str, start: int, end: int) -> Span | None:
+    """Return a span without surrounding spaces and direction marks; None if nothing is left."""
+    segment = text[start:end]
+    stripped = segment.strip(string.whitespace + "\u00a0\u202f" + DIRECTION_MARKS)
+    if not stripped:
+        return None
+    start += segment.index(stripped)
+    return start, start + len(stripped)
+
+
+def _shift(parts: tuple[AlignedPart, ...], by: tuple[int, int]) -> tuple[AlignedPart, ...]:
+    source, target = by
+    return tuple(
+        replace(
+            part,
+            source=(part.source[0] + source, part.source[1] + source),
+            target=(part.target[0] + target, part.target[1] + target),
+        )
+        for part in parts
+    )

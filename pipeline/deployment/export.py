@@ -1,0 +1,238 @@
+"""Convert a model in the registry to CTranslate2, and verify it with stored outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write, replace_dir
+from regard.components.registry import Registry, read_record
+from regard.serving.contract import IN_MEMORY, read_contract
+from regard.serving.export import ctranslate2
+
+INFO_FILE = "regard.json"
+# Allowed difference of the log-probability of a token: float32 in another order of operations.
+TOLERANCE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """A converted model.
+
+    Attributes:
+        model: the version in the registry.
+        folder: the output folder.
+        size: the size of all files, in bytes.
+        rows: how many stored outputs were compared.
+        difference: the largest difference of the log-probability of an output, divided by its
+            tokens; None without stored outputs.
+        arguments: arguments of ``translate_batch`` that approximate the model's own search.
+    """
+
+    model: str
+    folder: Path
+    size: int
+    rows: int
+    difference: float | None
+    arguments: dict[str, Any]
+
+
+def to_ctranslate2(
+    model: str, registry: Path, folder: Path, quantization: str, *, force: bool = False
+) -> Export:
+    """Write a model and its tokenizers for CTranslate2; the folder is replaced atomically.
+
+    Args:
+        model: ``NAME``, ``NAME@VERSION``, or a folder with a SavedModel.
+        registry: the registry's folder.
+        folder: the output folder.
+        quantization: one of ``regard.serving.export.ctranslate2.QUANTIZATIONS``.
+        force: whether to replace an earlier export.
+
+    Raises:
+        UserError: there is no such model, CTranslate2 does not support it or is not installed,
+            or the folder cannot be used.
+        RuntimeError: CTranslate2 computes other probabilities, which is a bug.
+    """
+    version = Registry(registry).resolve(model)
+    _validate_folder(folder, force, version.resolve(), registry.resolve())
+    _require_ctranslate2()
+    trained = _read_weights(version)
+    if unsupported := ctranslate2.find_unsupported(trained.model):
+        reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
+        raise UserError(
+            f"CTranslate2 cannot run this model: {reasons}",
+            where=str(version),
+            remedy="Use `regard serve` or TensorFlow Serving, which run every model.",
+        )
+    vocabularies = {side: _vocabulary(trained.tokenizers[side]) for side in ("source", "target")}
+    weights = dict(zip(trained.weight_names, trained.weights, strict=True))
+    spec = ctranslate2.create_specification(weights, trained.model, vocabularies)
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        temporary.chmod(0o755)
+        spec.save(str(temporary))
+        for side, serialized in trained.tokenizers.items():
+            atomic_write(temporary / f"{side}.model", serialized)
+        outputs = _stored_outputs(version)
+        difference = _compare_scores(temporary, outputs, exact=quantization == "float32")
+        record = read_record(version)
+        arguments = _search_arguments(record.config.get("search") or {}, outputs)
+        name = f"{version.parent.name}@{version.name}" if record.model_fields_set else str(version)
+        info = {
+            "model": name,
+            "quantization": quantization,
+            "verified": {"rows": len(outputs), "largest_difference_per_token": difference},
+            "translate_batch": arguments,
+        }
+        atomic_write(temporary / INFO_FILE, json.dumps(info, indent=2) + "\n")
+        replace_dir(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Export(name, folder, size, len(outputs), difference, arguments)
+
+
+def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
+    """Check that the folder is empty, or holds an earlier export that may be replaced.
+
+    Raises:
+        UserError: the folder cannot be used.
+    """
+    path, remedy = folder.resolve(), "Give another folder with --out."
+    for other in protected:
+        if path == other or path in other.parents or other in path.parents:
+            raise UserError(f"The folder contains or is part of {other}.", str(folder), remedy)
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise UserError("The path exists and is not a folder.", str(folder), remedy)
+    if not any(folder.iterdir()):
+        return
+    if not force:
+        remedy = "Use --force to replace an earlier export, or --out for another folder."
+        raise UserError("The folder is not empty.", str(folder), remedy)
+    if not ((folder / INFO_FILE).is_file() and (folder / "model.bin").is_file()):
+        raise UserError("The folder does not contain an exported model.", str(folder), remedy)
+
+
+def _require_ctranslate2() -> None:
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError:
+        raise UserError(
+            "CTranslate2 is not installed.",
+            remedy='Install it with: pip install "regard[ctranslate2]"',
+        ) from None
+
+
+def _read_weights(version: Path) -> Any:
+    """Read the weights and tokenizers of a text-to-text SavedModel."""
+    contract = read_contract(version)
+    if contract["answer_kind"] != "text" or contract["inputs"][0]["kind"] != "text":
+        raise UserError(
+            f"CTranslate2 runs text-to-text models only; the task is {contract['task']}.",
+            where=str(version),
+        )
+    from regard.components.trainer.export import read_warm_start
+
+    if (trained := read_warm_start(version)) is None:
+        raise UserError(
+            "The version does not contain the names of its weights, because it is too old.",
+            where=str(version),
+            remedy="Run its pipeline again; a finished training is only exported again.",
+        )
+    return trained
+
+
+def _vocabulary(serialized: bytes) -> list[str]:
+    import sentencepiece
+
+    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=serialized)
+    return [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
+
+
+def _stored_outputs(version: Path) -> list[dict[str, Any]]:
+    """Return the outputs stored with the SavedModel, except those for empty inputs."""
+    rows = json.loads((version / IN_MEMORY).read_text(encoding="utf-8"))
+    return [row["answer"] for row in rows if row["answer"]["source_length"] > 1]
+
+
+def _compare_scores(
+    folder: Path, outputs: Sequence[Mapping[str, Any]], exact: bool
+) -> float | None:
+    """Return the largest difference per token between the scores of both engines."""
+    if not outputs:
+        return None
+    import ctranslate2 as engine
+
+    translator = engine.Translator(str(folder), device="cpu", intra_threads=1)
+    scores = translator.score_batch(
+        [_tokens(output, "source") for output in outputs],
+        [_tokens(output, "target") for output in outputs],
+    )
+    differences = [
+        abs(sum(score.log_probs[: output["target_length"]]) - output["score"])
+        / output["target_length"]
+        for output, score in zip(outputs, scores, strict=True)
+    ]
+    largest = max(differences) if all(map(math.isfinite, differences)) else math.nan
+    if math.isnan(largest) or (exact and largest > TOLERANCE):
+        raise RuntimeError(
+            f"The log-probability of a token differs by {largest:.2g} in CTranslate2."
+        )
+    return largest
+
+
+def _tokens(output: Mapping[str, Any], side: str) -> Sequence[str]:
+    """Return the tokens of a side without the end of sentence, which CTranslate2 adds."""
+    tokens = output[f"{side}_pieces"][: output[f"{side}_length"]]
+    return tokens[:-1] if tokens and tokens[-1] == "</s>" else tokens
+
+
+def _search_arguments(
+    search: Mapping[str, Any], outputs: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the arguments of ``translate_batch`` that approximate a section ``search``.
+
+    CTranslate2's length penalty is a power of the length n, ours of (5 + n) / 6 (Wu et al. 2016,
+    eq. 14). The exponents are chosen so that both have the same slope at the mean output length.
+    """
+    if not search:
+        return {}
+    arguments: dict[str, Any] = {
+        "max_input_length": search["max_source_length"] + 1,
+        "max_decoding_length": int(
+            search["max_length_offset"] + search["max_source_length"] * search["max_length_factor"]
+        ),
+    }
+    if search["type"] == "sampling":
+        return {
+            **arguments,
+            "sampling_temperature": search["temperature"],
+            "sampling_topp": search["top_p"],
+            "beam_size": 1,
+            "sampling_topk": search["top_k"],
+        }
+    arguments["beam_size"] = search.get("beam_size", 1)
+    if search.get("length_penalty"):
+        lengths = [output["target_length"] for output in outputs]
+        mean = sum(lengths) / len(lengths) if lengths else 20.0
+        arguments["length_penalty"] = round(search["length_penalty"] * mean / (mean + 5), 2)
+    for key in ("coverage_penalty", "no_repeat_ngram_size", "patience"):
+        if search.get(key):
+            arguments[key] = search[key]
+    if search.get("repetition_penalty", 1.0) != 1.0:
+        arguments["repetition_penalty"] = search["repetition_penalty"]
+    return arguments

@@ -1,0 +1,140 @@
+"""Render the deployment of a model in the registry, and write its files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.registry import Registry, read_record
+from regard.pipeline.deployment import manifests
+from regard.serving import supported_ops
+from regard.serving.contract import CONTRACT
+
+_NEXT = {
+    "compose": "docker compose -f {folder}/compose.yaml up",
+    "kubernetes": "kubectl apply -k {folder}",
+    "kserve": "kubectl apply -f {folder}/inference_service.yaml",
+}
+_CLAIM = "pvc://regard-registry"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rendered:
+    """A rendered deployment.
+
+    Attributes:
+        files: texts by file name.
+        requirements: what must exist before the files are applied, one line each.
+        next: the command that applies the files, with ``{folder}``.
+    """
+
+    files: dict[str, str]
+    requirements: list[str]
+    next: str
+
+
+def render(
+    model: str, registry: Path, target: str, *, storage: str | None = None, **settings: Any
+) -> Rendered:
+    """Render the files that serve a model, if the server supports its operations.
+
+    Args:
+        model: ``NAME`` or ``NAME@VERSION``.
+        registry: the registry's folder.
+        target: one of ``regard.pipeline.deployment.manifests.TARGETS``.
+        storage: the registry as the server sees it; None: the folder itself, or a claim.
+        settings: the other attributes of ``regard.pipeline.deployment.manifests.Deployment``.
+
+    Raises:
+        UserError: there is no such model, a setting is invalid, or the image's TensorFlow Serving
+            lacks an operation of the model.
+    """
+    store = Registry(registry)
+    name, _, pinned = model.partition("@")
+    if Path(name).name != name or not name.strip("."):
+        raise UserError(
+            f"{name!r} is not the name of a model.",
+            where=str(registry),
+            remedy="Give a name in the registry; --registry selects another registry.",
+        )
+    version = store.resolve(model)
+    plan = manifests.Deployment(
+        name=name,
+        storage=storage or (str(registry.resolve()) if target == "compose" else _CLAIM),
+        version=int(version.name) if pinned else None,
+        batching=not _takes_points(version),
+        **settings,
+    )
+    _check_operations(version, plan.image_version)
+    files = manifests.render(plan, target)
+    return Rendered(files, _requirements(plan, target), _NEXT[target])
+
+
+def write(files: dict[str, str], folder: Path, *, force: bool = False) -> None:
+    """Write the files to a folder; other files in it are not changed.
+
+    Raises:
+        UserError: a file exists and has been modified; then nothing is written.
+    """
+    for name, text in files.items():
+        path = folder / name
+        if not force and path.exists() and path.read_text(encoding="utf-8") != text:
+            raise UserError(
+                "The file exists and has been modified.",
+                where=str(path),
+                remedy="Use --force to replace it, or --out for another folder.",
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        atomic_write(folder / name, text)
+
+
+def _check_operations(version: Path, server: str) -> None:
+    """Check the operations of the model, unless they were checked when it was published.
+
+    Raises:
+        UserError: the server lacks an operation, or its operations are not known.
+    """
+    checked_for = read_record(version).config.get("serving", {}).get("tf_serving_versions", ())
+    if any(server == known or server.startswith(f"{known}.") for known in checked_for):
+        return
+    used = supported_ops.used_ops(version)
+    try:
+        missing = supported_ops.unsupported(used, supported_ops.core_ops(used), server)
+    except ValueError as error:
+        raise UserError(str(error), where="image") from error
+    if missing:
+        raise UserError(
+            f"TensorFlow Serving {server} cannot run the model: it lacks the"
+            f" operations {', '.join(missing)}.",
+            where=str(version),
+            remedy="Use a newer image.",
+        )
+
+
+def _takes_points(version: Path) -> bool:
+    """Whether the shapes of the model's inputs differ from row to row."""
+    path = version / CONTRACT
+    if not path.is_file():
+        return False
+    contract = json.loads(path.read_text(encoding="utf-8"))
+    return any(entry["kind"] == "points" for entry in contract["inputs"])
+
+
+def _requirements(plan: manifests.Deployment, target: str) -> list[str]:
+    requirements = []
+    if plan.storage.startswith("pvc://"):
+        claim, _, folder = plan.storage.removeprefix("pvc://").partition("/")
+        inside = f"{folder.rstrip('/')}/{plan.name}" if folder else plan.name
+        requirements.append(
+            f"needs  the claim {claim!r} in the namespace {plan.namespace!r}, with the versions"
+            f" in {inside}/, readable by several pods (ReadOnlyMany or ReadWriteMany) and by any"
+            " user"
+        )
+    if target == "kubernetes":
+        requirements.append("needs  a metrics server, for the autoscaler")
+    return requirements

@@ -1,0 +1,237 @@
+"""Serve models on this machine until the process receives a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.components.common.errors import UserError
+from regard.components.common.native_output import silence_output
+from regard.components.registry import MODEL_FILE, Registry
+from regard.serving.saved_model import without_gc
+from regard.serving.server.errors import ServingError
+from regard.serving.server.model_config import (
+    ModelConfig,
+    VersionPolicy,
+    read_models,
+    validate_name,
+)
+from regard.serving.server.options import ManagerOptions, ServerOptions
+from regard.serving.server.versions import ModelSpec
+
+if TYPE_CHECKING:
+    from regard.serving.server.manager import ModelManager
+
+GRACE_SECONDS = 30.0
+ListModels = Callable[[], list[ModelConfig]]
+log = logging.getLogger("regard.serve")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServeOptions:
+    """How models are served.
+
+    Attributes:
+        manager: how models are loaded and run.
+        server: addresses and limits.
+        config_poll_seconds: interval between two readings of the models file; 0: read it once.
+        page: whether to serve the web page.
+    """
+
+    manager: ManagerOptions
+    server: ServerOptions
+    config_poll_seconds: float = 0.0
+    page: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningServer:
+    """A server that accepts requests.
+
+    Attributes:
+        models: the available models, as ``NAME@VERSION``.
+        grpc_address: ``host:port``; None without gRPC.
+        rest_url: the scheme, host and port; None without REST.
+        start_seconds: how long the start took.
+    """
+
+    models: list[str]
+    grpc_address: str | None
+    rest_url: str | None
+    start_seconds: float
+
+
+def list_models(models: Sequence[str], file: Path | None, registry: Path) -> list[ModelConfig]:
+    """Return the models to serve.
+
+    Args:
+        models: names in the registry, with or without a version, or folders.
+        file: TensorFlow Serving's ``models.config``, if any.
+        registry: the registry's folder.
+
+    Raises:
+        UserError: a model does not exist, there is none, or two have the same name.
+    """
+    configs = [_find_model(text, registry) for text in models]
+    if file is not None:
+        try:
+            configs += read_models(file)
+        except ServingError as error:
+            remedy = "Correct the file given with --model-config-file."
+            raise UserError(error.message, remedy=remedy) from None
+    if not configs:
+        remedy = "Name one, as in `regard serve NAME`, or use --model-config-file."
+        raise UserError("There is no model to serve.", remedy=remedy)
+    names = [config.name for config in configs]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        remedy = "Serve them in two processes, or rename a folder."
+        raise UserError(f"Two models have the name {duplicate!r}.", remedy=remedy)
+    return configs
+
+
+def _find_model(text: str, registry: Path) -> ModelConfig:
+    store = Registry(registry)
+    path = store.resolve(text)
+    name, has_version, _ = text.partition("@")
+    is_in_registry = os.sep not in text and bool(store.versions(name))
+    if not path.name.isdecimal():
+        raise UserError(
+            "The name of a served model's folder is not a version number.",
+            where=str(path),
+            remedy=f"Copy it to a folder for its version, for example models/{path.name}/1.",
+        )
+    try:
+        validate_name(path.parent.resolve().name)
+    except ServingError as error:
+        raise UserError(error.message, where=str(path.parent)) from None
+    is_one_version = (Path(text).expanduser() / MODEL_FILE).is_file()
+    if is_in_registry:
+        is_one_version = bool(has_version)
+    policy = VersionPolicy(None, specific=(int(path.name),)) if is_one_version else VersionPolicy()
+    return ModelConfig(path.parent.resolve().name, path.parent.absolute(), policy)
+
+
+def serve(
+    models: ListModels,
+    options: ServeOptions,
+    on_start: Callable[[RunningServer], None] = lambda server: None,
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve models until SIGINT or SIGTERM, then finish the requests in progress.
+
+    Args:
+        models: returns the models to serve; called again every ``config_poll_seconds``.
+        options: how they are served.
+        on_start: called when the server accepts requests.
+        on_stop: called when the server begins to stop.
+
+    Raises:
+        UserError: no model can be loaded, a port cannot be bound, or a TLS file does not exist.
+    """
+    for file in options.server.tls_files or ():
+        if not file.is_file():
+            raise UserError("The file does not exist.", where=str(file))
+    started, configs = time.monotonic(), models()
+    with silence_output():
+        with without_gc():
+            import tensorflow
+            import tensorflow_text  # noqa: F401
+
+            import regard.serving.server.server  # noqa: F401
+
+        tensorflow.constant(0)  # initializes the devices, which prints to the terminal
+
+    tensorflow.get_logger().setLevel("ERROR")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    asyncio.run(_serve(configs, models, options, started, on_start, on_stop))
+
+
+async def _serve(
+    configs: list[ModelConfig],
+    models: ListModels,
+    options: ServeOptions,
+    started: float,
+    on_start: Callable[[RunningServer], None],
+    on_stop: Callable[[], None],
+) -> None:
+    from regard.serving.server.manager import ModelManager
+    from regard.serving.server.server import Server
+    from regard.serving.web import create_routes
+
+    manager = ModelManager(configs, options.manager)
+    stop_event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop_event.set)
+    server = Server(manager, options.server, create_routes(manager) if options.page else ())
+    try:
+        await server.start()
+    except OSError as error:
+        await manager.close()
+        remedy = "Choose another --port or --rest-api-port, or stop the program that uses it."
+        raise UserError(str(error), remedy=remedy) from None
+    if not (available := _list_available(manager)):
+        await server.stop(0)
+        raise UserError("No model could be loaded.", remedy="See the messages above.")
+    host = f"[{options.server.host}]" if ":" in options.server.host else options.server.host
+    scheme = "https" if options.server.tls_files else "http"
+    on_start(
+        RunningServer(
+            available,
+            f"{host}:{server.grpc_port}" if server.grpc_port is not None else None,
+            f"{scheme}://{host}:{server.rest_port}" if server.rest_port is not None else None,
+            time.monotonic() - started,
+        )
+    )
+    poll_task = loop.create_task(
+        _follow_config(manager, configs, models, options.config_poll_seconds)
+    )
+    await stop_event.wait()
+    poll_task.cancel()
+    on_stop()
+    # A second signal ends the process at once.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)
+    await server.stop(GRACE_SECONDS)
+
+
+async def _follow_config(
+    manager: ModelManager, served: list[ModelConfig], models: ListModels, seconds: float
+) -> None:
+    """Apply changes of the models file; an invalid file changes nothing."""
+    last_message = ""
+    while seconds:
+        await asyncio.sleep(seconds)
+        try:
+            configs = await asyncio.to_thread(models)
+            if configs != served:
+                await manager.reload(configs)
+                served = configs
+            last_message = ""
+        except Exception as error:
+            # Log each error once, not at every reading.
+            if str(error) != last_message:
+                is_known = isinstance(error, UserError | ServingError)
+                log.error("The models file was not applied: %s", error, exc_info=not is_known)
+            last_message = str(error)
+
+
+def _list_available(manager: ModelManager) -> list[str]:
+    """Return the models with their newest available version, as ``NAME@VERSION``."""
+    available = []
+    for name in manager.names:
+        with contextlib.suppress(ServingError):
+            available.append(f"{name}@{manager.find(ModelSpec(name)).number}")
+    return available

@@ -1,0 +1,123 @@
+"""Facts about the machine: C library, cores, memory, processor, GPUs and disk.
+
+The installer imports this module before any package is installed, so it uses only the standard
+library.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+GIB = 1 << 30
+
+# The first glibc for which the package index has all wheels of TFX 1.21.
+INDEX_GLIBC = (2, 39)
+
+
+def glibc() -> tuple[int, int] | None:
+    """The glibc version, such as ``(2, 36)``; None for another C library."""
+    name, version = platform.libc_ver()
+    if name != "glibc":
+        return None
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def install_way(libc: tuple[int, int] | None) -> str:
+    """How to install TFX: ``index``, ``lock`` (older glibc) or ``none`` (no wheels)."""
+    if libc is None or platform.machine() != "x86_64":
+        return "none"
+    return "index" if libc >= INDEX_GLIBC else "lock"
+
+
+def cores() -> int:
+    """The number of cores that this process may use, including container limits."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    quota = _read("/sys/fs/cgroup/cpu.max").split()
+    if len(quota) == 2 and quota[0] != "max":
+        return max(1, min(allowed, round(int(quota[0]) / int(quota[1]))))
+    return allowed
+
+
+def memory() -> tuple[int, int]:
+    """Total and available bytes, including container limits; zeros if unknown."""
+    values = {}
+    for line in _read("/proc/meminfo").splitlines():
+        key, _, rest = line.partition(":")
+        values[key] = int(rest.split()[0]) * 1024
+    total, available = values.get("MemTotal", 0), values.get("MemAvailable", 0)
+    limit = _read("/sys/fs/cgroup/memory.max").strip()
+    if limit.isdigit():
+        used = _read("/sys/fs/cgroup/memory.current").strip()
+        total = min(total, int(limit))
+        available = min(available, int(limit) - int(used or 0))
+    return total, available
+
+
+def cpu_flags() -> set[str]:
+    """The processor features as the kernel names them, such as ``avx512_bf16``."""
+    for line in _read("/proc/cpuinfo").splitlines():
+        if line.startswith("flags"):
+            return set(line.partition(":")[2].split())
+    return set()
+
+
+def gpus() -> list[str]:
+    """One line per GPU from nvidia-smi: name, memory and driver version."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        result = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in result.stdout.splitlines() if line.strip()]
+
+
+def facts() -> dict[str, Any]:
+    """Facts that affect the speed of a run; unknown ones are omitted."""
+    values = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "cores": cores(),
+        "memory_bytes": memory()[0],
+        "gpus": gpus(),
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def existing_parent(path: Path) -> Path:
+    """The path itself, or its nearest existing parent folder."""
+    path = path.absolute()
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def free_disk(path: Path) -> int:
+    """Free bytes on the disk of a path, which need not exist."""
+    return shutil.disk_usage(existing_parent(path)).free
+
+
+def compiler() -> str | None:
+    """The path of the C++ compiler that builds source distributions."""
+    return shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
+
+
+def has_python_headers() -> bool:
+    """Whether Python's C headers are installed."""
+    return Path(sysconfig.get_path("include"), "Python.h").exists()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

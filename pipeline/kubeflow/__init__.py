@@ -1,1 +1,0 @@
-"""Pipelines on Kubeflow Pipelines: compiled, checked, started, scheduled, and run in containers."""

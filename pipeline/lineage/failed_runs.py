@@ -1,0 +1,95 @@
+"""Runs that pushed nothing: when, with which data, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import TypedDict
+
+from regard.pipeline import progress, run_store
+from regard.pipeline.progress import CACHED, DONE
+from regard.pipeline.run_store import Run, SpanSummary
+from regard.pipeline.workspace import PipelinePaths
+
+_STATUSES = (run_store.NOT_BLESSED, run_store.FAILED, run_store.INTERRUPTED, run_store.KILLED)
+
+
+class FailedRun(TypedDict):
+    """A run that pushed nothing.
+
+    Attributes:
+        id: of the run.
+        started: in seconds since 1970.
+        status: of the run store.
+        spans: the spans that it used, if it resolved them.
+        reason: why it pushed nothing; empty if unknown.
+    """
+
+    id: str
+    started: float
+    status: str
+    spans: list[SpanSummary]
+    reason: str
+
+
+def failed_runs_between(
+    paths: PipelinePaths,
+    after: str | None,
+    before: str | None,
+    pushing: Collection[str] = (),
+) -> list[FailedRun]:
+    """Return the runs of a pipeline that ended without a version, the oldest first.
+
+    Runs that failed or were killed after their push, and those of ``regard tune``, are left out.
+
+    Args:
+        paths: of the pipeline.
+        after: creation time of the version before them; None: from the first run.
+        before: creation time of the version after them; None: up to the newest run.
+        pushing: the ids of runs that pushed a version.
+    """
+    first, last = _parse_time(after), _parse_time(before)
+    failed: list[FailedRun] = []
+    for run in run_store.runs_of(paths):
+        record, status = run.record(), run_store.status(run)
+        started = record.get("started", 0.0)
+        is_between = (first is None or started > first) and (last is None or started < last)
+        is_search = (record.get("command") or "").split()[:2] == ["regard", "tune"]
+        if status not in _STATUSES or not is_between or is_search:
+            continue
+        if run.id in pushing or _has_pushed(run):
+            continue
+        spans = record.get("data", {}).get("spans", [])
+        failed.append(
+            FailedRun(
+                id=run.id, started=started, status=status, spans=spans, reason=_reason(run, status)
+            )
+        )
+    return failed
+
+
+def _parse_time(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text or "").timestamp()
+    except ValueError:
+        return None
+
+
+def _has_pushed(run: Run) -> bool:
+    record = run.record()
+    if "pushed_version" in record:
+        return bool(record["pushed_version"])
+    pusher = progress.read(run.events).nodes.get("Pusher")  # of a run that was killed
+    return bool(pusher and pusher.properties.get("pushed_model", {}).get("pushed"))
+
+
+def _reason(run: Run, status: str) -> str:
+    """Return why a run pushed nothing; for a run that was cut short, the node it was in."""
+    record = run.record()
+    if failure := record.get("failure"):
+        parts = (failure.get("node"), failure.get("where"), failure["error"])
+        return ": ".join(filter(None, parts))
+    if status == run_store.NOT_BLESSED:
+        return record.get("reason") or ""
+    unfinished = [name for name, node in run.nodes().items() if node["state"] not in (DONE, CACHED)]
+    return f"in {unfinished[0]}" if unfinished else ""

@@ -1,0 +1,102 @@
+"""The report of a run in the run store, and its figures as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.components.common.files import atomic_write
+from regard.components.common.formatting import format_bytes
+from regard.components.common.matplotlib_style import save, style
+from regard.components.reporter import page
+from regard.components.reporter.attention_statistics import measure_attention
+from regard.components.reporter.figures import draw_figures
+from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
+from regard.pipeline import progress, run_store
+from regard.pipeline.config.nodes import NODES
+from regard.pipeline.progress import Progress
+from regard.pipeline.run_store import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FILE = "report.html"
+FORMATS = ("svg", "png")
+
+
+def read_facts(run: Run) -> RunFacts:
+    """Collect the facts about a run, whether it succeeded or not."""
+    record, config = run.record(), run.settings()
+    state, status = progress.read(run.events), run_store.status(run)
+    if status != run_store.RUNNING:
+        state.stop()  # after a kill, the events still list a running node
+    folders = {
+        name: Path(uri)
+        for name, (node, key) in ARTIFACTS.items()
+        if (uri := state.outputs(node).get(key)) and Path(uri).is_dir()
+    }
+    info = RunInfo(
+        name=str(record.get("name", run.name)),
+        task=str(config.get("task", "")),
+        config=config,
+        fingerprint=str(record.get("data_fingerprint") or ""),
+        run=run.id,
+        status=status,
+        failure=record.get("failure") or {},
+        command=str(record.get("command", "")),
+        versions=_versions(record),
+        machine=_describe_machine(record.get("machine") or {}),
+        nodes=_nodes(state),
+    )
+    return RunFacts(info, folders)
+
+
+def write_report(run: Run, path: Path) -> RunFacts:
+    """Write the page of a run atomically, and return its facts."""
+    facts = read_facts(run)
+    atomic_write(path, page.render(facts))
+    return facts
+
+
+def write_figures(facts: RunFacts, folder: Path) -> tuple[list[Path], bool]:
+    """Write every figure of a report as SVG and PNG.
+
+    Args:
+        facts: of the run.
+        folder: created if missing.
+
+    Returns:
+        The files in the order of the page, and whether the fonts cover all characters.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    has_fonts: dict[Path, bool] = {}
+    with style(page.DRAWING_STYLE):
+        for entry in draw_figures(facts, measure_attention(facts)):
+            entry.figure.axes[0].set_title(entry.title, loc="left")
+            has_fonts |= _save(entry.figure, folder / entry.name)
+    return list(has_fonts), all(has_fonts.values())
+
+
+def _save(figure: Figure, stem: Path) -> dict[Path, bool]:
+    """Save a figure in all formats; maps each file to whether the fonts cover its characters."""
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS]
+    return {path: save(figure, path) for path in files}
+
+
+def _versions(record: Mapping[str, Any]) -> dict[str, str]:
+    code = {"regard": " ".join(record["regard"].values())} if record.get("regard") else {}
+    return {**code, **(record.get("stack") or {})}
+
+
+def _describe_machine(machine: Mapping[str, Any]) -> str:
+    parts = [machine.get("system", ""), f"{machine['cores']} cores" if "cores" in machine else ""]
+    if "memory_bytes" in machine:
+        parts.append(format_bytes(machine["memory_bytes"]))
+    return ", ".join(filter(None, [*parts, *machine.get("gpus", [])]))
+
+
+def _nodes(state: Progress) -> list[NodeFacts]:
+    order = {name: position for position, name in enumerate(NODES)}
+    nodes = sorted(state.nodes.values(), key=lambda node: order.get(node.name, len(order)))
+    return [NodeFacts(n.name, n.state, n.seconds, n.peak_bytes) for n in nodes]

@@ -1,0 +1,105 @@
+"""Write an HTML page with the attention of predictions; it uses the scripts of the web page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.pipeline.prediction.input_rows import InputRow
+from regard.pipeline.prediction.output_format import one_line
+from regard.serving import web
+from regard.serving.contract import Contract, input_kinds
+from regard.serving.saved_model import Prediction
+
+SUFFIX = ".html"
+_SCRIPTS = ("dom.js", "attention.js", "predictions.js")
+_IMAGE_TYPES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"GI": "gif", b"BM": "bmp"}
+
+
+def validate_path(path: Path) -> None:
+    """Check the name of the file.
+
+    Raises:
+        UserError: it has another suffix, or its folder does not exist.
+    """
+    if path.suffix.lower() != SUFFIX:
+        suffix = f"`{path.suffix}`" if path.suffix else "without a suffix"
+        raise UserError(f"Unsupported picture format {suffix}. Use `{SUFFIX}`.", where=str(path))
+    if not path.absolute().parent.is_dir():
+        raise UserError("The folder does not exist.", where=str(path.absolute().parent))
+
+
+def write(
+    path: Path, title: str, contract: Contract, rows: Sequence[tuple[InputRow, Prediction]]
+) -> None:
+    """Write one self-contained page with the attention of all rows.
+
+    Args:
+        path: the file, replaced atomically.
+        title: the title of the page.
+        contract: the model's contract.
+        rows: rows with their predictions.
+    """
+    data = {
+        "contract": {
+            "inputs": contract["inputs"],
+            "answer_kind": contract["answer_kind"],
+            "looks": contract["looks"],
+        },
+        "predictions": [_to_json(row, prediction) for row, prediction in rows],
+    }
+    style = (web.PAGE_FOLDER / "style.css").read_text(encoding="utf-8")
+    script = web.bundle_scripts(*(web.PAGE_FOLDER / name for name in _SCRIPTS))
+    # Escaped so that no text can end the script element.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    atomic_write(
+        path,
+        f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<main></main>
+<script type="application/json" id="data">{text}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+""",
+    )
+
+
+def _to_json(row: InputRow, prediction: Prediction) -> Mapping[str, Any]:
+    attention, kinds = prediction.contract["looks"], input_kinds(prediction.contract)
+    assert attention is not None
+    names = {attention["weights"], attention["rows"], attention["columns"]}
+    names &= set(prediction.outputs)
+    return {
+        "title": row.description,
+        "output": one_line(prediction),
+        "inputs": {
+            name: _data_url(value) if kinds[name] == "image" else value
+            for name, value in (row.values or {}).items()
+        },
+        "outputs": {
+            name: _to_list(prediction.outputs[name]) for name in names & set(prediction.outputs)
+        },
+    }
+
+
+def _to_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _data_url(image: bytes) -> str:
+    kind = _IMAGE_TYPES.get(image[:2], "png")
+    return f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}"

@@ -1,0 +1,174 @@
+"""Format predictions as text, as JSON fields and as a table of attention weights."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regard.pipeline.prediction.input_rows import InputRow
+from regard.serving.contract import Contract
+from regard.serving.saved_model import Prediction
+
+SHADES = " ░▒▓█"
+ASCII_SHADES = " .:*#"
+_TOP = 3  # source tokens in the narrow form of the table
+_MIN_WEIGHT = 0.05  # lower weights are left out of the narrow form
+_MAX_TOKEN_CELLS = 10
+_RIGHT_TO_LEFT = {"R", "AL", "AN"}
+_LEFT_TO_RIGHT_MARK = "\u200e"  # has no width
+
+
+def format_value(value: Any) -> str:
+    """Format a text, a number, or a list of positions."""
+    if isinstance(value, str):
+        return value
+    return f"{value:.6g}" if isinstance(value, int | float) else " ".join(map(str, value))
+
+
+def one_line(prediction: Prediction | None) -> str:
+    """Return the predicted text, number or positions on one line; empty for no prediction."""
+    return " ".join(format_value(prediction.hypothesis).splitlines()) if prediction else ""
+
+
+def json_fields(
+    row: InputRow, prediction: Prediction | None, contract: Contract
+) -> dict[str, object]:
+    """Return a row and all outputs for it as JSON fields.
+
+    The attention is one field: the weights with the names of their rows and columns. Outputs that
+    only give the length of others are left out.
+    """
+    is_text = contract["answer_kind"] == "text"
+    fields: dict[str, object] = dict(row.typed)
+    fields[contract["answer"]] = (
+        one_line(prediction) if is_text else prediction and prediction.hypothesis
+    )
+    if contract["score"] is not None:
+        fields["score"] = prediction.score if prediction else None
+    if prediction is None:
+        return fields
+    outputs, attention = prediction.outputs, contract["looks"]
+    handled = {contract["answer"], contract["score"], *_length_outputs(contract)}
+    if attention and attention["weights"] in outputs:
+        sides = (attention["columns"], attention["rows"])
+        labels = [name for name in sides if name in outputs and name not in handled]
+        handled |= {attention["weights"], attention["rows"], attention["columns"]}
+        fields[attention["weights"]] = {
+            **{name.removesuffix("_pieces"): _to_list(outputs[name]) for name in labels},
+            "weights": _to_list(outputs[attention["weights"]]),
+        }
+    others = {name: _to_list(value) for name, value in outputs.items() if name not in handled}
+    return {**fields, **others}
+
+
+def _length_outputs(contract: Contract) -> set[str]:
+    """Return the outputs that give the lengths of other outputs."""
+    outputs = contract["signatures"][contract["detail"]]["outputs"].values()
+    return {name for dimensions in outputs for name in dimensions if name is not None}
+
+
+def _to_list(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def attention_table(prediction: Prediction, width: int = 80, ascii_only: bool = False) -> list[str]:
+    """Return the lines of the attention table of a prediction between tokens."""
+    attention, outputs = prediction.contract["looks"], prediction.outputs
+    assert attention is not None
+    source, target = outputs[attention["columns"]], outputs[attention["rows"]]
+    return draw_table(source, target, outputs[attention["weights"]], width, ascii_only)
+
+
+def draw_table(
+    source: Sequence[str],
+    target: Sequence[str],
+    weights: Sequence[Sequence[float]],
+    width: int = 80,
+    ascii_only: bool = False,
+) -> list[str]:
+    """Draw attention weights: a shaded matrix, or the top source tokens if that is too wide.
+
+    Args:
+        source: source tokens.
+        target: target tokens.
+        weights: ``[target, source]``; all zeros for a model without attention.
+        width: the columns of the terminal.
+        ascii_only: whether to use ASCII characters instead of blocks.
+    """
+    if not source or not target:
+        return []
+    if not any(any(row) for row in weights):
+        return ["(this model has no attention)"]
+    heads = [_truncate(token, _MAX_TOKEN_CELLS) for token in source]
+    names = [_truncate(token, 2 * _MAX_TOKEN_CELLS) for token in target]
+    margin = max(map(count_cells, names))
+    if margin + 1 + sum(max(2, count_cells(head)) + 1 for head in heads) > width:
+        return _draw_narrow(source, names, weights, margin)
+    shades = ASCII_SHADES if ascii_only else SHADES
+    header = " ".join(_pad(head, max(2, count_cells(head))) for head in heads)
+    lines = [" " * margin + "  " + header]
+    for name, row in zip(names, weights, strict=True):
+        blocks = [
+            shade(weight, shades) * max(2, count_cells(head))
+            for head, weight in zip(heads, row, strict=True)
+        ]
+        lines.append(_pad(name, margin, right=True) + "  " + " ".join(blocks))
+    return [line.rstrip() for line in lines]
+
+
+def shade(weight: float, shades: str = SHADES) -> str:
+    """Return the character for a weight between 0 and 1."""
+    level = min(1.0, max(0.0, weight)) * (len(shades) - 1)
+    return shades[min(len(shades) - 1, round(level))]
+
+
+def count_cells(text: str) -> int:
+    """Return the columns that a text takes in a terminal; a Chinese character takes two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _draw_narrow(
+    source: Sequence[str], names: list[str], weights: Sequence[Sequence[float]], margin: int
+) -> list[str]:
+    lines = []
+    for name, row in zip(names, weights, strict=True):
+        top = sorted(range(len(row)), key=lambda index: -row[index])[:_TOP]
+        top = top[:1] + [index for index in top[1:] if row[index] >= _MIN_WEIGHT]
+        text = ", ".join(
+            f"{_printable(source[index])} ({index + 1}) {row[index]:.2f}" for index in top
+        )
+        lines.append(f"{_pad(name, margin, right=True)}  {text}")
+    return lines
+
+
+def _truncate(token: str, width: int) -> str:
+    text = _printable(token)
+    if count_cells(text) <= width:
+        return text
+    while count_cells(text) > width - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def _printable(token: str) -> str:
+    """Return a token that stays within its own cells.
+
+    Control characters become dots, a leading combining mark gets a circle, and right-to-left tokens
+    are isolated so that a terminal does not reverse a sequence of them.
+    """
+    text = "".join(sign if sign.isprintable() else "·" for sign in token) or "·"
+    if unicodedata.category(text[0]).startswith("M"):
+        text = "◌" + text
+    if any(unicodedata.bidirectional(sign) in _RIGHT_TO_LEFT for sign in text):
+        text = f"{_LEFT_TO_RIGHT_MARK}{text}{_LEFT_TO_RIGHT_MARK}"
+    return text
+
+
+def _pad(text: str, width: int, right: bool = False) -> str:
+    space = " " * (width - count_cells(text))
+    return space + text if right else text + space

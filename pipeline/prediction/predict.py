@@ -1,0 +1,178 @@
+"""Run a SavedModel on rows and print its predictions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.common.native_output import silence_output
+from regard.pipeline.prediction import attention_page, output_format
+from regard.pipeline.prediction.input_rows import (
+    InputParser,
+    InputRow,
+    read_line_batches,
+    split_batches,
+)
+from regard.serving import saved_model
+from regard.serving.contract import Contract, SavedModelError, input_kinds
+from regard.serving.saved_model import Prediction
+
+RowPrediction = tuple[InputRow, Prediction | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictOptions:
+    """What to print.
+
+    Attributes:
+        align: whether to print the attention as a table.
+        as_json: whether to print JSON instead of text.
+        picture: an HTML file for the attention, if any.
+        width: the columns of the terminal.
+        ascii_only: whether the table must use ASCII characters.
+    """
+
+    align: bool = False
+    as_json: bool = False
+    picture: Path | None = None
+    width: int = 80
+    ascii_only: bool = False
+
+
+def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> None:
+    """Print the predictions of a model in order, one row on a line.
+
+    Args:
+        path: the SavedModel's folder.
+        texts: the inputs; none: read standard input.
+        options: what to print.
+
+    Raises:
+        UserError: the model or a row is invalid, or the attention cannot be shown.
+    """
+    if options.picture is not None:
+        attention_page.validate_path(options.picture)
+    with silence_output() as out:
+        model = LoadedModel(path)
+        _validate_options(model.contract, options)
+        parser = InputParser(model.contract)
+        if texts:
+            batches = split_batches(parser.parse_arguments(texts))
+        else:
+            # A separate file object: the reading thread may still use it when the process ends.
+            stdin = open(os.dup(0), "rb")  # noqa: SIM115
+            batches = parser.parse_lines(read_line_batches(stdin))
+        pairs: list[tuple[InputRow, Prediction]] = []
+        needs_attention = options.align or options.picture is not None
+        for row, prediction in model.predict(batches, needs_attention):
+            if options.picture is not None and prediction is not None:
+                pairs.append((row, prediction))
+            out.write(f"{_format(row, prediction, model.contract, options)}\n")
+            out.flush()
+        if options.picture is not None:
+            attention_page.write(options.picture, path.name, model.contract, pairs)
+
+
+class LoadedModel:
+    """A loaded SavedModel whose errors are user errors.
+
+    Args:
+        path: its folder.
+
+    Raises:
+        UserError: the folder holds no SavedModel with a contract.
+    """
+
+    def __init__(self, path: Path):
+        with saved_model.without_gc():
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  (imported by `saved_model.load` too)
+
+        try:
+            self._model = saved_model.load(path)
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            reason = (str(error).splitlines() or ["no reason given"])[0]
+            raise UserError(
+                f"The model cannot be loaded: {reason}",
+                where=str(path),
+                remedy="Give the folder that contains saved_model.pb and variables/.",
+            ) from error
+        except SavedModelError as error:
+            raise UserError(
+                f"The model cannot be used: {error}",
+                where=str(path),
+                remedy="Train it again with `regard run`, or give another model.",
+            ) from error
+        self._path = path
+        self.contract = self._model.contract
+
+    def predict(
+        self, batches: Iterable[list[InputRow]], with_attention: bool = False
+    ) -> Iterator[RowPrediction]:
+        """Yield each row with its prediction, in order; an empty row has none.
+
+        Raises:
+            UserError: the model rejects a row; the predictions before it have been yielded.
+        """
+        name = self.contract["detail"] if with_attention else "serving_default"
+        try:
+            self._model.signature(name)
+        except SavedModelError as error:
+            raise UserError(str(error), where=str(self._path)) from error
+        for batch in batches:
+            predictions = self._predict_batch(name, [row for row in batch if row.values])
+            for row in batch:
+                yield row, next(predictions) if row.values else None
+
+    def _predict_batch(self, name: str, rows: list[InputRow]) -> Iterator[Prediction]:
+        """Yield the predictions of one batch; those before a rejected row come first."""
+        values = [row.values for row in rows if row.values is not None]
+        try:
+            yield from self._model.predict(name, values) if rows else []
+        except saved_model.InputLengthError as error:
+            if len(rows) == 1:
+                remedy = "Shorten it, or train with a larger search.max_source_length or with "
+                remedy += "search.long_source: truncate."
+                if error.is_too_short:
+                    remedy = "Give more points, or train with a smaller model.min_points."
+                raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
+            for row in rows:
+                yield from self._predict_batch(name, [row])
+
+
+def _format(
+    row: InputRow, prediction: Prediction | None, contract: Contract, options: PredictOptions
+) -> str:
+    if options.as_json:
+        fields = output_format.json_fields(row, prediction, contract)
+        return json.dumps(fields, ensure_ascii=False)
+    text = output_format.one_line(prediction)
+    if not options.align or prediction is None:
+        return text
+    table = output_format.attention_table(prediction, options.width, options.ascii_only)
+    return "\n".join([text, *table, ""])
+
+
+def _validate_options(contract: Contract, options: PredictOptions) -> None:
+    """Reject options that need attention of another kind than the model has."""
+    is_table = options.align and not options.as_json
+    option = "--picture" if options.picture is not None else "--align"
+    attention = contract["looks"]
+    if attention is None and (is_table or options.picture is not None):
+        raise UserError(
+            "This model has no attention to show.",
+            where=option,
+            remedy="Leave the option out; `--align --json` prints all outputs of the model.",
+        )
+    kind = input_kinds(contract).get(attention["columns"], "text") if attention else "text"
+    if is_table and kind != "text":
+        noun = {"image": "an image"}.get(kind, kind)
+        raise UserError(
+            f"This model attends to {noun}, which a table of tokens cannot show.",
+            where="--align",
+            remedy="Use --picture to draw the attention, or --align --json for the weights.",
+        )

@@ -1,0 +1,221 @@
+"""The summary of a run: data, model, scores, decision, published version and examples."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from pathlib import Path
+from typing import Any, TypedDict
+
+from regard.pipeline import progress, run_store
+from regard.pipeline.prediction import sample_predictions
+from regard.pipeline.prediction.sample_predictions import Sample
+from regard.pipeline.progress import CACHED, DONE, Failure, NodeFacts, NodeProgress, Progress
+from regard.pipeline.run_store import DataSummary, Run, Score, SpanSummary
+from regard.pipeline.workspace import Workspace
+
+_MODEL_FACTS = ("parameters", "epochs", "steps", "seconds", "stop_reason")
+_SPAN_KEYS = ("span", "name", "version", "rows", "replayed", "available")
+
+
+class ModelSummary(TypedDict, total=False):
+    """Size of the model and extent of its training."""
+
+    parameters: int
+    epochs: int
+    steps: int
+    seconds: float
+    stop_reason: str
+
+
+class Blessing(TypedDict, total=False):
+    """The decision of the Evaluator."""
+
+    blessed: bool
+    sentence: str
+
+
+class PushedVersion(TypedDict, total=False):
+    """The published version and its folder."""
+
+    version: str
+    path: str
+
+
+class RunSummary(TypedDict, total=False):
+    """The output of ``regard run --json``."""
+
+    name: str
+    run: str
+    status: str
+    seconds: float
+    nodes: dict[str, NodeFacts]
+    data: DataSummary
+    model: ModelSummary
+    scores: list[Score]
+    blessing: Blessing
+    pushed: PushedVersion
+    not_pushed: str
+    examples: list[Sample]
+    report: str
+    failure: Failure
+    directory: str
+    log: str
+    next: list[str]
+
+
+def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSummary:
+    """Summarize a completed run from its artifacts; missing parts are omitted.
+
+    Args:
+        run: The run, with its final status in the record.
+        state: The progress, which knows the output folders of the nodes.
+        config_path: The YAML file as the user specified it, for the next commands.
+    """
+    record = run.record()
+    blessing = _read_json(state, "Evaluator", "blessing", "blessing.json")
+    summary = {
+        "name": run.name,
+        "run": run.id,
+        "status": record.get("status"),
+        "seconds": record.get("seconds"),
+        "nodes": {node.name: node.facts() for node in state.nodes.values()},
+        "data": _data(run, state),
+        "model": _model(state),
+        "scores": _scores(state),
+        "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
+        "pushed": _pushed_version(state),
+        "not_pushed": _reason_not_pushed(state) if blessing.get("blessed") else None,
+        "examples": _examples(run, state),
+        "report": _report(state),
+        "failure": record.get("failure"),
+        "directory": str(run.directory),
+        "log": str(run.log),
+    }
+    result = RunSummary(**{k: v for k, v in summary.items() if v not in (None, {}, [])})  # type: ignore[typeddict-item]
+    result["next"] = _next_commands(result, state, config_path)
+    return result
+
+
+def _output_file(state: Progress, node: str, key: str, name: str) -> Path | None:
+    """A file in an output of a node that succeeded in this run, if it exists."""
+    uri = state.outputs(node).get(key)
+    path = Path(uri) / name if uri else None
+    return path if path is not None and path.is_file() else None
+
+
+def _read_json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
+    path = _output_file(state, node, key, name)
+    if path is None:
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # the summary must not make a successful run fail
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _data(run: Run, state: Progress) -> DataSummary:
+    corpus = _read_json(state, "CorpusGen", "findings", "corpus.json")
+    warnings = [text for node in state.nodes.values() for text in _warnings(run, node)]
+    summary: DataSummary = {}
+    if rows := corpus.get("rows"):
+        summary["rows"] = rows
+    if warnings:
+        summary["findings"] = list(dict.fromkeys(warnings))
+    if spans := corpus.get("spans"):
+        summary["spans"] = [_span(span) for span in spans]
+    return summary
+
+
+def _span(span: dict[str, Any]) -> SpanSummary:
+    return SpanSummary(**{key: span[key] for key in _SPAN_KEYS if key in span})  # type: ignore[typeddict-item]
+
+
+def _warnings(run: Run, node: NodeProgress) -> list[str]:
+    """The warnings of a node: in this run, or in the run whose outputs were cached."""
+    if node.state != CACHED or not node.outputs:
+        return node.warnings
+    for directory in sorted(run.directory.parent.iterdir(), reverse=True):
+        path = Run(directory).events
+        if directory == run.directory or not path.is_file():
+            continue
+        original = progress.read(path).nodes.get(node.name)
+        if original is not None and original.state == DONE and original.outputs == node.outputs:
+            return original.warnings
+    return []
+
+
+def _model(state: Progress) -> ModelSummary:
+    facts = _read_json(state, "Trainer", "model_run", "training.json")
+    return ModelSummary(**{name: facts[name] for name in _MODEL_FACTS if name in facts})  # type: ignore[typeddict-item]
+
+
+def _scores(state: Progress) -> list[Score]:
+    """The metrics; an undefined one has the value None, because JSON has no NaN."""
+    content = _read_json(state, "Evaluator", "evaluation", "metrics.json")
+    baseline = content.get("baseline")
+    scores: list[Score] = []
+    for metric in content.get("metrics", {}).values():
+        score: Score = {**metric, "value": _finite_or_none(metric["value"])}
+        if baseline:
+            value = _finite_or_none(baseline["metrics"][metric["name"]]["value"])
+            score["baseline"] = {"label": baseline["label"], "value": value}
+        scores.append(score)
+    return scores
+
+
+def _finite_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _pushed_version(state: Progress) -> PushedVersion:
+    node = state.nodes.get("Pusher")
+    facts = node.properties.get("pushed_model", {}) if node else {}
+    if not facts.get("pushed"):
+        return {}
+    path = str(facts.get("pushed_destination", ""))
+    return {"version": str(facts.get("pushed_version") or Path(path).name), "path": path}
+
+
+def _reason_not_pushed(state: Progress) -> str | None:
+    """Why the Pusher did not publish a model that passed evaluation."""
+    content = _read_json(state, "Pusher", "pushed_model", "pushed.json")
+    return None if content.get("pushed", True) else content["text"].removeprefix("Not pushed. ")
+
+
+def _report(state: Progress) -> str | None:
+    path = _output_file(state, "Reporter", "report", "report.html")
+    return str(path) if path else None
+
+
+def _examples(run: Run, state: Progress) -> list[Sample]:
+    path = _output_file(state, "Predictor", "predictions", "candidate.parquet")
+    return sample_predictions.select_samples(path, run.settings().get("data", {})) if path else []
+
+
+def _next_commands(summary: RunSummary, state: Progress, config_path: str) -> list[str]:
+    if summary.get("status") in (run_store.FAILED, run_store.INTERRUPTED):
+        return [f"regard run {shlex.quote(config_path)}"]
+    examples = summary.get("examples")
+    text = sample_predictions.shell_arguments(examples[0]) if examples else '"..."'
+    commands = []
+    if "pushed" in summary:
+        commands.append(f"regard predict {_registry_option(summary)}{summary['name']} {text}")
+    elif "model" in state.outputs("Trainer"):
+        model = shlex.quote(state.outputs("Trainer")["model"])
+        commands.append(f"regard predict {model} {text}")
+    commands.append(f"regard runs {summary['name']}")
+    if logs := state.outputs("Trainer").get("model_run"):
+        commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
+    return commands
+
+
+def _registry_option(summary: RunSummary) -> str:
+    """The option for the registry, if it is not the workspace's own."""
+    registry = Path(summary["pushed"]["path"]).parents[1]
+    home = Path(summary["directory"]).parents[3]  # <home>/pipelines/<name>/runs/<run>
+    if registry == Workspace(home).registry:
+        return ""
+    return f"--registry {shlex.quote(str(registry))} "

@@ -1,0 +1,236 @@
+"""Start runs and recurring runs through the API of Kubeflow Pipelines."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.components.common.errors import UserError
+from regard.pipeline.runners.kubeflow.api_errors import (
+    CONNECT_SECONDS,
+    HOST_HELP,
+    READ_SECONDS,
+    TOKEN_VARIABLE,
+    translate_errors,
+    wrong_service_error,
+)
+
+if TYPE_CHECKING:
+    from regard.pipeline.runners.kubeflow.submission import Submission
+
+HOST_VARIABLE = "KF_PIPELINES_ENDPOINT"
+UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
+_CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+_TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
+_PAGE_SIZE = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterJob:
+    """A run or recurring run on the cluster.
+
+    Attributes:
+        id: the cluster's identifier.
+        name: the display name.
+        link: URL of its page; None if the UI's address is not known.
+    """
+
+    id: str
+    name: str
+    link: str | None
+
+
+class KubeflowClient:
+    """A client of Kubeflow Pipelines.
+
+    Args:
+        host: URL of the API; None: ``KF_PIPELINES_ENDPOINT``.
+        namespace: the user's, on a multi-user installation.
+
+    Raises:
+        UserError: the host, the token or the certificates are missing or invalid.
+    """
+
+    def __init__(self, host: str | None = None, namespace: str | None = None):
+        import kfp_server_api
+
+        self.host = _validate_host(host or os.environ.get(HOST_VARIABLE, ""))
+        self.namespace = namespace
+        token, ca_bundle = _read_token(), _find_ca_bundle()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        configuration = kfp_server_api.Configuration(host=self.host)
+        configuration.ssl_ca_cert = ca_bundle
+        configuration.retries = False  # report each error, and follow no redirect
+        client = kfp_server_api.ApiClient(configuration)
+        for name, value in headers.items():
+            client.set_default_header(name, value)
+        self._experiments = kfp_server_api.ExperimentServiceApi(client)
+        self._runs = kfp_server_api.RunServiceApi(client)
+        self._recurring_runs = kfp_server_api.RecurringRunServiceApi(client)
+
+    def submit(self, submission: Submission, experiment: str, name: str) -> ClusterJob:
+        """Start a run.
+
+        Raises:
+            UserError: the host does not respond, is another service, or refuses the request.
+        """
+        from kfp_server_api import V2beta1Run
+
+        run = V2beta1Run(
+            experiment_id=self._get_experiment_id(experiment),
+            display_name=name,
+            **_run_fields(submission),
+        )
+        with translate_errors(self.host):
+            response = self._runs.run_service_create_run(run, _request_timeout=_TIMEOUT)
+        return self._job(response, "run_id", name, "runs")
+
+    def schedule(
+        self,
+        submission: Submission,
+        experiment: str,
+        name: str,
+        cron: str,
+        max_concurrency: int = 1,
+        catchup: bool = True,
+    ) -> ClusterJob:
+        """Create a recurring run.
+
+        Args:
+            submission: the pipeline and its parameters.
+            experiment: name of the experiment.
+            name: name of the recurring run.
+            cron: expression with six fields, the seconds first.
+            max_concurrency: maximum number of simultaneous runs.
+            catchup: whether the cluster starts a run for each missed time.
+
+        Raises:
+            UserError: the name is in use, or as for ``submit``.
+        """
+        import kfp_server_api as api
+
+        experiment_id = self._get_experiment_id(experiment)
+        if name in self._list_recurring_run_names(experiment_id):
+            raise UserError(
+                f"The experiment {experiment!r} already has a recurring run {name!r}.",
+                self.host,
+                "Delete it on the cluster, or choose another name with --name.",
+            )
+        recurring_run = api.V2beta1RecurringRun(
+            experiment_id=experiment_id,
+            display_name=name,
+            mode=api.RecurringRunMode.ENABLE,
+            trigger=api.V2beta1Trigger(cron_schedule=api.V2beta1CronSchedule(cron=cron)),
+            max_concurrency=str(max_concurrency),
+            no_catchup=not catchup,
+            **_run_fields(submission),
+        )
+        with translate_errors(self.host):
+            response = self._recurring_runs.recurring_run_service_create_recurring_run(
+                recurring_run, _request_timeout=_TIMEOUT
+            )
+        return self._job(response, "recurring_run_id", name, "recurringrun")
+
+    def _get_experiment_id(self, name: str) -> str:
+        """Return the id of an experiment, which is created if it does not exist."""
+        from kfp_server_api import V2beta1Experiment
+
+        service = self._experiments
+        predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
+        namespace = {"namespace": self.namespace} if self.namespace else {}
+        with translate_errors(self.host):
+            response = service.experiment_service_list_experiments(
+                filter=json.dumps({"predicates": [predicate]}),
+                _request_timeout=_TIMEOUT,
+                **namespace,
+            )
+            experiments = response.experiments or []
+            if not experiments:
+                experiment = V2beta1Experiment(display_name=name, **namespace)
+                experiments = [
+                    service.experiment_service_create_experiment(
+                        experiment, _request_timeout=_TIMEOUT
+                    )
+                ]
+        if len(experiments) > 1:
+            message = f"There are {len(experiments)} experiments named {name!r}."
+            remedy = "Choose another --experiment, or give the --namespace of one of them."
+            raise UserError(message, self.host, remedy)
+        return self._get_id(experiments[0], "experiment_id")
+
+    def _list_recurring_run_names(self, experiment_id: str) -> set[str]:
+        names: set[str] = set()
+        page = ""
+        while True:
+            with translate_errors(self.host):
+                response = self._recurring_runs.recurring_run_service_list_recurring_runs(
+                    page_token=page,
+                    page_size=_PAGE_SIZE,
+                    experiment_id=experiment_id,
+                    _request_timeout=_TIMEOUT,
+                )
+            names.update(run.display_name for run in response.recurring_runs or ())
+            page = response.next_page_token
+            if not page:
+                return names
+
+    def _job(self, response: object, key: str, name: str, page: str) -> ClusterJob:
+        job_id = self._get_id(response, key)
+        # The API serves no pages, so only the user knows the UI's address.
+        ui = os.environ.get(UI_VARIABLE, "").rstrip("/")
+        return ClusterJob(job_id, name, f"{ui}/#/{page}/details/{job_id}" if ui else None)
+
+    def _get_id(self, response: object, key: str) -> str:
+        """Return an id from a response; a service other than the API returns none."""
+        value = getattr(response, key)
+        if not isinstance(value, str) or not value:
+            reason = f"a response has no {key}, so nothing was started"
+            raise wrong_service_error(self.host, reason)
+        return value
+
+
+def _run_fields(submission: Submission) -> dict[str, Any]:
+    """Return the fields of the API that say what to run."""
+    from kfp_server_api import V2beta1RuntimeConfig
+
+    pipeline = submission.pipeline
+    spec = pipeline.spec
+    if pipeline.platform:
+        spec = {"pipeline_spec": pipeline.spec, "platform_spec": pipeline.platform}
+    runtime = V2beta1RuntimeConfig(
+        parameters=submission.parameters, pipeline_root=pipeline.pipeline_root
+    )
+    return {"pipeline_spec": spec, "runtime_config": runtime}
+
+
+def _validate_host(host: str) -> str:
+    if not host:
+        remedy = f"Give --host URL, or set {HOST_VARIABLE}. {HOST_HELP}"
+        raise UserError("The address of Kubeflow Pipelines is missing.", "--host", remedy)
+    if not host.startswith(("http://", "https://")):
+        message = f"{host!r} is not a URL."
+        raise UserError(message, "--host", "Begin it with http:// or https://.")
+    return host.rstrip("/")
+
+
+def _read_token() -> str:
+    """Return the bearer token without surrounding whitespace; empty if there is none."""
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        message = "The token has characters that an HTTP header cannot contain."
+        raise UserError(message, TOKEN_VARIABLE, "Set it to the token alone.")
+    return token
+
+
+def _find_ca_bundle() -> str | None:
+    """Return the file of trusted certificates that the environment names."""
+    for name in _CA_VARIABLES:
+        if path := os.environ.get(name):
+            if not Path(path).exists():
+                message = f"The file {path} does not exist."
+                raise UserError(message, name, "Set it to a file of certificates.")
+            return path
+    return None

@@ -1,0 +1,165 @@
+"""Compile a configuration to a PipelineSpec 2.1 that Kubeflow Pipelines runs.
+
+Neither the data nor the registry is read while compiling. What is resolved when:
+
+- compiling: the configuration, the digests of Regard's code, and the paths of the data, with
+  ``${REGARD_HOME}`` as ``kubeflow.home``. A pattern such as ``train-*.tsv`` stays a pattern.
+- CorpusGen: spans, files, and the fingerprint of their content.
+- Trainer: the checkpoint folder, from the content of the examples and of the word vectors, so that
+  a killed training resumes.
+- ExampleValidator, Predictor: the version in production, which is the newest in the registry.
+- start of a run: the run parameters (``regard.components.common.runtime_parameters``).
+
+Nothing is cached between runs: Kubeflow's cache would compare file names, not contents, and train
+on the examples of an earlier run.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.native_output import silence_output
+from regard.components.common.runtime_parameters import PARAMETERS
+from regard.components.registry import LATEST
+from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
+from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
+from regard.pipeline.runners.kubeflow.settings import kubeflow_section, run_parameters
+from regard.pipeline.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kfp.pipeline_spec.pipeline_spec_pb2 import PipelineDeploymentConfig
+
+    from regard.pipeline.config import Config
+    from regard.pipeline.config.kubeflow import KubeflowConfig, ResourcesConfig
+    from regard.pipeline.context import PipelineContext
+
+DEFAULT_ACCELERATOR = "nvidia.com/gpu"
+
+
+def compile_pipeline(config: Config) -> CompiledPipeline:
+    """Compile a configuration. The same configuration and code always give the same result.
+
+    Raises:
+        UserError: the configuration has no section ``kubeflow``, or cannot run on a cluster.
+    """
+    kubeflow = kubeflow_section(config)
+    with silence_output():
+        spec = _run_tfx_compiler(config, kubeflow)
+    _set_parameter_defaults(spec, config)
+    executors = spec["deploymentSpec"]["executors"]
+    for label, executor in executors.items():
+        executor["container"]["image"] = kubeflow.image_of(label.removesuffix("_executor"))
+    if kubeflow.pipeline_root:
+        spec["defaultPipelineRoot"] = kubeflow.pipeline_root
+    return CompiledPipeline(spec, _platform_spec(list(executors), kubeflow))
+
+
+def cluster_context(config: Config) -> PipelineContext:
+    """Return the context in which the graph is built for a cluster.
+
+    Raises:
+        UserError: the configuration has no section ``kubeflow``; it warm-starts, as the model would
+            be fixed when compiling; or its Beam jobs run outside the nodes.
+    """
+    from tfx.orchestration.data_types import RuntimeParameter
+
+    from regard.pipeline import cache_keys
+    from regard.pipeline.context import PipelineContext
+
+    if config.training.warm_start is not None:
+        raise UserError(
+            "Warm starts are not supported on Kubeflow Pipelines.",
+            where="training.warm_start",
+            remedy="Remove training.warm_start, or run the pipeline on one machine.",
+        )
+    if not config.beam.local:
+        raise UserError(
+            f"The workers of {config.beam.runner} cannot read the local folders of the nodes.",
+            where="beam.runner",
+            remedy="Set beam.runner to in_process or processes, which run inside each node.",
+        )
+    kubeflow = kubeflow_section(config)
+    has_baseline = config.evaluation.production is not None
+    versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
+    checkpoints = Workspace(Path(kubeflow.home)).pipeline(config.name).checkpoints
+    return PipelineContext(
+        pipeline_root=kubeflow.pipeline_root or "",
+        registry=kubeflow.registry_folder,
+        corpus=json.dumps(config.corpus.to_json(), sort_keys=True),
+        checkpoints={
+            "checkpoints": str(checkpoints / cache_keys.training_key(config, "", {})),
+            "checkpoints_by_content": True,
+        },
+        beam_args=config.beam.arguments(),
+        enable_cache=False,
+        production=versions if has_baseline else "",
+        production_version=LATEST if has_baseline else "",
+        production_profile=json.dumps({"version": LATEST, "versions": versions})
+        if has_baseline
+        else "",
+        run_parameters={
+            name: RuntimeParameter(name=name, ptype=PARAMETERS[name].kind, default=value)
+            for name, value in run_parameters(config).items()
+        },
+    )
+
+
+def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any]:
+    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as tfx_runner
+
+    from regard.pipeline.graph import build_pipeline
+
+    pipeline = build_pipeline(cluster_context(config), config)
+    for node in pipeline.components:
+        resources = _resource_spec(kubeflow.resources_of(node.id))
+        if resources.ByteSize():
+            node.with_platform_config(resources)
+    runner = tfx_runner.KubeflowV2DagRunner(
+        tfx_runner.KubeflowV2DagRunnerConfig(
+            default_image=kubeflow.image,
+            default_commands=list(COMMAND),
+            use_pipeline_spec_2_1=True,
+        )
+    )
+    return runner.run(pipeline, write_out=False)["pipelineSpec"]
+
+
+def _resource_spec(
+    resources: ResourcesConfig,
+) -> PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec:
+    """Return the resources of a node as TFX takes them."""
+    from kfp.pipeline_spec import pipeline_spec_pb2
+
+    container = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec
+    spec = container.ResourceSpec()
+    if resources.cpu is not None:
+        spec.cpu_request = spec.cpu_limit = resources.cpu
+    if resources.memory is not None:
+        spec.memory_request = spec.memory_limit = resources.memory
+    if resources.gpu:
+        spec.accelerator.type = resources.accelerator or DEFAULT_ACCELERATOR
+        spec.accelerator.count = resources.gpu
+    return spec
+
+
+def _set_parameter_defaults(spec: dict[str, Any], config: Config) -> None:
+    """Add the defaults of the run parameters. TFX omits them, so each would be mandatory."""
+    defaults = run_parameters(config)
+    for name, parameter in CompiledPipeline(spec).parameters.items():
+        default = defaults[name]
+        parameter["defaultValue"] = default if isinstance(default, str) else float(default)
+        parameter["isOptional"] = True
+        parameter["description"] = PARAMETERS[name].description
+
+
+def _platform_spec(labels: list[str], kubeflow: KubeflowConfig) -> dict[str, Any]:
+    """Return the PlatformSpec, which mounts the volumes into every node."""
+    if not kubeflow.volumes:
+        return {}
+    # Newer servers also accept another key than `constant`, which older ones refuse.
+    mounts = [{"mountPath": path, "constant": claim} for claim, path in kubeflow.volumes.items()]
+    executors = {label: {"pvcMount": mounts} for label in labels}
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}

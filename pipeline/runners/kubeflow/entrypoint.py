@@ -1,0 +1,154 @@
+"""The command of every node's container: ``python -m regard.pipeline.runners.kubeflow.entrypoint``.
+
+The launcher of open-source Kubeflow Pipelines copies input artifacts from the store to local
+folders before a node runs, and output artifacts back afterwards: ``minio://b/p`` is ``/minio/b/p``,
+and likewise for ``s3://`` (``/s3``) and ``gs://`` (``/gcs``), by its ``LocalPathForURI``. TFX's own
+entry point does not know these folders, needs the type of every input artifact, which the launcher
+leaves empty, and knows TFX's types only. This entry point calls TFX's with local paths and declared
+types, and puts the URIs back into the output metadata. So no node needs a client of a store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from regard.components.common.files import atomic_write
+
+if TYPE_CHECKING:
+    from kfp.pipeline_spec.pipeline_spec_pb2 import ComponentInputsSpec, ExecutorInput
+
+COMMAND = ("python", "-m", "regard.pipeline.runners.kubeflow.entrypoint")
+# A folder that holds those of the stores; tests set it, a container has them at the root.
+STORAGE_VARIABLE = "REGARD_STORAGE"
+_STORE_FOLDERS = {"gs": "gcs", "minio": "minio", "s3": "s3"}
+_SUCCESS, _BUG, _USER_ERROR = 0, 1, 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node that the arguments describe, and return the exit status."""
+    parser = argparse.ArgumentParser(prog=" ".join(COMMAND))
+    parser.add_argument("--executor_class_path", required=True)
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", required=True)
+    options, beam_arguments = parser.parse_known_args(arguments)
+    try:
+        _run(options, beam_arguments)
+    except Exception as error:
+        from regard.pipeline.runners.failures import explain
+
+        traceback.print_exc()
+        failure = explain(error)
+        where = f"{failure['where']}: " if "where" in failure else ""
+        print(f"\nerror: {where}{failure['error']}\n{failure.get('remedy', '')}", file=sys.stderr)
+        return _USER_ERROR if failure.get("user") else _BUG
+    return _SUCCESS
+
+
+def local_path(uri: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return the local folder of an artifact's URI; other paths are returned unchanged.
+
+    Args:
+        uri: for example ``gs://bucket/path``.
+        environment: the environment variables; None: those of this process.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator or scheme not in _STORE_FOLDERS:
+        return uri
+    variables = os.environ if environment is None else environment
+    return os.path.join(variables.get(STORAGE_VARIABLE) or "/", _STORE_FOLDERS[scheme], rest)
+
+
+def restore_uris(output: str, uris: Mapping[str, str]) -> str:
+    """Return the output metadata of a node as the launcher can read it.
+
+    Args:
+        output: an ``ExecutorOutput`` as JSON.
+        uris: the URI of each local path.
+    """
+    from google.protobuf import json_format
+    from kfp.pipeline_spec import pipeline_spec_pb2
+
+    message = json_format.Parse(output, pipeline_spec_pb2.ExecutorOutput())
+    for artifacts in message.artifacts.values():
+        for artifact in artifacts.artifacts:
+            artifact.uri = uris.get(artifact.uri, artifact.uri)
+            fields = artifact.metadata.fields
+            # TFX writes null for a property that is not set, which the launcher refuses.
+            for name in [name for name, value in fields.items() if value.HasField("null_value")]:
+                del fields[name]
+    return json_format.MessageToJson(message)
+
+
+def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
+    from google.protobuf import json_format
+    from kfp.pipeline_spec import pipeline_spec_pb2
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+
+    executor_input = json_format.Parse(
+        options.json_serialized_invocation_args,
+        pipeline_spec_pb2.ExecutorInput(),
+        ignore_unknown_fields=True,
+    )
+    inputs_spec = json_format.Parse(
+        options.json_serialized_inputs_spec_args,
+        pipeline_spec_pb2.ComponentInputsSpec(),
+        ignore_unknown_fields=True,
+    )
+    _set_artifact_types(executor_input, inputs_spec)
+    uris = _use_local_paths(executor_input)
+    options.json_serialized_invocation_args = json_format.MessageToJson(executor_input)
+    kubeflow_v2_run_executor.main((options, beam_arguments))
+    output_file = Path(executor_input.outputs.output_file)
+    atomic_write(output_file, restore_uris(output_file.read_text(encoding="utf-8"), uris))
+
+
+def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInputsSpec) -> None:
+    """Give every artifact a type by which TFX finds its class."""
+    from regard.components.common import artifacts
+
+    class_paths = {
+        kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}"
+        for kind in (
+            artifacts.Tokenizer,
+            artifacts.Findings,
+            artifacts.Predictions,
+            artifacts.Report,
+        )
+    }
+    for key, listed in executor_input.inputs.artifacts.items():
+        for artifact in listed.artifacts:
+            artifact.type.CopyFrom(inputs_spec.artifacts[key].artifact_type)
+    for part in (executor_input.inputs, executor_input.outputs):
+        for listed in part.artifacts.values():
+            for artifact in listed.artifacts:
+                title = yaml.safe_load(artifact.type.instance_schema)["title"]
+                if title in class_paths:
+                    artifact.type.schema_title = class_paths[title]
+
+
+def _use_local_paths(executor_input: ExecutorInput) -> dict[str, str]:
+    """Replace the URIs by local paths, and return the URI of each path."""
+    uris = {}
+    for part in (executor_input.inputs, executor_input.outputs):
+        for listed in part.artifacts.values():
+            for artifact in listed.artifacts:
+                path = local_path(artifact.uri)
+                uris[path] = artifact.uri
+                artifact.uri = path
+    return uris
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Skip the interpreter's shutdown, in which threads of Beam and TensorFlow may crash.
+    os._exit(status)

@@ -1,0 +1,158 @@
+"""Prepare a pipeline and the parameters of a run for submission to a cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from regard.components.common.errors import UserError
+from regard.components.common.runtime_parameters import PARAMETERS, Value, apply_parameters
+from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
+from regard.pipeline.runners.kubeflow.pipeline_file import (
+    CompiledPipeline,
+    is_compiled_pipeline,
+    read_text,
+)
+from regard.pipeline.runners.kubeflow.settings import (
+    cluster_warnings,
+    load_for_cluster,
+    require_kubeflow_extra,
+)
+from regard.pipeline.runners.kubeflow.validation import validate_pipeline
+from regard.pipeline.scheduling.triggers import cron_trigger, split_cron
+
+_OPTION = "--param"
+_CRON_HELP = "Write minute, hour, day, month and weekday, such as '0 3 * * 1-5', or @daily."
+
+
+@dataclasses.dataclass(frozen=True)
+class Submission:
+    """A validated pipeline with the parameters of a run.
+
+    Attributes:
+        pipeline: the compiled pipeline.
+        parameters: the values that differ from the defaults.
+        warnings: what the nodes may not find.
+    """
+
+    pipeline: CompiledPipeline
+    parameters: dict[str, Value] = dataclasses.field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def prepare_submission(path: Path, parameters: Sequence[str] = ()) -> Submission:
+    """Compile a configuration, or read a compiled pipeline, and validate it.
+
+    Args:
+        path: a configuration or a compiled pipeline.
+        parameters: ``NAME=VALUE`` for each run parameter.
+
+    Raises:
+        UserError: the file or a parameter is invalid, or the extra ``kubeflow`` is not installed.
+    """
+    require_kubeflow_extra()
+    text, warnings = read_text(path), []
+    if is_compiled_pipeline(text):
+        pipeline = CompiledPipeline.from_yaml(text, str(path))
+    else:
+        config = load_for_cluster(path)
+        warnings = list(cluster_warnings(config))
+        pipeline = compile_pipeline(config)
+    validate_pipeline(pipeline, str(path))
+    values = parse_parameters(parameters, pipeline)
+    _check_with_config(values, pipeline)
+    return Submission(pipeline, values, tuple(warnings))
+
+
+def parse_parameters(pairs: Sequence[str], pipeline: CompiledPipeline) -> dict[str, Value]:
+    """Convert ``NAME=VALUE`` arguments to the types of the pipeline's parameters.
+
+    Raises:
+        UserError: an argument is malformed, repeated, unknown or of the wrong type.
+    """
+    values: dict[str, Value] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise UserError(f"Invalid parameter {pair!r}.", _OPTION, "Write --param NAME=VALUE.")
+        if name in values:
+            raise UserError(f"The parameter {name} is repeated.", _OPTION, "Give it once.")
+        definition = pipeline.parameters.get(name)
+        if definition is None:
+            known = ", ".join(pipeline.parameters) or "none"
+            message = f"The pipeline has no parameter {name!r}."
+            raise UserError(message, _OPTION, f"Available parameters: {known}.")
+        is_text = definition["parameterType"] == "STRING"
+        values[name] = value if is_text else _parse_integer(name, value)
+    return values
+
+
+def kubeflow_cron(expression: str) -> str:
+    """Convert a cron expression to the six fields of Kubeflow, the seconds first.
+
+    Raises:
+        UserError: the expression is invalid, or would start several runs a minute.
+    """
+    seconds, *fields = split_cron(expression)
+    if len(fields) != 5:
+        seconds, fields = "0", [seconds, *fields]
+    try:
+        if not re.fullmatch(r"[0-5]?[0-9]", seconds):
+            raise ValueError(f"{expression!r} would start several runs a minute")
+        cron_trigger(" ".join(fields), ZoneInfo("UTC"))
+        days = ["0" if day == "7" else day for day in fields[-1].split(",")]
+        if any("7" in day for day in days):
+            raise ValueError(f"{expression!r}: Kubeflow numbers Sunday 0, not 7; list the days")
+    except ValueError as error:
+        raise UserError(f"{error}.", "--cron", _CRON_HELP) from None
+    return " ".join([seconds, *fields[:-1], ",".join(days)])
+
+
+def _parse_integer(name: str, text: str) -> int:
+    try:
+        number = json.loads(text)
+        if isinstance(number, bool) or number != int(number):
+            raise ValueError
+    except (ValueError, TypeError, OverflowError):
+        message = f"The parameter {name} is an integer, not {text!r}."
+        raise UserError(message, _OPTION, "Give an integer.") from None
+    return int(number)
+
+
+def _check_with_config(values: Mapping[str, Value], pipeline: CompiledPipeline) -> None:
+    """Validate parameters together with the configuration that the pipeline was compiled from.
+
+    Raises:
+        UserError: the configuration would be invalid with these values.
+    """
+    from regard.pipeline.config.load import validate_values
+
+    config = compiled_config(pipeline)
+    if not config or not values:
+        return
+    for name, value in values.items():
+        try:
+            PARAMETERS[name].to_setting(value)
+        except UserError as error:
+            raise UserError(f"{name}: {error.message}", _OPTION, "Give another value.") from None
+    paths: dict[tuple[str | int, ...], str] = {PARAMETERS[name].path: name for name in values}
+    _, problems = validate_values(apply_parameters(config, values))
+    messages = [f"{paths[p.path]}: {p.message}" for p in problems if p.path in paths]
+    if messages:
+        raise UserError("\n".join(messages), _OPTION, "Give other values.")
+
+
+def compiled_config(pipeline: CompiledPipeline) -> dict[str, Any]:
+    """Return the configuration that a pipeline was compiled from; empty if it has none."""
+    try:
+        task = pipeline.spec["root"]["dag"]["tasks"]["Pusher"]
+        record = json.loads(task["inputs"]["parameters"]["record"]["runtimeValue"]["constant"])
+        config = record["config"]
+    except (KeyError, ValueError, TypeError):
+        return {}
+    return config if isinstance(config, dict) else {}

@@ -1,1 +1,0 @@
-"""Runs a pipeline again and again on this machine: when to look, and what is reason enough."""

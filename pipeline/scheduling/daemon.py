@@ -1,0 +1,328 @@
+"""The scheduler process: wait for the next time, check the data, run, record the result.
+
+It may be killed at any moment: the state is written before and after each run, and a run that
+survives the scheduler is waited for at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from regard.components.common.child_process import collect_stop_signals
+from regard.components.common.errors import UserError
+from regard.pipeline import run_store
+from regard.pipeline.scheduling import attempt as attempts
+from regard.pipeline.scheduling import state as states
+from regard.pipeline.scheduling.conditions import keep_trained_profile
+from regard.pipeline.scheduling.decision import Decision, evaluate_trigger, retry_wait
+from regard.pipeline.scheduling.settings import MISFIRE_GRACE_SECONDS, ScheduleSettings
+from regard.pipeline.scheduling.state import Attempt, ScheduleState, TrainedData
+from regard.pipeline.scheduling.triggers import format_time, parse_duration
+from regard.pipeline.workspace import Workspace, lock_pipeline
+from regard.serving import locks
+from regard.serving.locks import LockHolder
+
+LOCK = "lock"
+_MAX_SLEEP_SECONDS = 60.0  # the clock may be set meanwhile
+_RUN_POLL_SECONDS = 5.0
+_SIGNAL_POLL_SECONDS = 0.5
+_SUCCESS, _FAILURE, _USER_ERROR, _NOT_PUSHED, _INTERRUPTED = 0, 1, 2, 3, 130
+_EXIT_STATUSES = {
+    states.PUSHED: _SUCCESS,
+    run_store.NOT_BLESSED: _NOT_PUSHED,
+    states.REFUSED: _USER_ERROR,
+}
+
+
+class ScheduleDaemon:
+    """Keeps the schedule of one pipeline.
+
+    Args:
+        settings: the configuration of the schedule.
+        workspace: contains the pipeline's folder.
+        print_line: prints a message.
+        command: the command line of a run; None: ``regard run``.
+    """
+
+    def __init__(
+        self,
+        settings: ScheduleSettings,
+        workspace: Workspace,
+        print_line: Callable[[str], None],
+        command: Sequence[str] | None = None,
+    ):
+        self.name = settings.config.name
+        self.stop_signals: list[int] = []  # received signals that request a stop
+        self._paths = workspace.pipeline(self.name)
+        self._home = workspace.home
+        self._settings = settings
+        self._print_line = print_line
+        self._command = list(command or attempts.run_command(settings.path.absolute()))
+        self._state = ScheduleState()
+        self._last_message = ""  # of the last check
+        self._has_news = True  # something was printed since the next check was announced
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; shorter if a stop is requested."""
+        end = time.monotonic() + seconds
+        while not self.stop_signals and (rest := end - time.monotonic()) > 0:
+            time.sleep(min(rest, _SIGNAL_POLL_SECONDS))
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        """Take the lock, read the state, and collect SIGINT and SIGTERM instead of exiting.
+
+        Raises:
+            UserError: another process keeps the schedule, or its files cannot be read or written.
+        """
+        with lock_pipeline(self._paths.schedule / LOCK, refusal=_lock_error) as guard:
+            try:
+                guard.describe("schedule")
+                self._state = states.read_state(self._paths.schedule)
+                if self._state.created is None:
+                    self._state.created = self.now()
+                    self._save()
+                with collect_stop_signals() as self.stop_signals:
+                    yield
+            except BrokenPipeError:  # the reader of our output has ended
+                raise
+            except OSError as error:
+                raise UserError(
+                    f"The schedule cannot be kept: {error.strerror or error}",
+                    where=str(error.filename or self._paths.schedule),
+                    remedy="Free disk space or correct the permissions, then start it again.",
+                ) from error
+
+    def serve(self) -> None:
+        """Check the data at every scheduled time until a stop is requested."""
+        last_error = ""
+        while not self.stop_signals:
+            try:
+                self._step()
+                last_error = ""
+            except BrokenPipeError:
+                raise
+            except OSError as error:  # the disk may be full only for a while
+                where = f"{error.filename}: " if error.filename else ""
+                text = f"{where}{error.strerror or error}; retrying"
+                if text != last_error:
+                    self._print(text)
+                last_error = text
+                self._state.retry_at = self.now()
+                self.sleep(_MAX_SLEEP_SECONDS)
+        self._print_line("stopped")
+
+    def run_once(self) -> int:
+        """Check the data once if it is due, run if needed, and return the exit status.
+
+        With a cron expression it is due if a time has passed since the last check, otherwise
+        always.
+        """
+        self._finish_attempt()
+        if self._settings.schedule.cron and self._next_check() > self.now():
+            self._print("not due yet")
+            self._announce_next()
+            return _SUCCESS
+        before = self._state.attempt and self._state.attempt.started
+        decision = self._check()
+        last = self._state.attempt
+        if self.stop_signals:
+            return _INTERRUPTED
+        if last is None or last.started == before:
+            return _SUCCESS if decision else _USER_ERROR
+        return _EXIT_STATUSES.get(last.status, _FAILURE)
+
+    def _next_check(self) -> float:
+        """Return the next time to check. Times of the future count as now: the clock was set."""
+        state, now = self._state, self.now()
+        state.created = min(state.created or now, now)
+        state.checked = state.checked and min(state.checked, now)
+        scheduled = self._settings.next_check(state.checked, state.created, now)
+        return scheduled if state.retry_at is None else min(scheduled, state.retry_at)
+
+    def _step(self) -> None:
+        """Check the data if it is due, then sleep."""
+        if not self._finish_attempt():
+            return
+        now, due = self.now(), self._next_check()
+        if due <= now:
+            if self._settings.schedule.cron and due < now - MISFIRE_GRACE_SECONDS:
+                missed = format_time(due, self._settings.zone)
+                self._print(f"missed the check of {missed}; checking now")
+            self._check()
+        self._announce_next()
+        self.sleep(min(_MAX_SLEEP_SECONDS, max(self._next_check() - self.now(), 0.0)))
+
+    def _check(self) -> Decision | None:
+        """Check the data and run if needed; None if nothing could be decided."""
+        now, state = self.now(), self._state
+        decision = self._evaluate(now)
+        if self.stop_signals:
+            return None  # the next start checks again
+        state.checked = now
+        if decision is None:  # try again as after a failure
+            backoff = parse_duration(self._settings.schedule.backoff)
+            state.retry_at = now + backoff.total_seconds()
+        else:
+            action = "run" if decision.should_run else "no run"
+            self._print_once("; ".join([f"{action}: {decision.reason}", *decision.snapshot.notes]))
+            state.retry_at = decision.retry_at
+            if decision.manual_run is not None:
+                self._set_trained(decision.snapshot.trained_by(decision.manual_run))
+        self._save()
+        if decision is not None and decision.should_run:
+            self._run(decision)
+        return decision
+
+    def _evaluate(self, now: float) -> Decision | None:
+        """Read the configuration and the data; None if one of them cannot be used."""
+        if not self._reload():
+            return None
+        try:
+            return evaluate_trigger(self._settings, self._paths, self._state, now)
+        except UserError as error:
+            self._print_once(f"the data cannot be used: {_format_error(error)}")
+            return None
+
+    def _reload(self) -> bool:
+        """Read the configuration; if it is invalid, say so and keep the previous one."""
+        try:
+            self._settings.reload()
+            name = self._settings.config.name
+            if name != self.name:
+                message = f"the name changed from {self.name} to {name}"
+                raise UserError(message, f"{self._settings.path}: name")
+        except UserError as error:
+            self._print_once(f"the configuration cannot be used: {_format_error(error)}")
+            return False
+        return True
+
+    def _finish_attempt(self) -> bool:
+        """Wait for a run in progress, and record the result of an attempt that was left open.
+
+        Returns:
+            False if a stop was requested meanwhile.
+        """
+        is_waiting = False
+        while self._is_running():
+            if self.stop_signals:
+                return False
+            if not is_waiting:
+                run = locks.read_holder(self._paths.lock).get("run")
+                self._print(f"waiting for run {run}" if run else "waiting for a run")
+                is_waiting = True
+            self.sleep(_RUN_POLL_SECONDS)
+        if (attempt := self._state.open_attempt) is not None:
+            self._record_result(attempt)
+        return True
+
+    def _is_running(self) -> bool:
+        attempt = self._state.open_attempt
+        return locks.is_locked(self._paths.lock) or (
+            attempt is not None and attempts.is_alive(attempt)
+        )
+
+    def _run(self, decision: Decision) -> None:
+        """Record an attempt, start a run, and wait for its end."""
+        attempt = Attempt(
+            key=decision.snapshot.key,
+            number=decision.number,
+            kills=decision.kills,
+            started=time.time(),
+            reason=decision.reason,
+            data=decision.snapshot.trained_by(),
+        )
+        states.write_state(
+            self._paths.schedule, self._state.model_copy(update={"attempt": attempt})
+        )
+        self._state.attempt = attempt
+        process = attempts.start_run(self._command, self._paths.schedule, self._home)
+        attempt.pid = process.pid
+        with contextlib.suppress(OSError):  # even if the disk is full, the run continues
+            self._save()
+        watch = self._watch_run(attempt)
+        exit_status = attempts.wait_for_run(
+            process, lambda: len(self.stop_signals), lambda: next(watch)
+        )
+        self._record_result(attempt, exit_status)
+
+    def _watch_run(self, attempt: Attempt) -> Iterator[None]:
+        """Print when the run starts and when it is stopped; advanced twice a second."""
+        while not self.stop_signals:
+            if (run := attempts.find_run(self._paths, attempt)) is not None:
+                self._print(f"run {run.id} started; log: {run.log}")
+                break
+            yield
+        while not self.stop_signals:
+            yield
+        self._print("stopping the run …")
+        while True:
+            yield
+
+    def _record_result(self, attempt: Attempt, exit_status: int | None = None) -> None:
+        """Record and print the outcome of an attempt."""
+        state, now = self._state, self.now()
+        finished = attempts.finish_attempt(self._paths, attempt, now, exit_status)
+        if finished.status in states.DECIDED and attempt.data is not None:
+            self._set_trained(attempt.data.model_copy(update={"run": finished.run}))
+        wait = retry_wait(finished, self._settings.schedule)
+        state.retry_at = None if wait is None else now + wait
+        if self._settings.schedule.cron is None:
+            state.checked = now  # the interval begins at the end of a run
+        state.attempt = finished
+        state.history.append(finished)
+        self._print(attempts.format_attempt(finished))
+        self._save()
+
+    def _set_trained(self, data: TrainedData) -> None:
+        """Set the data that later data is compared with."""
+        self._state.trained = data
+        keep_trained_profile(self._paths.schedule, data.key)
+
+    def _save(self) -> None:
+        states.write_state(self._paths.schedule, self._state)
+
+    def _print(self, text: str) -> None:
+        self._has_news = True
+        self._print_line(text)
+
+    def _print_once(self, text: str) -> None:
+        """Print the result of a check unless the previous check had the same."""
+        if text != self._last_message:
+            self._print(text)
+        self._last_message = text
+
+    def _announce_next(self) -> None:
+        """Print the time of the next check after other messages, unless it is now."""
+        due = self._next_check()
+        if self._has_news and due > self.now() and not self.stop_signals:
+            self._print_line(f"next check {format_time(due, self._settings.zone)}")
+            self._has_news = False
+
+
+def find_process(paths: Path) -> int | None:
+    """Return the id of the process that keeps a schedule, by the schedule's folder."""
+    path = paths / LOCK
+    return locks.read_holder(path).get("pid") if locks.is_locked(path) else None
+
+
+def _lock_error(path: Path, holder: LockHolder) -> UserError:
+    pid = holder.get("pid")
+    process = f"process {pid}" if pid else "another process"
+    return UserError(
+        f"The schedule of {path.parents[1].name} is already kept by {process}.",
+        where=str(path),
+        remedy=f"Stop it with `kill {pid}`." if pid else None,
+    )
+
+
+def _format_error(error: UserError) -> str:
+    message = "; ".join(error.message.splitlines())
+    return f"{error.where}: {message}" if error.where else message

@@ -1,0 +1,139 @@
+"""The data and settings of a pipeline at one moment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write, read_json_object
+from regard.components.data.fingerprints import file_digests as digests_of
+from regard.components.data.fingerprints import fingerprint
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import read_rows
+from regard.components.data.sources import Corpus, find_files
+from regard.components.data.sources import FileGroup as SourceFiles
+from regard.pipeline.context import resolve_data
+from regard.pipeline.scheduling.state import FileGroup, TrainedData
+
+if TYPE_CHECKING:
+    from regard.pipeline.config import Config
+    from regard.pipeline.workspace import PipelinePaths
+
+# Sections that do not change the model.
+_IGNORED_SECTIONS = ("schedule", "kubeflow", "beam", "tune")
+
+
+@dataclass(frozen=True)
+class DataSnapshot:
+    """The data and settings at one moment.
+
+    Attributes:
+        fingerprint: of the data's content.
+        word_files: SHA-256 of the word list and the files of vectors, by purpose, as in run
+            records.
+        key: digest of the data's content and all settings.
+        corpus: the corpus, with its spans resolved.
+        groups: the files of ``data.train``.
+        spans: SHA-256 of the files of each span, the oldest span first.
+        notes: a sentence on each span that is left out, and on gaps.
+    """
+
+    fingerprint: str
+    word_files: dict[str, str]
+    key: str
+    corpus: Corpus
+    groups: list[FileGroup]
+    spans: dict[str, list[str]]
+    notes: list[str] = field(default_factory=list)
+
+    def trained_by(self, run: str | None = None) -> TrainedData:
+        """Return the data as that of a run."""
+        return TrainedData(key=self.key, groups=self.groups, spans=self.spans, run=run)
+
+
+def settings_digest(config: Config) -> str:
+    """Return a digest of all settings that a model depends on."""
+    sections = type(config).model_fields
+    return config.digest(*(name for name in sections if name not in _IGNORED_SECTIONS))
+
+
+def take_snapshot(
+    config: Config, paths: PipelinePaths, count_rows: bool = False, save: bool = True
+) -> DataSnapshot:
+    """Read the data of a pipeline; a file only if its size or modification time has changed.
+
+    Args:
+        config: the pipeline's configuration.
+        paths: the pipeline's folder, which caches digests if it exists.
+        count_rows: whether to count the rows of ``data.train``.
+        save: whether to cache the counts.
+
+    Raises:
+        UserError: a file is missing or unreadable.
+    """
+    notes: list[str] = []
+    corpus = resolve_data(config, notes)
+    folder = paths.root if paths.root.is_dir() else None
+    cache = folder / "fingerprints.json" if folder else None
+    content = fingerprint(corpus, cache)
+    files = _word_files(config)
+    file_digests = digests_of(files.values(), cache)
+    word_files = {name: file_digests[path] for name, path in files.items()}
+    parts = [content, settings_digest(config), json.dumps(word_files, sort_keys=True)]
+    key = hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()[:16]
+    splits = find_files(corpus)
+    groups = [group for split in splits.values() for group in split]
+    file_digests = digests_of((path for group in groups for path in group.files), cache)
+    spans: dict[str, list[str]] = {span.name: [] for span in corpus.spans or ()}
+    for group in groups:
+        if group.span in spans:
+            spans[group.span] += [file_digests[path] for path in group.files]
+    train = [
+        FileGroup(files=[(path, os.stat(path).st_size, file_digests[path]) for path in group.files])
+        for group in splits["train"]
+    ]
+    if count_rows:
+        _count_rows(corpus, splits["train"], train, paths.schedule / "rows.json", save)
+    return DataSnapshot(content, word_files, key, corpus, train, spans, notes)
+
+
+def _word_files(config: Config) -> dict[str, str]:
+    """Return the word list and the files of vectors, which are not part of the fingerprint."""
+    files: dict[str, str] = {}
+    if config.tokenizer is not None and config.tokenizer.word_list is not None:
+        files["words"] = config.tokenizer.word_list
+    pretrained = getattr(config.model, "pretrained", None)
+    files.update(pretrained.files() if pretrained else {})
+    for path in files.values():
+        if not Path(path).is_file():
+            raise UserError("The file of words or vectors does not exist.", where=path)
+    return files
+
+
+def _count_rows(
+    corpus: Corpus,
+    sources: Sequence[SourceFiles],
+    groups: Sequence[FileGroup],
+    cache: Path,
+    save: bool,
+) -> None:
+    """Set the rows of each group, from the cache if its content was counted before."""
+    cached = read_json_object(cache)
+    counts: dict[str, int] = {}
+    for source, group in zip(sources, groups, strict=True):
+        key = " ".join(digest for _, _, digest in group.files)
+        rows = cached.get(key)
+        if rows is None:
+            try:
+                rows = sum(1 for _ in read_rows(source, corpus, ReadProblems()))
+            except UnreadableFile as error:
+                raise error.problem.as_user_error() from None
+        counts[key] = group.rows = rows
+    if save and cache.parent.parent.is_dir() and counts != cached:
+        atomic_write(cache, json.dumps(counts, indent=1))

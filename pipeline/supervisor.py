@@ -1,0 +1,143 @@
+"""Supervise the worker of a run: start it, follow its events, and pass on signals."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from regard.components.common import events
+from regard.components.common.child_process import (
+    ChildProcess,
+    child_environment,
+    collect_stop_signals,
+)
+from regard.components.common.events import Event
+from regard.pipeline.progress import Progress
+from regard.pipeline.run_store import Run
+
+POLL_SECONDS = 0.1
+GRACE_SECONDS = 20.0
+
+
+class View(Protocol):
+    """Displays a run while it is in progress."""
+
+    def event(self, event: Event, state: Progress) -> None:
+        """Show an event that was just applied to ``state``."""
+
+    def refresh(self, state: Progress) -> None:
+        """Update elapsed times."""
+
+    def say(self, text: str) -> None:
+        """Show a sentence that belongs to no node."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """How the worker ended: its exit status (negative: the signal), and whether on request."""
+
+    status: int
+    interrupted: bool
+
+
+def supervise(
+    command: Sequence[str],
+    run: Run,
+    state: Progress,
+    view: View,
+    lock_descriptor: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    grace_seconds: float = GRACE_SECONDS,
+) -> Ending:
+    """Run a worker until it ends or the user stops it.
+
+    The first SIGINT or SIGTERM is passed on to the worker. After ``grace_seconds``, or at the
+    second signal, the worker is killed with all its child processes. Its temporary files are in a
+    separate folder that is removed at the end, because libraries leave files when they are killed.
+
+    Args:
+        command: The worker's command line.
+        run: The run; its folder receives the log and the events.
+        state: The progress, updated with each event.
+        view: Displays the progress.
+        lock_descriptor: The open lock file, inherited by the worker.
+        environment: The worker's environment; see :func:`worker_environment`.
+        grace_seconds: Time for the worker to stop.
+    """
+    scratch = tempfile.TemporaryDirectory(prefix="regard-", ignore_cleanup_errors=True)
+    with scratch as folder, collect_stop_signals() as signals:
+        worker = ChildProcess(
+            command,
+            log=run.log,
+            folder=run.directory,  # holds no Python files that could hide our packages
+            environment={**(os.environ if environment is None else environment), "TMPDIR": folder},
+            descriptors=() if lock_descriptor is None else (lock_descriptor,),
+        )
+        with worker:
+            status = _follow(worker, run, state, view, signals, grace_seconds)
+    state.stop()
+    view.refresh(state)
+    return Ending(status, interrupted=bool(signals))
+
+
+def _follow(
+    worker: ChildProcess,
+    run: Run,
+    state: Progress,
+    view: View,
+    signals: Sequence[int],
+    grace_seconds: float,
+) -> int:
+    offset, stop_time = 0, None
+    while True:
+        status = worker.poll()  # before reading events: an ended worker writes no more
+        for event, offset in events.read(run.events, offset):  # noqa: B007, B020
+            state.apply(event)
+            view.event(event, state)
+        view.refresh(state)
+        if status is not None:
+            return status
+        if signals and stop_time is None:
+            stop_time = time.monotonic()
+            view.say("Stopping … (press Ctrl-C again to stop immediately)")
+            worker.send_signal(signal.SIGINT)
+        elif len(signals) > 1 or (
+            stop_time is not None and time.monotonic() - stop_time > grace_seconds
+        ):
+            worker.kill()
+        worker.wait(POLL_SECONDS)
+
+
+def worker_command(
+    run: Run,
+    workspace: Path,
+    runner: str,
+    first: str | None,
+    last: str | None,
+    tune: bool = False,
+) -> list[str]:
+    """The command line of the worker of a run or, with ``tune``, of a search."""
+    command = [sys.executable, "-m", "regard.pipeline.worker"]
+    command += ["--config", str(run.config), "--run", str(run.directory)]
+    command += ["--workspace", str(workspace), "--runner", runner]
+    command += ["--from", first] if first else []
+    command += ["--to", last] if last else []
+    command += ["--tune"] if tune else []
+    return command
+
+
+def worker_environment(run: Run, workspace: Path) -> dict[str, str]:
+    """The environment variables of the worker."""
+    environment = child_environment(REGARD_HOME=str(workspace))
+    environment[events.VARIABLE] = str(run.events)
+    environment["PYTHONUNBUFFERED"] = "1"  # keep the last lines of a killed worker
+    environment["PYTHONFAULTHANDLER"] = "1"
+    environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    return environment

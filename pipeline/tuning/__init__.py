@@ -1,1 +1,0 @@
-"""``regard tune``: a search for better values of a configuration's keys."""

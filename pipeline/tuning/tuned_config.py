@@ -1,0 +1,211 @@
+"""The file that a search writes: the user's configuration with the best values."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import os
+import shlex
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_path
+from regard.components.common.formatting import format_count
+from regard.components.tuner.space import replace_values
+from regard.components.tuner.trial_table import (
+    TrialTable,
+    format_score,
+    format_value,
+    format_values,
+)
+from regard.pipeline.config import load
+
+if TYPE_CHECKING:
+    from regard.pipeline.config import Config
+
+
+@dataclasses.dataclass(frozen=True)
+class OriginalConfig:
+    """The user's file as it was when the search began; edits during the search have no effect."""
+
+    path: Path
+    text: str
+    config: Config
+
+    @classmethod
+    def read(cls, path: Path) -> OriginalConfig:
+        """Read and check a file.
+
+        Raises:
+            UserError: lists every problem in the file.
+        """
+        config = load(path)
+        return cls(path, path.read_text(encoding="utf-8-sig"), config)
+
+
+def output_path(source: Path, path: Path | None, force: bool) -> Path:
+    """Return where to write: ``path``, or NAME.tuned.yaml next to the original.
+
+    Raises:
+        UserError: the file exists, or is a folder or the original itself.
+    """
+    path = path or source.with_name(f"{source.stem}.tuned{source.suffix}")
+    if path.is_dir():
+        raise UserError("The output is a folder.", str(path), "Pass a file with -o FILE.")
+    if path.exists() and os.path.samefile(path, source):
+        raise UserError(
+            "The output is the configuration itself.", f"-o {path}", "Choose another file."
+        )
+    if path.exists() and not force:
+        raise UserError(
+            "The file exists.", str(path), "Overwrite it with --force, or pass -o FILE."
+        )
+    return path
+
+
+def check_output(original: OriginalConfig, path: Path, values: Mapping[str, JsonValue]) -> None:
+    """Write the file with any values and delete it, to find problems before the search.
+
+    Raises:
+        UserError: it cannot be written, or would not contain the values.
+    """
+    if not path.parent.is_dir():
+        raise UserError(
+            f"The folder {path.parent} does not exist.", "-o", "Create it, or choose another file."
+        )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        _write(original, temporary, path, values, "")
+    except OSError as error:
+        raise UserError(
+            f"The file cannot be written: {error.strerror}.",
+            str(path),
+            "Choose another file with -o FILE.",
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def write_tuned_config(
+    original: OriginalConfig, path: Path, table: TrialTable, table_path: str
+) -> None:
+    """Write the original with the best values, and with their origin as a comment.
+
+    Args:
+        original: the user's file.
+        path: the file to write.
+        table: the Tuner's ``trials.json``.
+        table_path: the path of the table as CSV, for the error message.
+
+    Raises:
+        UserError: the file can no longer be written.
+    """
+    values = table["trials"][0]["values"]
+    try:
+        with atomic_path(path) as temporary:
+            _write(original, temporary, path, values, _header(original, table))
+    except (OSError, UserError) as error:
+        reason = error.message if isinstance(error, UserError) else error.strerror
+        raise UserError(
+            f"The search completed, but its file cannot be written: {reason}",
+            where=str(path),
+            remedy=f"Best values: {format_values(values)}. All trials: {table_path}. "
+            "Run the same command with another -o to write them without another search.",
+        ) from None
+
+
+def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
+    """Return a YAML mapping with other values at some keys; comments and quotes are preserved.
+
+    Args:
+        text: the mapping.
+        values: by key, such as ``training.learning_rate``. Missing sections are added.
+
+    Raises:
+        YAMLError: an alias cannot be replaced without changing what it refers to.
+    """
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096  # do not wrap long lines
+    yaml.brace_single_entry_mapping_in_flow_sequence = True
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    document: Any = yaml.load(text)
+    for key, value in values.items():
+        *sections, name = key.split(".")
+        parent = document
+        for section in sections:
+            if not isinstance(parent.get(section), dict):
+                parent[section] = {}
+            parent = parent[section]
+        parent[name] = _escape(value)
+    stream = io.StringIO()
+    yaml.dump(document, stream)
+    return stream.getvalue()
+
+
+def _escape(value: JsonValue) -> Any:
+    """Return a value whose texts are read back literally, with ``${`` as ``$${``."""
+    if isinstance(value, dict):
+        return {key: _escape(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escape(item) for item in value]
+    return value.replace("${", "$${") if isinstance(value, str) else value
+
+
+def _header(original: OriginalConfig, table: TrialTable) -> str:
+    """Return the comment that says where the values come from."""
+    best, before = table["trials"][0], original.config.model_dump(mode="json")
+    day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    lines = [f"Tuned by `regard tune {shlex.quote(original.path.name)}` on {day}:"]
+    for key, value in best["values"].items():
+        old: Any = before
+        for name in key.split("."):
+            old = old[name]
+        note = "unchanged" if old == value else f"was {format_value(old)}"
+        lines.append(f"  {key}: {format_value(value)}   ({note})")
+    lines.append(
+        f"Trial {best['trial']} of {format_count(len(table['trials']), 'trial')} "
+        f"({table['algorithm']}): {format_score(table['objective'], best['score'])} on the eval "
+        f"split after {format_count(best['epochs'], 'epoch')}."
+    )
+    return "".join(f"# {line}\n" for line in lines) + "\n"
+
+
+def _write(
+    original: OriginalConfig,
+    temporary: Path,
+    path: Path,
+    values: Mapping[str, JsonValue],
+    header: str,
+) -> None:
+    """Write the file under a temporary name, and check that it reads back as intended."""
+    config = original.config
+    expected = type(config).model_validate(replace_values(config.model_dump(mode="json"), values))
+    try:
+        temporary.write_text(header + edit_yaml(original.text, values), encoding="utf-8")
+        matches = load(temporary).model_dump() == expected.model_dump()
+    except (UserError, YAMLError):
+        matches = False
+    if matches:
+        return
+    source = original.path
+    if source.parent.resolve() != path.parent.resolve():
+        raise UserError(
+            f"Relative paths in {source} would be wrong in {path.parent.resolve()}.",
+            where=f"-o {path}",
+            remedy=f"Choose a file in {source.parent.resolve()}.",
+        )
+    raise UserError(
+        f"The values of {', '.join(values)} cannot be inserted into this file.",
+        where=str(source),
+        remedy="If their sections use anchors (&) and aliases (*), write them out.",
+    )

@@ -1,0 +1,221 @@
+"""The worker process of a run: ``python -m regard.pipeline.worker`` (see ``supervisor``).
+
+Only the worker imports TFX and TensorFlow. Its output goes to the run's log; messages for the user
+are events (:mod:`regard.components.common.events`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.components.common import events
+from regard.components.common.child_process import end_with_parent
+from regard.serving.saved_model import without_gc
+
+if TYPE_CHECKING:
+    from tfx.orchestration.pipeline import Pipeline
+    from tfx.proto.orchestration import pipeline_pb2
+
+OK, BUG, USER, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the pipeline of the arguments, and return the exit status."""
+    options = _parser().parse_args(arguments)
+    _stop_on_signals()
+
+    def build() -> Pipeline:
+        with without_gc():
+            from regard.components.common.yaml_text import from_yaml
+            from regard.pipeline.config import config_from_values
+            from regard.pipeline.graph import create_pipeline
+            from regard.pipeline.runners import partial_run
+            from regard.pipeline.tuning.graph import create_tuning
+            from regard.pipeline.workspace import Workspace
+
+        # The parent has resolved paths and variables, so a "$" is a literal "$".
+        resolved = from_yaml(options.config.read_text(encoding="utf-8"))
+        config, workspace = config_from_values(resolved), Workspace(options.workspace)
+        if options.first is not None and partial_run.is_repeated("Trainer", options.first):
+            # A repeated training starts from scratch, not from its last checkpoint.
+            shutil.rmtree(workspace.pipeline(config.name).checkpoints, ignore_errors=True)
+        if options.tune and options.first is not None:
+            shutil.rmtree(workspace.pipeline(config.name).tuning, ignore_errors=True)
+        pipeline = (create_tuning if options.tune else create_pipeline)(config, workspace)
+        _emit_origin(pipeline)
+        return pipeline
+
+    return run(build, options.runner, options.run.name, options.first, options.last)
+
+
+def run(
+    build: Callable[[], Pipeline],
+    runner: str = "local",
+    run_id: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
+) -> int:
+    """Build and run a pipeline, or a part of it, and report its progress as events.
+
+    Args:
+        build: Builds the TFX pipeline; called here so that its errors are reported as well.
+        runner: ``local`` or ``beam``.
+        run_id: The id of the run in ML Metadata.
+        first: Run this node and its descendants again.
+        last: Run only this node and its ancestors.
+
+    Returns:
+        The exit status: 0, 1 (a bug), 2 (a user error) or 130 (interrupted).
+    """
+    failure = None
+    try:
+        _emit("progress", node="", text="importing TFX and TensorFlow")
+        with without_gc():
+            from regard.pipeline.runners import node_events
+            from regard.pipeline.runners.failures import explain
+
+        # TFX calls a deprecated method of protobuf, which attributes the warning to TFX's caller.
+        warnings.filterwarnings("ignore", r"label\(\) is deprecated", DeprecationWarning)
+        try:
+            pipeline = build()
+            ir = compile_part(pipeline, run_id, first, last)
+            for path in remove_incomplete_outputs(pipeline):
+                print(f"Removed {path}, an incomplete output of an earlier run.")
+            with node_events.observe_nodes() as observation:
+                try:
+                    _execute(ir, runner)
+                finally:
+                    failure = observation.failure
+        except Exception as error:
+            if failure is None:  # the error occurred outside the nodes
+                traceback.print_exc()
+                failure = explain(error)
+                _emit("run", state="failed", **failure)
+            return USER if failure.get("user") else BUG
+    except KeyboardInterrupt:
+        print("Interrupted.", flush=True)
+        return INTERRUPTED
+    return OK
+
+
+def compile_part(
+    pipeline: Pipeline, run_id: str | None, first: str | None, last: str | None
+) -> pipeline_pb2.Pipeline:
+    """Compile a pipeline for TFX's runners, and apply ``--from`` and ``--to``."""
+    from tfx.dsl.compiler import compiler, constants
+    from tfx.orchestration.portable import runtime_parameter_utils
+
+    from regard.pipeline.runners import partial_run
+
+    ir = compiler.Compiler().compile(pipeline)
+    if first is not None:
+        partial_run.disable_cache_from(
+            ir, partial_run.check_node(first, partial_run.node_ids(ir), "--from")
+        )
+    if last is not None:
+        partial_run.remove_unneeded_nodes(
+            ir, partial_run.check_node(last, partial_run.node_ids(ir), "--to")
+        )
+    if run_id is not None:
+        runtime_parameter_utils.substitute_runtime_parameter(
+            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
+        )
+    _emit("plan", nodes=partial_run.node_ids(ir))
+    return ir
+
+
+def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
+    """Remove the output folders of executions that did not complete, and return them.
+
+    They can take gigabytes, and a repeated node writes to new folders. The caller must hold the
+    lock of the pipeline.
+    """
+    from ml_metadata.proto import metadata_store_pb2
+    from tfx.orchestration.metadata import Metadata
+
+    root = Path(pipeline.pipeline_info.pipeline_root)
+    if not root.is_dir():
+        return []
+    state = metadata_store_pb2.Execution
+    with Metadata(pipeline.metadata_connection_config) as handle:
+        incomplete = {
+            str(execution.id)
+            for execution in handle.store.get_executions()
+            if execution.last_known_state not in (state.COMPLETE, state.CACHED)
+        }
+    # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
+    folders = [*root.glob("*/*/*"), *root.glob("*/.system/*/*")]
+    leftovers = [path for path in folders if path.name in incomplete and path.is_dir()]
+    for path in leftovers:
+        shutil.rmtree(path, ignore_errors=True)
+    return leftovers
+
+
+def _emit_origin(pipeline: Pipeline) -> None:
+    """Emit the digests of the data, the version in production, and the model of a warm start."""
+    properties = {node.id: node.exec_properties for node in pipeline.components}
+    training = json.loads(properties["Trainer"]["custom_config"])
+    _emit(
+        "origin",
+        data_fingerprint=properties["CorpusGen"]["fingerprint"],
+        word_vectors=training["vectors"],
+        parent=properties["Predictor"]["production_version"] or None,
+        start=training["start"] or None,
+    )
+
+
+def _execute(ir: pipeline_pb2.Pipeline, runner: str) -> None:
+    if runner == "beam":
+        from regard.pipeline.runners.beam import run_with_beam as run_nodes
+    else:
+        from regard.pipeline.runners.local import run_locally as run_nodes
+    run_nodes(ir)
+
+
+def _emit(kind: str, **fields: object) -> None:
+    with contextlib.suppress(OSError):  # a full disk must not hide the actual error
+        events.emit(kind, **fields)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m regard.pipeline.worker")
+    parser.add_argument("--config", required=True, type=Path, help="resolved configuration")
+    parser.add_argument("--run", required=True, type=Path, help="folder of the run")
+    parser.add_argument("--workspace", required=True, type=Path, help="workspace folder")
+    parser.add_argument("--runner", choices=["local", "beam"], default="local")
+    parser.add_argument("--from", dest="first", metavar="NODE")
+    parser.add_argument("--to", dest="last", metavar="NODE")
+    parser.add_argument("--tune", action="store_true", help="run the Tuner")
+    return parser
+
+
+def _stop_on_signals() -> None:
+    """Interrupt the main thread at the first SIGINT or SIGTERM; ignore further ones."""
+
+    def interrupt(*_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Skip the interpreter's shutdown, in which threads of Beam and TensorFlow may crash or hang.
+    os._exit(status)

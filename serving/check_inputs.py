@@ -1,0 +1,119 @@
+"""The rows of a serving check: real rows, and extreme rows that a server must survive."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from regard.serving.contract import Contract
+
+LONG_CHARACTERS = 5000
+_HEADS_ROWS = 2
+_MAX_SHOWN = 60
+
+
+class _RequiredRowKeys(TypedDict):
+    row: int | str
+    inputs: Mapping[str, Any]
+    description: str
+    answer: Mapping[str, Any]
+
+
+class RequestRow(_RequiredRowKeys, total=False):
+    """A row in JSON: its number, inputs (images in base64), their summary, and earlier outputs.
+
+    ``kept_by`` says which earlier run the outputs come from, by default the Predictor's.
+    """
+
+    kept_by: str
+    device: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckRow:
+    """A row to run.
+
+    Attributes:
+        name: the row in an error message.
+        inputs: values by input name.
+        shown: a short text of the inputs.
+        expected: the outputs of an earlier run by name; empty if there was none.
+        expected_from: which earlier run.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    description: str
+    expected: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    expected_from: str = "of the Predictor"
+
+
+def parse_row(row: RequestRow, contract: Contract) -> CheckRow:
+    """Convert a row from JSON, which has images in base64."""
+    inputs = dict(row["inputs"])
+    for entry in contract["inputs"]:
+        if entry["kind"] == "image":
+            inputs[entry["name"]] = base64.b64decode(inputs[entry["name"]])
+    source = row.get("kept_by", CheckRow.expected_from)
+    return CheckRow(f"row {row['row']}", inputs, row["description"], row["answer"], source)
+
+
+def rows_for_signature(
+    signature: str,
+    rows: Sequence[CheckRow],
+    outputs: Sequence[Mapping[str, Any]],
+    contract: Contract,
+) -> list[CheckRow]:
+    """Return the rows with the inputs of one signature.
+
+    The signature with the attention of all heads gets few rows, because its outputs are large.
+
+    Args:
+        signature: its name.
+        rows: rows with the model's inputs, real rows first.
+        outputs: the outputs for the rows, needed if an input of the signature repeats an output.
+        contract: the model's contract.
+    """
+    heads = contract.get("heads")
+    if heads is not None and heads["signature"] == signature:
+        rows = rows[:_HEADS_ROWS]
+    entries = contract["signatures"][signature]["inputs"]
+    if all("like" not in entry for entry in entries):
+        return list(rows)
+    converted = []
+    for row, row_outputs in zip(rows, outputs, strict=False):
+        values = {**row.inputs, **row_outputs}
+        inputs = {entry["name"]: values[entry.get("like", entry["name"])] for entry in entries}
+        converted.append(dataclasses.replace(row, inputs=inputs, expected={}))
+    return converted
+
+
+def create_extreme_rows(rows: Sequence[CheckRow], contract: Contract) -> list[CheckRow]:
+    """Create a row of empty texts and a row of very long texts.
+
+    Inputs that are not text come from the first real row. For points and images there are no
+    extreme rows: the real rows include the fewest and the most points.
+    """
+    texts = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    if not texts or (len(texts) < len(contract["inputs"]) and not rows):
+        return []
+    others = rows[0].inputs if rows else {}
+    empty = {**others, **dict.fromkeys(texts, "")}
+    long = {name: create_long_text([row.inputs[name] for row in rows]) for name in texts}
+    description = ", ".join(repr(_shorten(long[name])) for name in texts)
+    return [
+        CheckRow("the empty row", empty, ", ".join(["''"] * len(texts))),
+        CheckRow("the long row", {**others, **long}, description),
+    ]
+
+
+def create_long_text(texts: Sequence[str]) -> str:
+    """Repeat real texts up to ``LONG_CHARACTERS`` characters."""
+    text = " ".join(texts) or "a"
+    return (f"{text} " * (LONG_CHARACTERS // len(text) + 1))[:LONG_CHARACTERS].strip()
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"

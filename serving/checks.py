@@ -1,0 +1,239 @@
+"""Check an exported model as a model server would run it: in a process without Regard's other code.
+
+An isolated interpreter runs this file as a script (``python -I serving/checks.py REQUEST RESULT``).
+It imports TensorFlow, TensorFlow Text and this package, loads the SavedModel, runs real rows and
+compares the outputs with earlier ones. Both files are JSON; see `check`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypedDict
+
+if __name__ == "__main__":
+    # Make regard.serving importable, and nothing else of Regard.
+    for _name, _path in (("regard", []), ("regard.serving", [str(Path(__file__).parent)])):
+        _package = ModuleType(_name)
+        _package.__path__ = _path
+        sys.modules[_name] = _package
+
+from regard.serving import saved_model, supported_ops
+from regard.serving.check_inputs import (
+    CheckRow,
+    RequestRow,
+    create_extreme_rows,
+    parse_row,
+    rows_for_signature,
+)
+from regard.serving.contract import Contract, SavedModelError
+from regard.serving.output_comparison import OutputComparison, Tolerances
+
+TRAINING_PACKAGES = ("regard.pipeline", "regard.components", "regard.models")
+DEFAULT_SIGNATURE = "serving_default"
+MAX_FAILURES = 10
+Outputs = Mapping[str, Any]
+
+
+class CheckRequest(TypedDict):
+    """What to check.
+
+    ``model`` is the SavedModel's folder, ``servers`` are versions of TensorFlow Serving, ``rows``
+    real rows with earlier outputs, and ``tolerances`` the allowed differences.
+    """
+
+    model: str
+    servers: list[str]
+    rows: list[RequestRow]
+    tolerances: Tolerances
+
+
+class CheckResult(TypedDict, total=False):
+    """The findings.
+
+    ``failures`` are sentences. ``unsupported_ops`` lists for each server version its missing
+    operations, each with a node that uses it. ``ties`` are differences between hypotheses of equal
+    score, ``refused`` the extreme rows that the model rejects, and ``respelt`` counts hypotheses
+    that the tokenizer splits into other tokens than the search produced.
+    """
+
+    failures: list[str]
+    unsupported_ops: dict[str, dict[str, str]]
+    ops: int
+    text_ops: list[str]
+    versions: dict[str, str]
+    load_seconds: float
+    first_answer_seconds: float
+    refused: list[str]
+    rows: int
+    ties: list[str]
+    respelt: int
+
+
+def check(request: CheckRequest) -> CheckResult:
+    """Run all checks on an exported model."""
+    with saved_model.without_gc():
+        import tensorflow as tf
+
+    # Before TensorFlow Text is imported, only TensorFlow's own operations are registered.
+    used = supported_ops.used_ops(request["model"])
+    core = supported_ops.core_ops(used)
+    with saved_model.without_gc():
+        import tensorflow_text
+
+    result: CheckResult = {
+        "failures": [],
+        "unsupported_ops": {
+            server: {op: used[op] for op in supported_ops.unsupported(used, core, server)}
+            for server in request["servers"]
+        },
+        "ops": len(used),
+        "text_ops": sorted(set(used) - core),
+        "versions": {
+            "tensorflow": tf.__version__,
+            "tensorflow_text": tensorflow_text.__version__,
+        },
+    }
+    started = time.monotonic()
+    try:
+        model = saved_model.load(request["model"])
+    except SavedModelError as error:
+        result["failures"].append(str(error))
+        return result
+    result["load_seconds"] = round(time.monotonic() - started, 3)
+    for name in _signature_order(model.contract):
+        try:
+            model.signature(name)
+        except SavedModelError as error:
+            result["failures"].append(str(error))
+    if not result["failures"]:
+        _check_outputs(model, request, result)
+    result["failures"] = result["failures"][:MAX_FAILURES]
+    return result
+
+
+def _signature_order(contract: Contract) -> list[str]:
+    """Return all signatures; later ones may take the outputs of the detail signature as input."""
+    return list(dict.fromkeys([DEFAULT_SIGNATURE, contract["detail"], *contract["signatures"]]))
+
+
+def _predict(
+    model: saved_model.ServedModel, signature: str, rows: Sequence[CheckRow]
+) -> tuple[list[Outputs], list[str]]:
+    """Return the outputs of one batch, or the error."""
+    try:
+        predictions = model.predict(signature, [row.inputs for row in rows])
+    except SavedModelError as error:
+        return [], [str(error)]
+    return [prediction.outputs for prediction in predictions], []
+
+
+def _check_outputs(
+    model: saved_model.ServedModel, request: CheckRequest, result: CheckResult
+) -> None:
+    """Compare the outputs of a batch, of single rows and of earlier runs."""
+    contract = model.contract
+    comparison = OutputComparison(contract, request["tolerances"])
+    rows = [parse_row(row, contract) for row in request["rows"]]
+    extremes = create_extreme_rows(rows, contract)
+    started = time.monotonic()
+    _predict(model, DEFAULT_SIGNATURE, (rows or extremes)[:1])
+    result["first_answer_seconds"] = round(time.monotonic() - started, 3)
+    # A model may reject long inputs; those cannot be in a batch with others.
+    accepted = [row for row in extremes if not _rejects(model, row)]
+    result["refused"] = [row.name for row in extremes if row not in accepted]
+    rows += accepted
+    failures = result["failures"]
+    ties: list[str] = []
+    outputs_by_signature: dict[str, list[Outputs]] = {}
+    for signature in _signature_order(contract):
+        detail = outputs_by_signature.get(contract["detail"], [])
+        batch = rows_for_signature(signature, rows, detail, contract)
+        batched, errors = _predict(model, signature, batch)
+        failures += [f"{signature}: {text}" for text in errors]
+        if errors:
+            continue
+        outputs_by_signature[signature] = batched
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # a single row keeps one core busy
+            singles = list(
+                pool.map(lambda row, name=signature: _predict(model, name, [row]), batch)
+            )
+        for row, outputs, (alone, errors) in zip(batch, batched, singles, strict=True):
+            where = f"{signature}, {row.name} ({row.description})"
+            failures += [f"{where}: {text}" for text in comparison.find_invalid(outputs)]
+            failures += [f"{where}, alone: {text}" for text in errors]
+            pairs = [] if errors else [("in a batch", "alone", alone[0])]
+            if row.expected:
+                pairs.append(("now", row.expected_from, row.expected))
+            for here, there, other in pairs:
+                text, is_tie = comparison.compare(outputs, other)
+                if text:
+                    (ties if is_tie else failures).append(f"{where}: {here} and {there}: {text}")
+    result["rows"] = len(rows)
+    result["ties"] = ties
+    # One row is compared several times; the limit is on rows.
+    tied_rows = {row.name for row in rows if any(f", {row.name} (" in tie for tie in ties)}
+    if len(tied_rows) > request["tolerances"]["ties"] * len(rows):
+        failures.extend(ties)
+    _check_scores(contract, rows, outputs_by_signature, comparison, result)
+
+
+def _check_scores(
+    contract: Contract,
+    rows: Sequence[CheckRow],
+    outputs: Mapping[str, Sequence[Outputs]],
+    comparison: OutputComparison,
+    result: CheckResult,
+) -> None:
+    """Compare the score of each hypothesis with the score that the search gave it.
+
+    A hypothesis that the tokenizer splits into other tokens is only counted.
+    """
+    scored, detail, score = contract["scored"] or "", contract["detail"], contract["score"]
+    if scored not in outputs or detail not in outputs or score is None:
+        return
+    tokens = contract["looks"]["rows"] if contract["looks"] else None
+    result["respelt"] = 0
+    for row, rescored, searched in zip(rows, outputs[scored], outputs[detail], strict=True):
+        if tokens and tokens in rescored and rescored[tokens] != searched[tokens]:
+            result["respelt"] += 1
+            continue
+        text, _ = comparison.compare({score: rescored[score]}, {score: searched[score]})
+        if text:
+            where = f"{scored}, {row.name} ({row.description})"
+            result["failures"].append(f"{where}: rescored and from the search: {text}")
+
+
+def _rejects(model: saved_model.ServedModel, row: CheckRow) -> bool:
+    try:
+        model.predict(DEFAULT_SIGNATURE, [row.inputs])
+    except saved_model.InputLengthError:
+        return True
+    except SavedModelError:
+        return False  # reported when the row runs in the batch
+    return False
+
+
+def main(request: str, result: str) -> None:
+    """Read the request, run the checks, and write the result atomically."""
+    findings = check(json.loads(Path(request).read_text(encoding="utf-8")))
+    loaded = sorted(name for name in TRAINING_PACKAGES if name in sys.modules)
+    if loaded:
+        findings["failures"].append(f"the model needs training code: {', '.join(loaded)}")
+    temporary = f"{result}.tmp"
+    Path(temporary).write_text(json.dumps(findings, ensure_ascii=False), encoding="utf-8")
+    os.replace(temporary, result)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Skip the interpreter's shutdown, which would destroy all of TensorFlow's objects.
+    os._exit(0)

@@ -1,0 +1,177 @@
+"""Convert rows to the inputs of a signature, and outputs to rows without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from regard.serving.contract import InputEntry, InputKind
+from regard.serving.saved_model import batch_inputs, decode_texts
+
+Row = dict[str, Any]  # outputs by name: texts, numbers, lists of texts, arrays
+_KINDS: dict[tuple[str, int], InputKind] = {
+    ("string", 1): "text",
+    ("float", 3): "points",
+    ("int32", 2): "positions",
+}
+# The outputs with the lengths of the rows and columns of attention weights.
+_LENGTH_PAIRS = (
+    ("target_length", "source_length"),
+    ("first_length", "second_length"),
+    ("length", "points_length"),
+)
+_SELF_ATTENTION = ("source_heads", "target_heads")  # rows and columns are the same tokens
+_SAME_LENGTH = {"read_pieces": "target_pieces"}  # decoder inputs are as long as its outputs
+
+
+class ClientError(Exception):
+    """A failed request.
+
+    Attributes:
+        code: the name of the gRPC status: ``NOT_FOUND``, ``UNAVAILABLE``, ...
+        message: the server's message, or why the server could not be reached.
+    """
+
+    def __init__(self, code: str, message: str):
+        super().__init__(f"{code}: {message}")
+        self.code, self.message = code, message
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a signature: its type (``string``, ``float``, ...) and its rank."""
+
+    kind: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A signature of a served model.
+
+    Attributes:
+        inputs: the inputs by name.
+        outputs: the types of the outputs by name.
+    """
+
+    inputs: Mapping[str, Input]
+    outputs: Mapping[str, str]
+
+    @property
+    def entries(self) -> list[InputEntry]:
+        """The inputs in the form of a contract.
+
+        Raises:
+            ClientError: an input has a type or rank that Regard does not export.
+        """
+        entries: list[InputEntry] = []
+        for name, one in self.inputs.items():
+            if name.endswith("_length") and name.removesuffix("_length") in self.inputs:
+                continue
+            kind = _KINDS.get((one.kind, one.rank))
+            if kind is None:
+                message = f"Input {name} is {one.kind} of rank {one.rank}. Use predict_arrays."
+                raise ClientError("INVALID_ARGUMENT", message)
+            entries.append({"name": name, "kind": kind})
+        return entries
+
+
+def split_requests(
+    signature: Signature, rows: Sequence[Any], size: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the inputs of requests with at most ``size`` rows.
+
+    Args:
+        signature: the signature of the requests.
+        rows: mappings of the inputs by name, or the values of a single input.
+        size: the maximum number of rows.
+
+    Raises:
+        ClientError: the inputs of a row are not those of the signature.
+    """
+    entries = signature.entries
+    names = [entry["name"] for entry in entries]
+    rows_by_name = [_name_inputs(row, number, names) for number, row in enumerate(rows)]
+    for start in range(0, len(rows_by_name), size):
+        yield batch_inputs(entries, rows_by_name[start : start + size])
+
+
+def _name_inputs(row: Any, number: int, names: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(row, Mapping) and len(names) == 1:
+        return {names[0]: row}
+    if not isinstance(row, Mapping) or set(row) != set(names):
+        message = f"Row {number} is not a mapping with the inputs: {', '.join(names)}."
+        raise ClientError("INVALID_ARGUMENT", message)
+    return row
+
+
+def to_array(value: Any) -> np.ndarray:
+    """Convert a value to an array; texts become bytes."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "USO":
+        return array
+    # Objects from the start: NumPy's own string types drop trailing zero bytes.
+    objects = np.array(value, dtype=object)
+    for index in np.ndindex(objects.shape):
+        one: Any = objects[index]
+        objects[index] = one.encode() if isinstance(one, str) else one
+    return objects
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The response to one request.
+
+    Attributes:
+        outputs: arrays by name, ``[batch, ...]``; texts are ``bytes``.
+        version: the model's version, if the protocol reports it.
+    """
+
+    outputs: Mapping[str, np.ndarray]
+    version: int | None = None
+
+    def rows(self) -> list[Row]:
+        """Return the outputs row by row: texts as ``str``, arrays without padding."""
+        count = len(next(iter(self.outputs.values()))) if self.outputs else 0
+        return [
+            {name: _unpad(name, self.outputs, row) for name in self.outputs} for row in range(count)
+        ]
+
+
+def _unpad(name: str, outputs: Mapping[str, np.ndarray], row: int) -> Any:
+    value = outputs[name][row]
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return decode_texts(value.item() if hasattr(value, "item") else value)
+    lengths = _length_outputs(name, outputs, value.ndim)
+    value = value[tuple(slice(None if key is None else int(outputs[key][row])) for key in lengths)]
+    return decode_texts(value.tolist()) if value.dtype == object else value.copy()
+
+
+def _length_outputs(
+    name: str, outputs: Mapping[str, np.ndarray], dimensions: int
+) -> list[str | None]:
+    """Return for each dimension the output with its real length, if there is one."""
+    if dimensions == 1:
+        return [_length_output(name, outputs)]
+    rows, columns = next((pair for pair in _LENGTH_PAIRS if pair[0] in outputs), (None, None))
+    if name in _SELF_ATTENTION:
+        rows = columns = _length_output(name, outputs)
+    # Layers and heads come first and have no padding.
+    first = 2 if name.endswith("_heads") and dimensions >= 4 else 0
+    lengths: list[str | None] = [None] * dimensions
+    lengths[first] = rows
+    # With more dimensions the columns are the grid of an image.
+    if dimensions == first + 2 and columns in outputs:
+        lengths[first + 1] = columns
+    return lengths
+
+
+def _length_output(name: str, outputs: Mapping[str, np.ndarray]) -> str | None:
+    """Return the output with the length of this output's side."""
+    # "order" has "order_length", "first_weights" has "first_length", others have "length".
+    side = _SAME_LENGTH.get(name, name).rpartition("_")[0]
+    own = f"{side}_length" if side else "length"
+    return next((key for key in (f"{name}_length", own, "length") if key in outputs), None)

@@ -1,0 +1,134 @@
+"""The protocol buffers of TensorFlow Serving that the client needs, defined without TensorFlow.
+
+Only the field numbers and types matter on the wire; a map is a repeated message of key and value.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+_SPEC = {"model_spec": (1, "ModelSpec")}
+# Name, then number and type of each field; * marks a repeated field.
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "Dim": {"size": (1, "int64")},
+    "Shape": {"dim": (2, "*Dim"), "unknown_rank": (3, "bool")},
+    "Tensor": {
+        "dtype": (1, "int32"),
+        "tensor_shape": (2, "Shape"),
+        "tensor_content": (4, "bytes"),
+        "float_val": (5, "*float"),
+        "double_val": (6, "*double"),
+        "int_val": (7, "*int32"),
+        "string_val": (8, "*bytes"),
+        "int64_val": (10, "*int64"),
+        "bool_val": (11, "*bool"),
+        "half_val": (13, "*int32"),
+        "uint32_val": (16, "*uint32"),
+        "uint64_val": (17, "*uint64"),
+    },
+    "Version": {"value": (1, "int64")},
+    "ModelSpec": {
+        "name": (1, "string"),
+        "version": (2, "Version"),
+        "signature_name": (3, "string"),
+        "version_label": (4, "string"),
+    },
+    "TensorEntry": {"key": (1, "string"), "value": (2, "Tensor")},
+    "PredictRequest": {**_SPEC, "inputs": (2, "*TensorEntry")},
+    "PredictResponse": {"outputs": (1, "*TensorEntry"), "model_spec": (2, "ModelSpec")},
+    "TensorInfo": {"dtype": (2, "int32"), "tensor_shape": (3, "Shape")},
+    "InfoEntry": {"key": (1, "string"), "value": (2, "TensorInfo")},
+    "SignatureDef": {"inputs": (1, "*InfoEntry"), "outputs": (2, "*InfoEntry")},
+    "SignatureEntry": {"key": (1, "string"), "value": (2, "SignatureDef")},
+    "SignatureDefMap": {"signature_def": (1, "*SignatureEntry")},
+    "Any": {"type_url": (1, "string"), "value": (2, "bytes")},
+    "MetadataEntry": {"key": (1, "string"), "value": (2, "Any")},
+    "MetadataRequest": {**_SPEC, "metadata_field": (2, "*string")},
+    "MetadataResponse": {**_SPEC, "metadata": (2, "*MetadataEntry")},
+    "StatusRequest": _SPEC,
+    "VersionStatus": {"version": (1, "int64"), "state": (2, "int32")},
+    "StatusResponse": {"model_version_status": (1, "*VersionStatus")},
+}
+# The number and name of a type in TensorFlow, and the field of its values.
+_TYPES = {
+    "float32": (1, "float", "float_val"),
+    "float64": (2, "double", "double_val"),
+    "int32": (3, "int32", "int_val"),
+    "uint8": (4, "uint8", "int_val"),
+    "int16": (5, "int16", "int_val"),
+    "int8": (6, "int8", "int_val"),
+    "object": (7, "string", "string_val"),
+    "int64": (9, "int64", "int64_val"),
+    "bool": (10, "bool", "bool_val"),
+    "uint16": (17, "uint16", "int_val"),
+    "float16": (19, "half", "half_val"),
+    "uint32": (22, "uint32", "uint32_val"),
+    "uint64": (23, "uint64", "uint64_val"),
+}
+_DTYPES = {number: (dtype, field) for dtype, (number, _, field) in _TYPES.items()}
+TYPE_NAMES = {number: name for number, name, _ in _TYPES.values()}
+
+
+@cache
+def message_class(name: str) -> Any:
+    """Return the class of a message."""
+    from google.protobuf.message_factory import GetMessageClass
+
+    return GetMessageClass(_pool().FindMessageTypeByName(f"regard.client.{name}"))
+
+
+@cache
+def _pool() -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="regard/client.proto", package="regard.client", syntax="proto3"
+    )
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, (number, kind) in fields.items():
+            label = kinds.LABEL_REPEATED if kind.startswith("*") else kinds.LABEL_OPTIONAL
+            kind = kind.removeprefix("*")
+            entry = message.field.add(name=field, number=number, label=label)
+            if kind in _MESSAGES:
+                entry.type, entry.type_name = kinds.TYPE_MESSAGE, f".regard.client.{kind}"
+            else:
+                entry.type = getattr(kinds, f"TYPE_{kind.upper()}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return pool
+
+
+def write_tensor(tensor: Any, array: np.ndarray) -> None:
+    """Write an array to a ``Tensor`` message."""
+    tensor.dtype = _TYPES[array.dtype.name][0]
+    tensor.tensor_shape.SetInParent()
+    for size in array.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    if array.dtype == object:
+        tensor.string_val.extend(array.ravel().tolist())
+    else:
+        tensor.tensor_content = np.ascontiguousarray(array).tobytes()
+
+
+def read_tensor(tensor: Any) -> np.ndarray:
+    """Return the array of a ``Tensor`` message."""
+    dtype, field = _DTYPES[tensor.dtype]
+    shape = [dim.size for dim in tensor.tensor_shape.dim]
+    if tensor.tensor_content:
+        return np.frombuffer(tensor.tensor_content, dtype).reshape(shape).copy()
+    values = list(getattr(tensor, field))
+    if dtype == "object":
+        texts = np.empty(len(values), dtype=object)
+        texts[:] = values
+        return texts.reshape(shape)
+    array = np.array(values, np.uint16).view(np.float16) if dtype == "float16" else None
+    array = np.array(values, dtype) if array is None else array
+    # By the protocol the last value stands for those that are missing.
+    missing = math.prod(shape) - len(array)
+    return np.pad(array, (0, missing), "edge" if values else "constant").reshape(shape)

@@ -1,0 +1,142 @@
+"""The contract of an exported model: its signatures and what their outputs mean.
+
+It is a JSON file in the SavedModel. ``regard.models.tasks.served_model.ServedModel`` explains its
+keys. This module needs neither TensorFlow nor the rest of Regard.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypedDict
+
+InputKind = Literal["text", "image", "points", "positions"]
+CONTRACT = "assets.extra/contract.json"
+IDENTIFIER = "assets.extra/mlmd_uuid"  # of the run that published the model
+IN_MEMORY = "assets.extra/in_memory.json"  # rows, and the model's outputs for them before export
+TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to the weights
+# The type and the shape of an input, by its kind.
+INPUT_SPECS = {
+    "text": ("string", "[batch]"),
+    "image": ("string", "[batch]"),
+    "points": ("float32", "[batch, n, 2]"),
+    "positions": ("int32", "[batch, n]"),
+}
+LENGTH_SPEC = ("int32", "[batch]")
+KINDS_WITH_LENGTH = ("points", "positions")
+
+
+class _RequiredInputKeys(TypedDict):
+    name: str
+    kind: InputKind
+
+
+class InputEntry(_RequiredInputKeys, total=False):
+    """An input of a signature; ``like`` names the model input or output that it repeats."""
+
+    like: str
+
+
+class SignatureEntry(TypedDict):
+    """A signature: its inputs, and for each output the length outputs of its dimensions."""
+
+    inputs: list[InputEntry]
+    outputs: Mapping[str, Sequence[str | None]]
+
+
+class AttentionEntry(TypedDict):
+    """The outputs with attention weights and with the names of their rows and columns."""
+
+    weights: str
+    rows: str
+    columns: str
+
+
+class HeadsEntry(TypedDict):
+    """The signature with the attention of each layer and head."""
+
+    signature: str
+    looks: list[AttentionEntry]
+
+
+class SizeEntry(TypedDict, total=False):
+    """The output or input that measures a row, for bucketing."""
+
+    output: str
+    input: str
+    minus: int
+    unit: str
+
+
+class Contract(TypedDict):
+    """The contents of ``contract.json``."""
+
+    task: str
+    inputs: list[InputEntry]
+    answer: str
+    answer_kind: str
+    score: str | None
+    detail: str
+    scored: str | None
+    size: SizeEntry | None
+    looks: AttentionEntry | None
+    heads: HeadsEntry | None
+    cut: str | None
+    signatures: dict[str, SignatureEntry]
+
+
+# Contracts of older exports have no `heads`.
+_REQUIRED_KEYS = tuple(key for key in Contract.__annotations__ if key != "heads")
+
+
+class SavedModelError(Exception):
+    """The SavedModel does not fit its contract, or has none."""
+
+
+def read_contract(path: str | os.PathLike[str]) -> Contract:
+    """Read the contract of a SavedModel without loading the model.
+
+    Args:
+        path: the SavedModel's folder.
+
+    Raises:
+        SavedModelError: there is no contract, or it is invalid.
+    """
+    try:
+        text = (Path(path) / CONTRACT).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SavedModelError(
+            f"It has no {CONTRACT}, which describes its signatures. It was exported by an older"
+            " Regard or by another program."
+        ) from None
+    try:
+        contract = json.loads(text)
+    except ValueError as error:
+        raise SavedModelError(f"Its {CONTRACT} is not valid JSON: {error}") from None
+    missing = [key for key in _REQUIRED_KEYS if key not in contract]
+    if missing:
+        raise SavedModelError(f"Its {CONTRACT} has no {', '.join(missing)}.")
+    signatures = [contract, *contract["signatures"].values()]
+    kinds = {entry["kind"] for signature in signatures for entry in signature["inputs"]}
+    if unknown := sorted(kinds - set(INPUT_SPECS)):
+        raise SavedModelError(f"Its {CONTRACT} has inputs of unknown kinds: {', '.join(unknown)}.")
+    return contract
+
+
+def input_kinds(contract: Contract) -> dict[str, InputKind]:
+    """Return the kind of each model input by name."""
+    return {entry["name"]: entry["kind"] for entry in contract["inputs"]}
+
+
+def with_outputs(contract: Contract, dimensions: Mapping[str, Sequence[str | None]]) -> Contract:
+    """Return a contract whose detail signature has further outputs.
+
+    Args:
+        contract: the model's contract.
+        dimensions: for each new output the length outputs of its dimensions.
+    """
+    detail = contract["signatures"][contract["detail"]]
+    extended: SignatureEntry = {**detail, "outputs": {**detail["outputs"], **dimensions}}
+    return {**contract, "signatures": {**contract["signatures"], contract["detail"]: extended}}

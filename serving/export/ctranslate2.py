@@ -1,0 +1,189 @@
+"""Convert a text-to-text Transformer to CTranslate2, an inference engine for CPUs.
+
+CTranslate2 builds a model from a specification of its layers and their weights; see
+https://opennmt.net/CTranslate2/python/ctranslate2.specs.html. The probability of a given target is
+the same as in TensorFlow, but CTranslate2 has its own beam search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ctranslate2.specs import TransformerSpec
+
+QUANTIZATIONS = ("float32", "int8", "int16", "float16")  # bfloat16 would need PyTorch
+EPSILON = 1e-5  # of layer normalization
+# Maximum length; CTranslate2 always reads positions from a table.
+POSITIONS = 2048
+_BASE = 10000.0
+
+Weights = Mapping[str, np.ndarray]
+
+
+def find_unsupported(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the keys of the section ``model`` that CTranslate2 does not support, with reasons.
+
+    Args:
+        settings: the section ``model``.
+    """
+    unsupported = []
+    for side in ("encoder", "decoder"):
+        kind = settings[side]["type"]
+        if kind != "transformer":
+            unsupported.append((f"model.{side}.type", f"is {kind}, not transformer"))
+    if unsupported:
+        return unsupported
+    if settings["decoder"].get("pointer_generator"):
+        unsupported.append(("model.decoder.pointer_generator", "is not supported"))
+    attention = settings.get("attention") or {}
+    for key, supported in (("score", "scaled_dot"), ("alignment", "soft")):
+        value = attention.get(key, supported)
+        name = value["type"] if isinstance(value, Mapping) else value
+        if name != supported:
+            unsupported.append((f"model.attention.{key}", f"is {name}, not {supported}"))
+    return unsupported
+
+
+def create_specification(
+    weights: Weights, settings: Mapping[str, Any], vocabularies: Mapping[str, Sequence[str]]
+) -> TransformerSpec:
+    """Create the specification of a model.
+
+    Args:
+        weights: arrays by Keras path.
+        settings: the section ``model``, which `find_unsupported` accepts.
+        vocabularies: the tokens of ``source`` and ``target`` in the order of their ids.
+
+    Raises:
+        KeyError: a weight is missing.
+    """
+    from ctranslate2 import specs
+
+    encoder, decoder = settings["encoder"], settings["decoder"]
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(
+            encoder["layers"], encoder["heads"], **_layer_options(encoder)
+        ),
+        specs.TransformerDecoderSpec(
+            decoder["layers"],
+            decoder["heads"],
+            alignment_heads=0,  # the mean of all heads of the last layer
+            **_layer_options(decoder),
+        ),
+    )
+    spec.config.add_source_eos = True
+    spec.config.decoder_start_token = vocabularies["target"][2]
+    spec.config.layer_norm_epsilon = EPSILON
+    spec.register_source_vocabulary(list(vocabularies["source"]))
+    spec.register_target_vocabulary(list(vocabularies["target"]))
+    encoder_weights = _layer_weights(weights, "transformer_encoder")
+    decoder_weights = _layer_weights(weights, "transformer_decoder")
+    table = encoder_weights["embedding/table"]
+    spec.encoder.embeddings[0].weight = table
+    _fill(spec.encoder, encoder_weights, encoder, table.shape[1])
+    table = decoder_weights.get("embedding/table", table)  # or shared with the encoder
+    spec.decoder.embeddings.weight = table
+    _fill(spec.decoder, decoder_weights, decoder, table.shape[1])
+    if "logits/kernel" in decoder_weights:
+        _linear(spec.decoder.projection, decoder_weights, "logits")
+    else:
+        spec.decoder.projection.weight = table
+        spec.decoder.projection.bias = decoder_weights["logits_bias"]
+    return spec
+
+
+def _layer_options(side: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of CTranslate2's encoder or decoder."""
+    from ctranslate2.specs import Activation
+
+    activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
+    activation = side["activation"]
+    options: dict[str, Any] = {
+        "pre_norm": side["norm"] == "pre",
+        "activation": activations[activation],
+        "ffn_glu": activation == "swiglu",
+    }
+    if side["positions"] == "rotary":
+        options |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": _BASE}
+    return options
+
+
+def _layer_weights(weights: Weights, name: str) -> dict[str, np.ndarray]:
+    """Return the weights of a layer by path; Keras may append a number to its name."""
+    selected = {}
+    for path, value in weights.items():
+        _, _, rest = path.partition(f"/{name}")
+        if rest:
+            selected[rest.partition("/")[2]] = value
+    return selected
+
+
+def _fill(spec: Any, weights: Weights, side: Mapping[str, Any], depth: int) -> None:
+    """Fill an encoder or a decoder, except its embeddings and its projection."""
+    encodings = _positions(side["positions"], weights, depth)
+    if encodings is not None:
+        spec.position_encodings.encodings = encodings
+    for i, layer in enumerate(spec.layer):
+        own = _nested_weights(weights, f"layer_{i}")
+        _linear(layer.self_attention.linear[0], own, "attention/project")
+        _linear(layer.self_attention.linear[1], own, "attention/output")
+        _norm(layer.self_attention.layer_norm, own, "attention_norm")
+        if hasattr(layer, "attention"):
+            _linear(layer.attention.linear[0], own, "cross/project_query")
+            _linear(layer.attention.linear[1], own, "cross/project_memory")
+            _linear(layer.attention.linear[2], own, "cross/output")
+            _norm(layer.attention.layer_norm, own, "cross_norm")
+        if hasattr(layer.ffn, "linear_0_noact"):
+            # Regard computes the gate and the gated values with one kernel.
+            gate, values = np.split(own["feed_forward/expand/kernel"], 2, axis=1)
+            layer.ffn.linear_0.weight = _transpose(gate)
+            layer.ffn.linear_0_noact.weight = _transpose(values)
+        else:
+            _linear(layer.ffn.linear_0, own, "feed_forward/expand")
+        _linear(layer.ffn.linear_1, own, "feed_forward/contract")
+        _norm(layer.ffn.layer_norm, own, "feed_forward_norm")
+    if side["norm"] == "pre":
+        _norm(spec.layer_norm, weights, "norm")
+
+
+def _nested_weights(weights: Weights, name: str) -> dict[str, np.ndarray]:
+    prefix = f"{name}/"
+    return {
+        path.removeprefix(prefix): value
+        for path, value in weights.items()
+        if path.startswith(prefix)
+    }
+
+
+def _linear(spec: Any, weights: Weights, name: str) -> None:
+    spec.weight = _transpose(weights[f"{name}/kernel"])
+    if (bias := weights.get(f"{name}/bias")) is not None:
+        spec.bias = bias
+
+
+def _transpose(kernel: np.ndarray) -> np.ndarray:
+    """Convert ``[inputs, outputs]`` to ``[outputs, inputs]``."""
+    return np.ascontiguousarray(kernel.T)
+
+
+def _norm(spec: Any, weights: Weights, name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}/gamma"], weights[f"{name}/beta"]
+
+
+def _positions(kind: str, weights: Weights, depth: int) -> np.ndarray | None:
+    """Return the position encodings, ``[POSITIONS, depth]``; None for rotary positions."""
+    if kind == "rotary":
+        return None
+    if kind == "learned":
+        table = weights["positions/table"]  # later positions use its last vector
+        return table[np.minimum(np.arange(POSITIONS), len(table) - 1)]
+    if kind == "none":
+        return np.zeros((POSITIONS, depth), np.float32)
+    exponents = np.arange((depth + 1) // 2, dtype=np.float32) * np.float32(2.0 / depth)
+    phase = np.arange(POSITIONS, dtype=np.float32)[:, None] / np.power(np.float32(_BASE), exponents)
+    waves = np.stack([np.sin(phase), np.cos(phase)], axis=-1)
+    return waves.reshape(POSITIONS, -1)[:, :depth].astype(np.float32)

@@ -1,0 +1,160 @@
+"""Advisory file locks that the kernel releases when their holder dies, however it dies.
+
+``flock`` belongs to the open file, not to the process: a child process that inherits the
+descriptor holds the lock as well, until both have ended. The package ``filelock`` is no substitute:
+its release also unlocks the file for the child, and it has neither shared locks nor locks of
+folders. This module is in the lowest layer because the model server uses it, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypedDict
+
+_POLL_SECONDS = 0.05
+_UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+
+
+class LocksUnsupportedError(OSError):
+    """The file system has no file locks."""
+
+
+class LockHolder(TypedDict, total=False):
+    """The process that described itself in a lock file; empty where nobody did."""
+
+    pid: int
+    run: str
+    started: float
+
+
+class Lock:
+    """An acquired lock. A child process that inherits :attr:`descriptor` holds it as well."""
+
+    def __init__(self, path: Path, descriptor: int):
+        self.path = path
+        self.descriptor = descriptor
+
+    def describe(self, run: str) -> None:
+        """Write this process into the lock file, for the error message of other processes."""
+        holder: LockHolder = {"pid": os.getpid(), "run": run, "started": time.time()}
+        # In place: a renamed file would not be the locked one.
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
+
+    def release(self) -> None:
+        """Release the lock, unless a child process still has the descriptor open."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def acquire(
+    path: Path, timeout: float | None = 0.0, on_wait: Callable[[], None] | None = None
+) -> Lock:
+    """Acquire the exclusive lock of a file, which is created with its folder if it is missing.
+
+    Args:
+        path: The lock file. It is opened for writing, as NFS requires it.
+        timeout: Seconds to keep trying; None waits until the lock is free.
+        on_wait: Called before an unlimited wait for another process.
+
+    Raises:
+        BlockingIOError: Another process still holds the lock after ``timeout``.
+        LocksUnsupportedError: The file system has no file locks.
+    """
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # the folder or the file was just removed
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            return _lock(path, descriptor, fcntl.LOCK_EX, timeout, on_wait)
+
+
+def acquire_folder(path: Path, timeout: float | None = 0.0, shared: bool = False) -> Lock:
+    """Acquire the lock of an existing folder, exclusively or shared with other readers.
+
+    Raises:
+        BlockingIOError: Another process still holds the lock after ``timeout``.
+        FileNotFoundError: The folder does not exist, or was removed meanwhile.
+        LocksUnsupportedError: The file system has no file locks.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return _lock(path, descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, timeout, None)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a living process holds the exclusive lock of a file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _try_lock(descriptor, fcntl.LOCK_SH)
+    except LocksUnsupportedError:  # then nobody can hold it
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def read_holder(path: Path) -> LockHolder:
+    """The process that last described itself in a lock file; empty if there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}  # type: ignore[return-value]
+
+
+def _lock(
+    path: Path,
+    descriptor: int,
+    mode: int,
+    timeout: float | None,
+    on_wait: Callable[[], None] | None,
+) -> Lock:
+    """Lock an open file or folder, which is closed on any error.
+
+    Raises:
+        FileNotFoundError: Another file has taken its place, or none.
+    """
+    try:
+        deadline = time.monotonic() + (timeout or 0.0)
+        while not _try_lock(descriptor, mode):
+            if timeout is None:
+                if on_wait is not None:
+                    on_wait()
+                fcntl.flock(descriptor, mode)
+                break
+            if time.monotonic() >= deadline:
+                raise BlockingIOError(errno.EAGAIN, "Locked by another process", str(path))
+            time.sleep(_POLL_SECONDS)
+        if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            raise FileNotFoundError(errno.ENOENT, "Removed while it was being locked", str(path))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return Lock(path, descriptor)
+
+
+def _try_lock(descriptor: int, mode: int) -> bool:
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            raise LocksUnsupportedError(error.errno, error.strerror) from error
+        raise
+    return True

@@ -1,0 +1,74 @@
+"""Errors of the server, with the status codes of gRPC and HTTP."""
+
+from __future__ import annotations
+
+import logging
+
+from grpc import StatusCode
+
+_MAX_GRPC_CHARACTERS = 1024
+_TRUNCATED = "...TRUNCATED"
+# Every other code is the server's fault: 500.
+_HTTP_STATUS = {
+    StatusCode.OK: 200,
+    StatusCode.CANCELLED: 499,
+    StatusCode.INVALID_ARGUMENT: 400,
+    StatusCode.FAILED_PRECONDITION: 400,
+    StatusCode.OUT_OF_RANGE: 400,
+    StatusCode.UNAUTHENTICATED: 401,
+    StatusCode.PERMISSION_DENIED: 403,
+    StatusCode.NOT_FOUND: 404,
+    StatusCode.ALREADY_EXISTS: 409,
+    StatusCode.ABORTED: 409,
+    StatusCode.RESOURCE_EXHAUSTED: 429,
+    StatusCode.UNIMPLEMENTED: 501,
+    StatusCode.UNAVAILABLE: 503,
+    StatusCode.DEADLINE_EXCEEDED: 504,
+}
+log = logging.getLogger("regard.serve")
+
+
+class ServingError(Exception):
+    """A request or a model that the server rejects.
+
+    Args:
+        code: the status code.
+        message: the text that the client receives.
+    """
+
+    def __init__(self, code: StatusCode, message: str):
+        super().__init__(message)
+        self.code, self.message = code, message
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}"
+
+    @property
+    def http_status(self) -> int:
+        """The status of the REST API."""
+        return _HTTP_STATUS.get(self.code, 500)
+
+    @property
+    def grpc_number(self) -> int:
+        """The number of the code in gRPC."""
+        return self.code.value[0]
+
+    @property
+    def grpc_message(self) -> str:
+        """The message, shortened to what a gRPC header carries."""
+        if len(self.message) <= _MAX_GRPC_CHARACTERS:
+            return self.message
+        return self.message[: _MAX_GRPC_CHARACTERS - len(_TRUNCATED)] + _TRUNCATED
+
+
+def as_serving_error(error: Exception) -> ServingError:
+    """Convert an exception to what the client receives; log one that nobody expected."""
+    if isinstance(error, ServingError):
+        return error
+    log.error("A request failed.", exc_info=error)
+    return ServingError(StatusCode.INTERNAL, "Internal server error. See the server's log.")
+
+
+def invalid(message: str) -> ServingError:
+    """Create an INVALID_ARGUMENT error."""
+    return ServingError(StatusCode.INVALID_ARGUMENT, message)

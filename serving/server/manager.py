@@ -1,0 +1,353 @@
+"""The models of a server: discover versions, load and unload them, and run requests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from grpc import StatusCode
+
+from regard.serving.contract import IDENTIFIER
+from regard.serving.server.batching import Batcher, Tensors, count_rows
+from regard.serving.server.errors import ServingError, invalid
+from regard.serving.server.metrics import Metrics
+from regard.serving.server.model_config import ModelConfig
+from regard.serving.server.options import ManagerOptions
+from regard.serving.server.servable import DEFAULT_SIGNATURE, Servable
+from regard.serving.server.versions import (
+    AVAILABLE,
+    END,
+    LOADING,
+    START,
+    UNLOADING,
+    ModelSpec,
+    Version,
+    list_versions,
+)
+
+LoadServable = Callable[[str, int, Path], Servable]
+log = logging.getLogger("regard.serve")
+
+
+@dataclass
+class _Model:
+    config: ModelConfig
+    versions: dict[int, Version] = field(default_factory=dict)
+
+    def available(self) -> list[int]:
+        return sorted(n for n, version in self.versions.items() if version.state == AVAILABLE)
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """The outputs of one request.
+
+    Attributes:
+        version: the number of the version that computed them.
+        signature: the name of the signature.
+        outputs: arrays by name.
+    """
+
+    version: int
+    signature: str
+    outputs: dict[str, np.ndarray]
+
+
+class ModelManager:
+    """Serves models from their folders and follows changes there.
+
+    A new version is loaded and warmed up before the version that it replaces is unloaded; the old
+    version finishes its requests first. Only loading and inference leave the event loop.
+
+    Args:
+        models: the models to serve.
+        options: how they are loaded and run.
+        metrics: the counters.
+        load: creates a servable from a folder.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[ModelConfig],
+        options: ManagerOptions,
+        metrics: Metrics | None = None,
+        load: LoadServable = Servable,
+    ):
+        self.options, self.metrics, self._load = options, metrics or Metrics(), load
+        self._models: dict[str, _Model] = {}
+        self._set_models(models)
+        self._load_pool = ThreadPoolExecutor(1, "load")
+        self._run_pool = ThreadPoolExecutor(options.threads, "run")
+        self._batch_slots = asyncio.Semaphore(options.threads)
+        self._unload_tasks: set[asyncio.Task[None]] = set()
+        self._poll_task: asyncio.Task[None] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return sorted(self._models)
+
+    async def start(self) -> None:
+        """Load the existing versions, then keep scanning for new ones."""
+        await self.poll()
+        if self.options.poll_seconds > 0:
+            self._poll_task = asyncio.get_running_loop().create_task(self._keep_polling())
+
+    async def reload(self, models: Iterable[ModelConfig]) -> None:
+        """Replace the set of served models.
+
+        Raises:
+            ServingError: a label names a version that is not available; the labels of that model
+                do not change.
+        """
+        models = list(models)
+        old_labels = {name: model.config.labels for name, model in self._models.items()}
+        # Load the versions first: a label may name a version that is only now configured.
+        self._set_models(
+            replace(one, labels=old_labels.get(one.name, one.labels)) for one in models
+        )
+        await self.poll()
+        for config in models:
+            model = self._models[config.name]
+            if (old := old_labels.get(config.name)) is not None:
+                _validate_labels(config, old, model.available())
+            model.config = config
+
+    async def poll(self) -> None:
+        """Scan all model folders once, and load and unload versions accordingly."""
+        await asyncio.gather(*(self._update(model) for model in list(self._models.values())))
+
+    def find(self, spec: ModelSpec) -> Version:
+        """Return the available version that a request names.
+
+        Raises:
+            ServingError: there is no such model, version or label.
+        """
+        if not spec.model:
+            raise invalid("The request names no model.")
+        model, number = self._models.get(spec.model), spec.version
+        if spec.label:
+            if model is None or spec.label not in model.config.labels:
+                raise invalid(f"Model {spec.model!r} has no version label {spec.label!r}.")
+            number = model.config.labels[spec.label]
+        available = model.available() if model else []
+        if number is None and available:
+            number = available[-1]
+        if model is None or number not in available:
+            version = "version" if number is None else f"version {number}"
+            message = f"No {version} of model {spec.model!r} is available."
+            raise ServingError(StatusCode.NOT_FOUND, message)
+        return model.versions[number]
+
+    def list_states(self, spec: ModelSpec) -> list[Version]:
+        """Return the known versions of a model, the newest first, or the one that is named.
+
+        Raises:
+            ServingError: there is no such model or version.
+        """
+        model, number = self._models.get(spec.model), spec.version
+        if model is None or not model.versions:
+            raise ServingError(StatusCode.NOT_FOUND, f"Model {spec.model!r} has no versions.")
+        if number is None:
+            return [model.versions[each] for each in sorted(model.versions, reverse=True)]
+        if number not in model.versions:
+            message = f"Model {spec.model!r} has no version {number}."
+            raise ServingError(StatusCode.NOT_FOUND, message)
+        return [model.versions[number]]
+
+    async def predict(
+        self, spec: ModelSpec, signature: str, inputs: Tensors, outputs: Sequence[str] = ()
+    ) -> PredictResult:
+        """Run one request on one version.
+
+        Args:
+            spec: the version.
+            signature: the signature's name; "" for the default one.
+            inputs: arrays by name.
+            outputs: the outputs to return; none: all.
+
+        Raises:
+            ServingError: the version or signature does not exist, the inputs do not fit, or the
+                model fails.
+        """
+        with self.use(spec) as version:
+            version.loaded.validate_inputs(signature, inputs)
+            names = version.loaded.select_outputs(signature, outputs)
+            results = await self.run(version, signature or DEFAULT_SIGNATURE, inputs)
+        self.metrics.count_rows(spec.model, count_rows(inputs) or 1)
+        selected = {name: results[name] for name in names}
+        return PredictResult(version.number, signature or DEFAULT_SIGNATURE, selected)
+
+    @contextlib.contextmanager
+    def use(self, spec: ModelSpec) -> Iterator[Version]:
+        """Return a version that is not unloaded while the block runs.
+
+        Raises:
+            ServingError: there is no such model, version or label.
+        """
+        version = self.find(spec)
+        version.requests += 1
+        try:
+            yield version
+        finally:
+            version.requests -= 1
+
+    async def run(self, version: Version, signature: str, inputs: Tensors) -> Tensors:
+        """Return all outputs of a signature, computed in a batch with other requests.
+
+        Raises:
+            ServingError: the model fails, or too many requests are waiting.
+        """
+        servable = version.loaded
+        if signature not in version.batchers:
+            version.batchers[signature] = Batcher(
+                self.options.batching,
+                lambda merged: self._compute(servable, signature, merged),
+                self._batch_slots,
+                self.metrics.observe_batch,
+            )
+        return await version.batchers[signature].submit(inputs)
+
+    @contextlib.contextmanager
+    def track_request(self, model: str, api: str, entry_point: str) -> Iterator[None]:
+        """Count a request by its result; see ``Metrics.count_request``."""
+        started, status = time.monotonic(), "CANCELLED"
+        try:
+            yield
+            status = "OK"
+        except ServingError as error:
+            status = error.code.name
+            raise
+        except Exception:
+            status = "INTERNAL"
+            raise
+        finally:
+            # Unknown names are not stored: a client could invent any number of them.
+            known = model if model in self._models else ""
+            seconds = time.monotonic() - started
+            self.metrics.count_request(known, api, entry_point, status, seconds)
+
+    async def close(self) -> None:
+        """Unload all models after their last requests."""
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+        self._set_models([])
+        await asyncio.gather(*self._unload_tasks)
+        self._load_pool.shutdown(wait=True)
+        self._run_pool.shutdown(wait=True)
+
+    async def _compute(self, servable: Servable, signature: str, inputs: Tensors) -> Tensors:
+        started = time.monotonic()
+        outputs = await asyncio.get_running_loop().run_in_executor(
+            self._run_pool, servable.run, signature, inputs
+        )
+        self.metrics.observe_runtime(servable.name, time.monotonic() - started)
+        return outputs
+
+    def _set_models(self, models: Iterable[ModelConfig]) -> None:
+        configs = {config.name: config for config in models}
+        for name in set(self._models) - set(configs):
+            for version in self._models.pop(name).versions.values():
+                self._unload(version)
+        for name, config in configs.items():
+            self._models.setdefault(name, _Model(config)).config = config
+
+    async def _keep_polling(self) -> None:
+        while True:
+            await asyncio.sleep(self.options.poll_seconds)
+            try:
+                await self.poll()
+            except Exception:
+                log.exception("Scanning the model folders failed.")
+
+    async def _update(self, model: _Model) -> None:
+        folders = list_versions(model.config.base_path)
+        if not folders:
+            log.warning("Model %s has no versions in its folder.", model.config.name)
+        selected = model.config.policy.select(list(folders))
+        for number in selected:
+            version = model.versions.get(number)
+            if version is None or (version.state == END and version.error is None):
+                version = model.versions[number] = Version(number)
+            if version.state == START and time.monotonic() >= version.retry_at:
+                await self._load_version(model.config.name, version, folders[number])
+        # The newest loaded version stays until a selected one is available.
+        is_replaced = bool(set(model.available()) & set(selected)) or (folders and not selected)
+        for number, version in list(model.versions.items()):
+            if number not in selected and is_replaced:
+                self._unload(version)
+            if number not in folders and version.state == END:
+                del model.versions[number]
+
+    async def _load_version(self, name: str, version: Version, path: Path) -> None:
+        version.state = LOADING
+        loop, number = asyncio.get_running_loop(), version.number
+        try:
+            await loop.run_in_executor(self._load_pool, version.lock, path)
+            version.servable = await loop.run_in_executor(
+                self._load_pool, self._load_and_warm_up, name, number, path
+            )
+        except Exception as error:
+            if not isinstance(error, ServingError):
+                log.exception("Loading version %s of model %s failed.", number, name)
+                error = ServingError(StatusCode.INTERNAL, f"Could not load version {number}")
+            version.unlock()
+            version.failures += 1
+            version.error = error
+            version.state = START if version.failures <= self.options.load_retries else END
+            version.retry_at = time.monotonic() + self.options.retry_seconds
+            log.error("version %s of model %s: %s", number, name, error)
+            return
+        version.state, version.error = AVAILABLE, None
+        if (path / IDENTIFIER).is_file():
+            self.metrics.record_origin(name, number)
+        log.info("serving version %s of model %s", number, name)
+
+    def _load_and_warm_up(self, name: str, number: int, path: Path) -> Servable:
+        servable = self._load(name, number, path)
+        if self.options.warm_up:
+            started = time.monotonic()
+            if count := servable.warm_up():
+                self.metrics.observe_warm_up(name, count, time.monotonic() - started)
+        return servable
+
+    def _unload(self, version: Version) -> None:
+        """Send no new requests to a version, and unload it after its last one."""
+        if version.state in (UNLOADING, END):
+            return
+        if version.state != AVAILABLE:
+            version.state = END
+            return
+        version.state = UNLOADING
+        task = asyncio.get_running_loop().create_task(self._finish_unloading(version))
+        self._unload_tasks.add(task)
+        task.add_done_callback(self._unload_tasks.discard)
+
+    async def _finish_unloading(self, version: Version) -> None:
+        while version.requests:
+            await asyncio.sleep(0.01)
+        for batcher in version.batchers.values():
+            await batcher.close()
+        version.batchers.clear()
+        version.servable = None
+        version.unlock()
+        version.state = END
+        log.info("unloaded version %s", version.number)
+
+
+def _validate_labels(config: ModelConfig, old: Mapping[str, int], available: Sequence[int]) -> None:
+    """Reject a new or changed label whose version is not available."""
+    for label, number in config.labels.items():
+        if number not in available and old.get(label) != number:
+            message = (
+                f"Label {label!r} of model {config.name!r} names version {number}, which is not "
+                "available."
+            )
+            raise ServingError(StatusCode.FAILED_PRECONDITION, message)

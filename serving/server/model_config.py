@@ -1,0 +1,122 @@
+"""Which models and versions are served, read from TensorFlow Serving's ``models.config``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grpc import StatusCode
+
+from regard.serving.server.errors import ServingError, invalid
+
+PLATFORM = "tensorflow"
+
+
+@dataclass(frozen=True)
+class VersionPolicy:
+    """Which of the existing versions are served.
+
+    Attributes:
+        latest: how many of the newest versions; None if another attribute decides.
+        all_versions: every version.
+        specific: these versions, if they exist.
+    """
+
+    latest: int | None = 1
+    all_versions: bool = False
+    specific: tuple[int, ...] = ()
+
+    def select(self, versions: Sequence[int]) -> list[int]:
+        """Return the versions to serve, the oldest first."""
+        if self.all_versions:
+            return sorted(versions)
+        if self.latest is not None:
+            return sorted(versions)[-self.latest :]
+        return sorted(set(self.specific) & set(versions))
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One served model.
+
+    Attributes:
+        name: the name in requests.
+        base_path: the folder with one folder for each version.
+        policy: which versions are served.
+        labels: version numbers by label.
+    """
+
+    name: str
+    base_path: Path
+    policy: VersionPolicy = VersionPolicy()
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_models(path: str | os.PathLike[str]) -> list[ModelConfig]:
+    """Read a ``ModelServerConfig`` file in the text format of protocol buffers.
+
+    Raises:
+        ServingError: the file cannot be read, or a model in it is invalid.
+    """
+    from google.protobuf import text_format
+    from tensorflow_serving.config import model_server_config_pb2
+
+    config = model_server_config_pb2.ModelServerConfig()
+    try:
+        text_format.Parse(Path(path).read_text(encoding="utf-8"), config)
+    except OSError as error:
+        raise ServingError(StatusCode.NOT_FOUND, f"{os.fspath(path)}: {error.strerror}") from None
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise invalid(f"{os.fspath(path)}:{error}") from None
+    return parse_models(config)
+
+
+def parse_models(config: Any) -> list[ModelConfig]:
+    """Convert a ``ModelServerConfig`` message.
+
+    Raises:
+        ServingError: two models have the same name, or a model is invalid.
+    """
+    if config.WhichOneof("config") != "model_config_list":
+        raise invalid("The configuration has no model_config_list.")
+    models: dict[str, ModelConfig] = {}
+    for entry in config.model_config_list.config:
+        if entry.name in models:
+            raise invalid(f"The configuration lists model {entry.name!r} twice.")
+        models[entry.name] = _parse_model(entry)
+    return list(models.values())
+
+
+def _parse_model(entry: Any) -> ModelConfig:
+    validate_name(entry.name)
+    if not entry.model_type and entry.model_platform != PLATFORM:
+        platform = entry.model_platform or "none"
+        raise invalid(f"Model {entry.name!r}: model_platform is {platform}. Use {PLATFORM!r}.")
+    path = entry.base_path.removeprefix("file://")
+    if not os.path.isabs(path):
+        raise invalid(f"Model {entry.name!r}: base_path {entry.base_path!r} is not absolute.")
+    choice = entry.model_version_policy.WhichOneof("policy_choice")
+    policy = VersionPolicy()
+    if choice == "latest":
+        policy = VersionPolicy(latest=entry.model_version_policy.latest.num_versions or 1)
+    elif choice == "all":
+        policy = VersionPolicy(latest=None, all_versions=True)
+    elif choice == "specific":
+        versions = tuple(entry.model_version_policy.specific.versions)
+        if not versions:
+            raise invalid(f"Model {entry.name!r}: the policy `specific` lists no versions.")
+        policy = VersionPolicy(latest=None, specific=versions)
+    return ModelConfig(entry.name, Path(path), policy, dict(entry.version_labels))
+
+
+def validate_name(name: str) -> None:
+    """Reject a model name that is empty or could leave the registry's folder.
+
+    Raises:
+        ServingError: the name is invalid.
+    """
+    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
+        raise invalid(f"{name!r} is not a valid model name.")

@@ -1,0 +1,63 @@
+"""Options of the server, importable without TensorFlow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class BatchingOptions:
+    """How concurrent requests are batched.
+
+    Attributes:
+        max_batch_size: rows of a batch; a larger request runs alone.
+        timeout_seconds: how long an incomplete batch waits for more requests.
+        max_queued_batches: batches that may wait; further requests are rejected.
+    """
+
+    max_batch_size: int = 64
+    timeout_seconds: float = 0.002
+    max_queued_batches: int = 100
+
+
+@dataclass(frozen=True)
+class ManagerOptions:
+    """How models are loaded and run.
+
+    Attributes:
+        poll_seconds: interval between two scans for new versions; 0: scan once.
+        load_retries: how often a failed load is repeated.
+        retry_seconds: wait before a repeated load.
+        batching: how requests are batched.
+        threads: batches that run at once.
+        warm_up: whether a model's warm-up requests run before it becomes available.
+    """
+
+    poll_seconds: float = 1.0
+    load_retries: int = 5
+    retry_seconds: float = 60.0
+    batching: BatchingOptions = field(default_factory=BatchingOptions)
+    threads: int = 2
+    warm_up: bool = True
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Addresses and limits of a server.
+
+    Attributes:
+        host: the address to listen on.
+        grpc_port: 0 for any free port; None to disable gRPC.
+        rest_port: 0 for any free port; None to disable REST.
+        rest_timeout: limit for a REST request, in seconds; a gRPC client sets its own deadline.
+        max_request_bytes: limit for the size of a request.
+        tls_files: the PEM files with the certificate chain and the private key; None: no TLS.
+    """
+
+    host: str = "127.0.0.1"
+    grpc_port: int | None = 8500
+    rest_port: int | None = 8501
+    rest_timeout: float = 30.0
+    max_request_bytes: int = 64 << 20
+    tls_files: tuple[Path, Path] | None = None

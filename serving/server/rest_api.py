@@ -1,0 +1,141 @@
+"""The REST API, on TensorFlow Serving's paths."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from urllib.parse import unquote
+
+from grpc import StatusCode
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from regard.serving.server.errors import ServingError, as_serving_error, invalid
+from regard.serving.server.manager import ModelManager
+from regard.serving.server.rest_json import dump, dump_predictions, parse_predict
+from regard.serving.server.servable import InputTypes
+from regard.serving.server.versions import ModelSpec, Version
+
+METRICS_PATH = "/monitoring/prometheus/metrics"
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+_VERSION = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+_POST_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}:predict", re.I)
+_GET_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}(?:/(?P<metadata>metadata))?", re.I)
+_MAX_VERSION = 2**63 - 1
+
+
+class RestApi:
+    """Handles HTTP requests.
+
+    Args:
+        manager: the models.
+        timeout: limit for one request, in seconds.
+        max_bytes: limit for the body of a request.
+    """
+
+    def __init__(self, manager: ModelManager, timeout: float = 30.0, max_bytes: int = 64 << 20):
+        self._manager, self._timeout, self._max_bytes = manager, timeout, max_bytes
+
+    def routes(self) -> list[Route]:
+        """Return the routes, the last of which matches every path."""
+        return [
+            Route(METRICS_PATH, self.metrics, methods=["GET"]),
+            Route("/{path:path}", self.handle, methods=_METHODS),
+        ]
+
+    async def metrics(self, request: Request) -> Response:
+        """Return the metrics for Prometheus."""
+        return Response(self._manager.metrics.text(), media_type="text/plain")
+
+    async def handle(self, request: Request) -> Response:
+        """Handle a request to any path."""
+        path = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1")
+        if not path.lower().startswith("/v1/"):
+            return Response("Not Found", 404, media_type="text/plain")
+        if request.method == "OPTIONS":
+            has_origin = re.match("https?://", request.headers.get("origin", ""))
+            return Response(b"", 200 if has_origin else 400)
+        return await self._respond(lambda: self._dispatch(request, path))
+
+    async def _dispatch(self, request: Request, path: str) -> bytes:
+        if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
+            return await self._predict(_parse_spec(match), await self._read_body(request))
+        if request.method == "GET" and (match := _GET_PATH.fullmatch(path)):
+            spec = _parse_spec(match)
+            if match["metadata"]:
+                return _dump_metadata(spec.model, self._manager.find(spec))
+            return _dump_status(self._manager.list_states(spec))
+        raise invalid(f"Unknown request: {request.method} {path}")
+
+    async def _respond(self, handle: Callable[[], Awaitable[bytes]]) -> Response:
+        """Return the result of a handler, or its error, as JSON."""
+        try:
+            body = await asyncio.wait_for(handle(), self._timeout)
+            return Response(body, 200, media_type="application/json")
+        except asyncio.TimeoutError:
+            error = ServingError(
+                StatusCode.DEADLINE_EXCEEDED, f"Timed out after {self._timeout:g} s."
+            )
+        except ClientDisconnect:
+            error = ServingError(StatusCode.CANCELLED, "The client disconnected.")
+        except Exception as exception:
+            error = as_serving_error(exception)
+        body = dump({"error": error.message})
+        return Response(body, error.http_status, media_type="application/json")
+
+    async def _predict(self, spec: ModelSpec, content: bytes) -> bytes:
+        def input_types(signature: str) -> InputTypes:
+            return self._manager.find(spec).loaded.input_types(signature)
+
+        with self._manager.track_request(spec.model, "predict", "REST"):
+            body = parse_predict(content, input_types)
+            prediction = await self._manager.predict(spec, body.signature, body.inputs)
+            return dump_predictions(prediction.outputs, body.is_row_format)
+
+    async def _read_body(self, request: Request) -> bytes:
+        chunks, size = [], 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > self._max_bytes:
+                message = f"The body has more than {self._max_bytes} bytes."
+                raise ServingError(StatusCode.RESOURCE_EXHAUSTED, message)
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+
+def _parse_spec(match: re.Match[str]) -> ModelSpec:
+    version = int(match["version"]) if match["version"] else None
+    if version is not None and version > _MAX_VERSION:
+        raise invalid(f"The version {match['version']} is too large.")
+    return ModelSpec(unquote(match["model"]), version, unquote(match["label"] or ""))
+
+
+def _dump_status(versions: list[Version]) -> bytes:
+    states = [
+        {
+            "version": str(version.number),
+            "state": version.state,
+            "status": {
+                "error_code": version.error.code.name if version.error else "OK",
+                "error_message": version.error.message if version.error else "",
+            },
+        }
+        for version in versions
+    ]
+    return dump({"model_version_status": states})
+
+
+def _dump_metadata(name: str, version: Version) -> bytes:
+    """Return the signatures of a version, with the field names of the protocol buffer."""
+    from google.protobuf import json_format
+
+    signatures = json_format.MessageToDict(
+        version.loaded.signature_map(),
+        preserving_proto_field_name=True,
+        always_print_fields_with_no_presence=True,
+    )
+    spec = {"name": name, "signature_name": "", "version": str(version.number)}
+    # The outer key names the metadata, the inner one is the field of SignatureDefMap.
+    return dump({"model_spec": spec, "metadata": {"signature_def": signatures}})

@@ -1,0 +1,209 @@
+"""JSON bodies of the REST API: requests to arrays, outputs and metadata to JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+from grpc import StatusCode
+
+from regard.serving.server.errors import ServingError, invalid
+from regard.serving.server.servable import InputTypes
+
+_DTYPES = {
+    "float": np.float32,
+    "double": np.float64,
+    "bool": np.bool_,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "uint8": np.uint8,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
+}
+_MAX_DIMENSIONS = 32
+_MAX_SHOWN = 100  # characters of a value in an error message
+
+
+@dataclass(frozen=True)
+class PredictBody:
+    """The body of a Predict request.
+
+    Attributes:
+        signature: the signature's name; "" for the default one.
+        inputs: arrays by name.
+        is_row_format: whether the body has ``instances`` (rows) rather than ``inputs`` (columns).
+    """
+
+    signature: str
+    inputs: dict[str, np.ndarray]
+    is_row_format: bool
+
+
+def parse_predict(body: bytes, input_types: Callable[[str], InputTypes]) -> PredictBody:
+    """Parse a Predict request.
+
+    Args:
+        body: the JSON text.
+        input_types: returns the input types of a signature.
+
+    Raises:
+        ServingError: the body is not JSON, or does not fit the signature.
+    """
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise invalid(f"The request is not valid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise invalid("The request is not a JSON object.")
+    signature = document.get("signature_name", "")
+    if not isinstance(signature, str):
+        raise invalid("`signature_name` is not a string.")
+    if ("instances" in document) == ("inputs" in document):
+        raise invalid("The request needs either `instances` or `inputs`.")
+    types = input_types(signature)
+    if "instances" in document:
+        return PredictBody(signature, _parse_rows(document["instances"], types), True)
+    return PredictBody(signature, _parse_columns(document["inputs"], types), False)
+
+
+def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> bytes:
+    """Return outputs as ``{"predictions": [...]}`` by row, or ``{"outputs": ...}`` by column.
+
+    The name of a single output is left out.
+
+    Raises:
+        ServingError: the outputs cannot be split into rows, or JSON has no such type.
+    """
+    values = {name: _to_json(name, tensor) for name, tensor in outputs.items()}
+    (only, *others) = values.values()
+    if not is_row_format:
+        return dump({"outputs": values if others else only})
+    if len({tensor.shape[0] if tensor.ndim else -1 for tensor in outputs.values()} | {-1}) != 2:
+        raise invalid("The outputs have no common first dimension. Use `inputs`, not `instances`.")
+    if not others:
+        return dump({"predictions": only})
+    rows = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    return dump({"predictions": rows})
+
+
+def dump(value: object) -> bytes:
+    """Return a value as JSON; numbers that are not finite become null.
+
+    Raises:
+        ServingError: JSON has no such type.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError as error:
+        raise invalid(f"The outputs cannot be written as JSON: {error}") from None
+
+
+def _parse_rows(rows: Any, types: InputTypes) -> dict[str, np.ndarray]:
+    if not isinstance(rows, list) or not rows:
+        raise invalid("`instances` is not a list of at least one instance.")
+    if not any(map(_is_object, rows)) and len(types) == 1:
+        return {name: _to_array(rows, name, kind) for name, kind in types.items()}
+    for number, row in enumerate(rows):
+        if not _is_object(row) or set(row) != set(types):
+            names = ", ".join(types)
+            raise invalid(f"Instance {number} is not an object with the inputs: {names}.")
+    return {
+        name: _to_array([row[name] for row in rows], name, kind) for name, kind in types.items()
+    }
+
+
+def _parse_columns(columns: Any, types: InputTypes) -> dict[str, np.ndarray]:
+    if not _is_object(columns) and len(types) == 1:
+        return {name: _to_array(columns, name, kind) for name, kind in types.items()}
+    if not _is_object(columns) or not set(types) <= set(columns):
+        raise invalid(f"`inputs` is not an object with the inputs: {', '.join(types)}.")
+    return {name: _to_array(columns[name], name, kind) for name, kind in types.items()}
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value is a JSON object, other than ``{"b64": "..."}`` for binary data."""
+    return isinstance(value, dict) and not _is_base64(value)
+
+
+def _is_base64(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def _to_array(value: Any, name: str, kind: str) -> np.ndarray:
+    """Convert nested lists of one shape to an array of the input's type."""
+    shape, first = [], value
+    while isinstance(first, list):
+        shape.append(len(first))
+        first = first[0] if first else None
+    if len(shape) > _MAX_DIMENSIONS:
+        raise invalid(f"Input {name} has more than {_MAX_DIMENSIONS} dimensions.")
+    flat = [value]
+    for size in shape:
+        if any(not isinstance(one, list) or len(one) != size for one in flat):
+            raise invalid(f"Input {name}: nested lists differ in length or depth.")
+        flat = [inner for one in flat for inner in one]
+    if kind == "string":
+        texts = np.empty(len(flat), dtype=object)
+        texts[:] = [_to_bytes(one, name) for one in flat]
+        return texts.reshape(shape)
+    return _to_numbers(flat, name, kind).reshape(shape)
+
+
+def _to_numbers(values: list[Any], name: str, kind: str) -> np.ndarray:
+    if kind not in _DTYPES:
+        message = f"Input {name}: the REST API does not support the type {kind}. Use gRPC."
+        raise ServingError(StatusCode.UNIMPLEMENTED, message)
+    dtype = np.dtype(_DTYPES[kind])
+    allowed = {"b": (bool,), "f": (int, float)}.get(dtype.kind, (int,))
+    for one in values:
+        if type(one) not in allowed:
+            raise invalid(f"Input {name}: {_shorten(one)} is not of the type {kind}.")
+    if dtype.kind in "iu" and values:
+        limits: Any = np.iinfo(dtype.name)
+        if min(values) < limits.min or max(values) > limits.max:
+            raise invalid(f"Input {name}: a number is out of the range of {kind}.")
+    with np.errstate(over="ignore"):
+        array = np.array(values, dtype=dtype)
+    if dtype.kind == "f" and not np.isfinite(array).all():
+        raise invalid(f"Input {name}: a number is out of the range of {kind}.")
+    return array
+
+
+def _to_bytes(value: Any, name: str) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if not _is_base64(value):
+        raise invalid(f"Input {name}: {_shorten(value)} is not of the type string.")
+    text = value["b64"].translate(str.maketrans("-_", "+/", " \n\r\t"))
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid(f"Input {name}: the value of `b64` is not base64.") from None
+
+
+def _shorten(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _to_json(name: str, tensor: np.ndarray) -> Any:
+    """Convert an output to what orjson writes: numbers as they are, texts as ``str``."""
+    if tensor.dtype == object:
+        return _decode(tensor.tolist(), is_binary=name.endswith("_bytes"))
+    return np.ascontiguousarray(tensor) if tensor.ndim else tensor.item()
+
+
+def _decode(value: Any, is_binary: bool) -> Any:
+    if isinstance(value, list):
+        return [_decode(one, is_binary) for one in value]
+    raw = value.encode() if isinstance(value, str) else value
+    if is_binary:
+        return {"b64": base64.b64encode(raw).decode()}
+    return raw.decode("utf-8", errors="replace")

@@ -1,0 +1,196 @@
+"""One loaded version of a model: its signatures, input validation and inference."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from grpc import StatusCode
+
+from regard.serving import warmup_requests
+from regard.serving.server.errors import ServingError, invalid
+
+DEFAULT_SIGNATURE = "serving_default"
+InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
+_MAX_WARMUP_REQUESTS = 1000
+# What TensorFlow adds to an error's text: places in the graph and in the server's code.
+_GRAPH_NODE = re.compile(
+    r"\s*\[\[\{\{node [^}]*\}\}.*|\s*\[Op:[^\]]*\]|\s*\[\[[\w/]+\]\]", re.DOTALL
+)
+_TRACE = re.compile(r"^Graph execution error:.*?<stack traces unavailable>\n", re.DOTALL)
+_TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+
+
+class Servable:
+    """A SavedModel in memory.
+
+    Args:
+        name: the model's name.
+        version: its number.
+        path: its folder.
+
+    Raises:
+        ServingError: the folder holds no SavedModel that TensorFlow can load.
+    """
+
+    def __init__(self, name: str, version: int, path: Path):
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
+
+        self.name, self.version, self.path = name, version, path
+        try:
+            self._loaded = tf.saved_model.load(os.fspath(path))
+            self.signatures = _read_signatures(path)
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            reason = remove_path((str(error).splitlines() or ["no reason given"])[0], path)
+            message = f"Could not load version {version} of model {name}: {reason}"
+            raise ServingError(StatusCode.INTERNAL, message) from None
+
+    def signature(self, name: str) -> Any:
+        """Return a signature's ``SignatureDef``; "" is the default signature.
+
+        Raises:
+            ServingError: the model has no such signature.
+        """
+        name = name or DEFAULT_SIGNATURE
+        if name not in self.signatures:
+            message = f"The model has no signature {name!r}."
+            raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+        return self.signatures[name]
+
+    def signature_map(self) -> Any:
+        """Return all signatures as a ``SignatureDefMap``."""
+        from tensorflow_serving.apis import get_model_metadata_pb2
+
+        signatures = get_model_metadata_pb2.SignatureDefMap()
+        for name, signature in self.signatures.items():
+            signatures.signature_def[name].CopyFrom(signature)
+        return signatures
+
+    def input_types(self, name: str) -> InputTypes:
+        """Return the inputs of a signature with their types.
+
+        Raises:
+            ServingError: the model has no such signature.
+        """
+        inputs = self.signature(name).inputs
+        return {key: _type_name(inputs[key].dtype) for key in sorted(inputs)}
+
+    def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray]) -> None:
+        """Check the names, types and shapes of a request's inputs.
+
+        Raises:
+            ServingError: an input is missing, unknown, or of another type or shape.
+        """
+        specs = self.signature(name).inputs
+        if set(inputs) != set(specs):
+            missing = ", ".join(sorted(set(specs) - set(inputs))) or "none"
+            unknown = ", ".join(sorted(set(inputs) - set(specs))) or "none"
+            raise invalid(f"Missing inputs: {missing}. Unknown inputs: {unknown}.")
+        for key, tensor in inputs.items():
+            expected, got = _type_name(specs[key].dtype), _array_type(tensor)
+            if got != expected:
+                raise invalid(f"Input {key} has the type {got}, expected {expected}.")
+            shape = specs[key].tensor_shape
+            sizes = [dim.size for dim in shape.dim]
+            fits = len(sizes) == tensor.ndim and all(
+                size in (-1, actual) for size, actual in zip(sizes, tensor.shape, strict=False)
+            )
+            if not shape.unknown_rank and not fits:
+                expected = "[" + ", ".join("?" if size < 0 else str(size) for size in sizes) + "]"
+                raise invalid(f"Input {key} has the shape {list(tensor.shape)}, not {expected}.")
+
+    def select_outputs(self, name: str, requested: Sequence[str]) -> list[str]:
+        """Return the outputs to send: the requested ones, or all of them, sorted.
+
+        Raises:
+            ServingError: an output does not exist, or is requested twice.
+        """
+        known = self.signature(name).outputs
+        for key in requested:
+            if key not in known:
+                raise invalid(f"Unknown output {key}. The outputs are: {', '.join(sorted(known))}.")
+        if len(set(requested)) != len(requested):
+            raise invalid("An output is requested twice.")
+        return list(requested) or sorted(known)
+
+    def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return all outputs of a signature for validated inputs.
+
+        Raises:
+            ServingError: the model rejects the inputs, or fails.
+        """
+        import tensorflow as tf
+
+        function = self._loaded.signatures[name or DEFAULT_SIGNATURE]
+        try:
+            tensors = {
+                key: tf.constant(value, tf.string if value.dtype == object else None)
+                for key, value in inputs.items()
+            }
+            return {key: value.numpy() for key, value in function(**tensors).items()}
+        except tf.errors.OpError as error:
+            code = {one.value[0]: one for one in StatusCode}.get(
+                error.error_code, StatusCode.INTERNAL
+            )
+            text = _GRAPH_NODE.sub("", _TRACE.sub("", error.message)).strip()
+            raise ServingError(code, remove_path(text, self.path)) from None
+        except (TypeError, ValueError) as error:
+            raise invalid(remove_path(str(error), self.path)) from None
+
+    def warm_up(self) -> int:
+        """Run the warm-up requests of the model, and return how many there are.
+
+        Raises:
+            ServingError: the file is unreadable or too long, or a request fails.
+        """
+        import tensorflow as tf
+
+        path = self.path / warmup_requests.FILE
+        if not path.exists():
+            return 0
+        try:
+            requests = warmup_requests.read(path)
+        except (ValueError, tf.errors.OpError) as error:
+            message = f"Cannot read the warm-up requests: {remove_path(str(error), self.path)}"
+            raise ServingError(StatusCode.DATA_LOSS, message) from None
+        if len(requests) > _MAX_WARMUP_REQUESTS:
+            name = warmup_requests.FILE
+            raise invalid(f"{name} has more than {_MAX_WARMUP_REQUESTS} warm-up requests.")
+        for request in requests:
+            inputs = {key: tf.make_ndarray(proto) for key, proto in request.inputs.items()}
+            name = request.model_spec.signature_name
+            self.validate_inputs(name, inputs)
+            self.run(name, inputs)
+        return len(requests)
+
+
+def _read_signatures(path: Path) -> dict[str, Any]:
+    """Return the ``SignatureDef`` of each signature by name."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    (graph,) = [one for one in saved.meta_graphs if "serve" in one.meta_info_def.tags]
+    return dict(graph.signature_def)
+
+
+def _type_name(number: int) -> str:
+    """Return TensorFlow's name of a type: ``float``, ``string``, ``int32``."""
+    from tensorflow.core.framework import types_pb2
+
+    return types_pb2.DataType.Name(number).removeprefix("DT_").lower()
+
+
+def _array_type(tensor: np.ndarray) -> str:
+    if tensor.dtype == object or tensor.dtype.kind in "SU":
+        return "string"
+    return _TYPE_NAMES.get(tensor.dtype.name, tensor.dtype.name)
+
+
+def remove_path(text: str, path: Path) -> str:
+    """Remove the server's own path from a text that a client receives."""
+    return text.replace(f"{path}{os.sep}", "").replace(os.fspath(path), path.name)

@@ -1,0 +1,153 @@
+"""The server: binds both ports, loads the models, and shuts down gracefully."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import grpc
+import uvicorn
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+
+from regard.serving.server.grpc_api import MODEL_SERVICE, PREDICTION_SERVICE, create_services
+from regard.serving.server.manager import ModelManager
+from regard.serving.server.options import ServerOptions
+from regard.serving.server.rest_api import RestApi
+
+log = logging.getLogger("regard.serve")
+
+
+class _Uvicorn(uvicorn.Server):
+    """An HTTP server that leaves signals to the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Server:
+    """Serves the models of a manager until it is stopped.
+
+    Args:
+        manager: the models.
+        options: addresses and limits.
+        routes: further HTTP routes, such as the web page.
+
+    Attributes:
+        grpc_port: the bound port after the start; None without gRPC.
+        rest_port: the bound port after the start; None without REST.
+    """
+
+    def __init__(
+        self, manager: ModelManager, options: ServerOptions, routes: Sequence[BaseRoute] = ()
+    ):
+        self._manager, self._options, self._routes = manager, options, list(routes)
+        self.grpc_port: int | None = None
+        self.rest_port: int | None = None
+        self._grpc: Any = None
+        self._health: Any = None
+        self._rest: _Uvicorn | None = None
+        self._rest_task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Bind the ports, load the models, then accept requests.
+
+        Raises:
+            OSError: a port cannot be bound.
+        """
+        options, rest_socket = self._options, None
+        if options.grpc_port is not None:
+            self._bind_grpc(options.grpc_port)
+        if options.rest_port is not None:
+            rest_socket = await _bind(options.host, options.rest_port)
+            self.rest_port = rest_socket.getsockname()[1]
+        await self._manager.start()
+        if self._grpc is not None:
+            await self._grpc.start()
+            for service in ("", PREDICTION_SERVICE, MODEL_SERVICE):
+                await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        if rest_socket is not None:
+            await self._start_rest(rest_socket)
+
+    async def stop(self, grace: float = 30.0) -> None:
+        """Reject new requests, and wait up to ``grace`` seconds for those in progress."""
+        stops: list[Any] = []
+        if self._grpc is not None:
+            await self._health.enter_graceful_shutdown()
+            stops.append(self._grpc.stop(grace))
+        if self._rest is not None and self._rest_task is not None:
+            self._rest.should_exit = True
+            stops.append(asyncio.wait([self._rest_task], timeout=grace))
+        await asyncio.gather(*stops)
+        await self._manager.close()
+
+    def _bind_grpc(self, port: int) -> None:
+        options = self._options
+        self._grpc = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", options.max_request_bytes),
+                ("grpc.max_send_message_length", -1),
+                # Otherwise a second server could bind the same port and take half of the requests.
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        self._grpc.add_generic_rpc_handlers(tuple(create_services(self._manager)))
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        address = f"{host}:{port}"
+        try:
+            if options.tls_files is None:
+                self.grpc_port = self._grpc.add_insecure_port(address)
+            else:
+                chain, key = (path.read_bytes() for path in options.tls_files)
+                credentials = grpc.ssl_server_credentials([(key, chain)])
+                self.grpc_port = self._grpc.add_secure_port(address, credentials)
+        except RuntimeError:
+            raise OSError(f"Cannot bind {address}; it may be in use.") from None
+
+    async def _start_rest(self, rest_socket: socket.socket) -> None:
+        options = self._options
+        api = RestApi(self._manager, options.rest_timeout, options.max_request_bytes)
+        chain, key = map(str, options.tls_files) if options.tls_files else (None, None)
+        config = uvicorn.Config(
+            Starlette(debug=False, routes=[*self._routes, *api.routes()]),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ssl_certfile=chain,
+            ssl_keyfile=key,
+        )
+        self._rest = _Uvicorn(config)
+        self._rest_task = asyncio.get_running_loop().create_task(self._rest.serve([rest_socket]))
+        while not self._rest.started:
+            if self._rest_task.done():
+                await self._rest_task
+                raise OSError("The REST server did not start.")
+            await asyncio.sleep(0.01)
+
+
+async def _bind(host: str, port: int) -> socket.socket:
+    """Bind a socket; uvicorn itself would end the process if the port is in use."""
+    try:
+        addresses = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
+    except socket.gaierror as error:
+        raise OSError(f"{host}: {error.strerror}") from None
+    family, kind, protocol, _, address = addresses[0]
+    bound = socket.socket(family, kind, protocol)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        raise OSError(f"Cannot bind {host}:{port}: {error.strerror}.") from None
+    return bound

@@ -1,0 +1,90 @@
+"""Versions of a model: as folders, as a request names them, and as the server tracks them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from regard.serving.locks import Lock, acquire_folder
+from regard.serving.server.batching import Batcher
+from regard.serving.server.errors import ServingError
+from regard.serving.server.servable import Servable
+
+START, LOADING, AVAILABLE, UNLOADING, END = "START", "LOADING", "AVAILABLE", "UNLOADING", "END"
+log = logging.getLogger("regard.serve")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """How a request names a version of a model.
+
+    Attributes:
+        model: the model's name.
+        version: the version's number; None for the newest.
+        label: the version's label, instead of its number.
+    """
+
+    model: str
+    version: int | None = None
+    label: str = ""
+
+
+@dataclass
+class Version:
+    """One version of a model and its life cycle in the server.
+
+    Attributes:
+        number: the name of its folder.
+        state: ``START``, ``LOADING``, ``AVAILABLE``, ``UNLOADING`` or ``END``.
+        error: why loading failed.
+        servable: the loaded model, while the version is available.
+        failures: failed attempts to load it.
+        retry_at: when to try again, in seconds of the monotonic clock.
+        requests: requests in progress.
+        batchers: one for each signature, created on demand.
+        folder_lock: the lock on its folder, while it is loaded.
+    """
+
+    number: int
+    state: str = START
+    error: ServingError | None = None
+    servable: Servable | None = None
+    failures: int = 0
+    retry_at: float = 0.0
+    requests: int = 0
+    batchers: dict[str, Batcher] = field(default_factory=dict)
+    folder_lock: Lock | None = None
+
+    @property
+    def loaded(self) -> Servable:
+        """The servable of an available version."""
+        assert self.servable is not None
+        return self.servable
+
+    def lock(self, path: Path) -> None:
+        """Take a shared lock on the version's folder, so that `registry prune` keeps it.
+
+        The kernel releases the lock when the process dies. On a file system without locks the
+        version is served unlocked.
+        """
+        with contextlib.suppress(OSError):
+            self.folder_lock = acquire_folder(path, timeout=None, shared=True)
+
+    def unlock(self) -> None:
+        """Release the lock on the folder."""
+        if self.folder_lock is not None:
+            self.folder_lock.release()
+            self.folder_lock = None
+
+
+def list_versions(base_path: Path) -> Mapping[int, Path]:
+    """Return the version folders, whose names are whole numbers; ``00012`` is version 12."""
+    try:
+        names = sorted(entry.name for entry in base_path.iterdir() if entry.is_dir())
+    except OSError as error:
+        log.error("%s: %s", base_path, error.strerror)
+        return {}
+    return {int(name): base_path / name for name in names if name.isascii() and name.isdecimal()}

@@ -1,0 +1,18 @@
+// Shows stored predictions with their attention; for pages without a server.
+
+import { drawAttention } from "./attention.js";
+import { make } from "./dom.js";
+
+const { contract, predictions } = JSON.parse(document.getElementById("data").textContent);
+
+for (const { title, output, inputs, outputs } of predictions) {
+  const fields = {};
+  for (const { name, kind } of contract.inputs) {
+    const image = kind === "image" ? make("img", { src: inputs[name], alt: name }) : null;
+    await image?.decode(); // an image has no size before
+    fields[name] = { value: () => inputs[name], image: () => image };
+  }
+  document.querySelector("main").append(make("section", {},
+    make("p", { class: "caption" }, title), make("h2", {}, output),
+    drawAttention(contract, outputs, fields)));
+}

@@ -1,0 +1,119 @@
+"""Child processes end with their parent, and with them what they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.components.common.child_process import (
+    ChildProcess,
+    child_environment,
+    collect_stop_signals,
+    describe_exit,
+)
+
+# Prints its process id and that of a child of its own, and keeps Python's lock like TensorFlow.
+CHILD = """
+import re, subprocess
+from regard.components.common.child_process import end_with_parent
+end_with_parent()
+grandchild = subprocess.Popen(["sleep", "100"])
+import os
+print(os.getpid(), grandchild.pid, flush=True)
+re.match("(a*)*b", "a" * 100)
+"""
+PARENT = """
+import sys
+from pathlib import Path
+from regard.components.common.child_process import ChildProcess
+ChildProcess([sys.executable, "-c", sys.argv[1]], log=Path(sys.argv[2])).wait()
+"""
+
+
+def wait_until(condition, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail("timed out")
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def test_child_and_grandchild_end_when_the_parent_is_killed(tmp_path):
+    log = tmp_path / "log.txt"
+    command = [sys.executable, "-c", PARENT, CHILD, str(log)]
+    with subprocess.Popen(command, env=child_environment()) as parent:
+        wait_until(lambda: log.exists() and log.read_text().endswith("\n"))
+        pids = [int(pid) for pid in log.read_text().split()]
+        assert all(map(is_alive, pids))
+        parent.kill()
+    wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_end_of_the_block_kills_the_whole_session(tmp_path):
+    log = tmp_path / "log.txt"
+    script = "sleep 100 & echo $!; wait"
+    with ChildProcess(["sh", "-c", script], log=log) as child:
+        wait_until(lambda: log.read_text().endswith("\n"))
+        assert child.wait(timeout=0.0) is None
+    assert child.poll() == -signal.SIGKILL
+    wait_until(lambda: not is_alive(int(log.read_text())))
+
+
+def test_output_and_log(tmp_path):
+    child = ChildProcess(
+        ["sh", "-c", "pwd; echo $COLOR >&2; read line || echo closed"],
+        log=tmp_path / "log.txt",
+        output=tmp_path / "output.txt",
+        folder=tmp_path,
+        environment={"COLOR": "red"},
+        detached=True,
+    )
+    assert child.wait() == 0
+    assert (tmp_path / "output.txt").read_text() == f"{tmp_path}\nclosed\n"
+    assert (tmp_path / "log.txt").read_text() == "red\n"
+
+
+def test_stop_signals_are_collected_and_their_handlers_restored():
+    previous = signal.getsignal(signal.SIGTERM)
+    with collect_stop_signals() as received:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_until(lambda: len(received) == 2)
+    assert received == [signal.SIGTERM, signal.SIGINT]
+    assert signal.getsignal(signal.SIGTERM) is previous
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("kill -9 $$", "was killed by signal 9"),
+        ("kill -6 $$", "crashed with SIGABRT"),
+        ("exit 7", "exited with status 7"),
+    ],
+)
+def test_describe_exit(script, text):
+    status = subprocess.run(["sh", "-c", script], check=False).returncode
+    assert describe_exit(status).startswith(text)
+
+
+def test_child_environment_adds_variables_and_finds_the_package(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    environment = child_environment(REGARD_HOME="/w")
+    assert environment["REGARD_HOME"] == "/w"
+    assert environment["PYTHONPATH"].endswith("/mine")
+    command = [sys.executable, "-c", "import regard.components.common"]
+    subprocess.run(command, env=environment, cwd="/", check=True)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regard.components.common.code_digest import PACKAGE, code_digest, source_files
+
+NODES = [
+    "corpus_gen",
+    "example_validator",
+    "tokenizer_trainer",
+    "preprocess",
+    "trainer",
+    "predictor",
+    "evaluator",
+    "serving_check",
+    "pusher",
+    "reporter",
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package that a test may change."""
+    package = tmp_path_factory.mktemp("code") / "regard"
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(PACKAGE, package, ignore=ignore)
+    return package
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_change_of_any_file_in_the_closure_changes_the_digest(copy, node):
+    module = f"regard.components.{node}"
+    before = code_digest(module, package=copy)
+    for path in source_files(module, package=copy):
+        content = path.read_bytes()
+        path.write_bytes(content + b"\n# one more line\n")
+        assert code_digest(module, package=copy) != before, path
+        path.write_bytes(content)
+    assert code_digest(module, package=copy) == before
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_change_outside_of_the_closure_does_not(copy, node):
+    module = f"regard.components.{node}"
+    before = code_digest(module, package=copy)
+    outside = set(copy.rglob("*.py")) - set(source_files(module, package=copy))
+    assert outside
+    for path in outside:
+        path.write_bytes(path.read_bytes() + b"\n# one more line\n")
+    assert code_digest(module, package=copy) == before
+
+
+@pytest.mark.parametrize("node", ["example_validator", "trainer"])
+def test_the_closure_holds_every_module_that_the_import_really_loads(node):
+    """The interpreter's own list is the reference; it lacks only imports inside functions."""
+    code = (
+        "import sys, os\n"
+        f"import regard.components.{node}.component\n"
+        "for name, module in sorted(sys.modules.items()):\n"
+        "    if name.partition('.')[0] == 'regard' and module.__file__: print(module.__file__)\n"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = {Path(line) for line in process.stdout.split()}
+    assert loaded - set(source_files(f"regard.components.{node}")) == set()
+
+
+def test_the_page_of_the_report_is_package_data_of_the_reporter():
+    names = {path.name for path in source_files("regard.components.reporter")}
+    assert {"report.html.jinja", "report.css", "report.js"} <= names
+
+
+def test_a_starter_configuration_is_not_part_of_a_training():
+    """`regard init` copies starter.yaml; no code of the Trainer or of a task names it."""
+    files = source_files("regard.components.trainer", "regard.models.tasks.translation")
+    assert [path for path in files if path.suffix == ".yaml"] == []
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A function that writes a package of the given files."""
+
+    def write(**files):
+        package = tmp_path / "regard"
+        for name, text in {"__init__": "", **files}.items():
+            path = package.joinpath(*name.split("__in__")).with_suffix(".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return package
+
+    return write
+
+
+def test_an_import_for_type_checking_does_not_count(small):
+    """It is never executed, so it cannot change a result."""
+    package = small(
+        a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from regard.b import B\n",
+        b="class B: ...\n",
+    )
+    assert [path.stem for path in source_files("regard.a", package=package)] == ["__init__", "a"]
+
+
+def test_imports_inside_functions_and_names_in_strings_count(small):
+    package = small(
+        a="def f():\n    from regard.b import g\n    return g\n",
+        b='RUN = "regard.c.run"\ng = ["-m", "regard.d"]\n',
+        c="",
+        d="import regard.e\n",
+        e="",
+        f="",
+    )
+    files = [path.stem for path in source_files("regard.a", package=package)]
+    assert files == ["__init__", "a", "b", "c", "d", "e"]
+
+
+def test_a_module_that_does_not_exist_is_an_error(small):
+    with pytest.raises(FileNotFoundError, match=r"regard\.nowhere"):
+        source_files("regard.nowhere", package=small())

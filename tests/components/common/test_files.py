@@ -1,0 +1,85 @@
+"""Atomic writes of files and folders."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from regard.components.common import files
+
+
+def test_is_writable_checks_the_nearest_existing_folder(tmp_path, monkeypatch):
+    assert files.is_writable(tmp_path / "a" / "b")
+    (tmp_path / "file").touch()
+    assert not files.is_writable(tmp_path / "file" / "b")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert not files.is_writable(tmp_path / "a")
+
+
+def test_file_is_synced_before_it_is_renamed(tmp_path, monkeypatch):
+    calls, (sync, replace) = [], (os.fsync, os.replace)
+    monkeypatch.setattr(os, "fsync", lambda number: (calls.append("sync"), sync(number)))
+    monkeypatch.setattr(os, "replace", lambda *paths: (calls.append("name"), replace(*paths)))
+    files.atomic_write(tmp_path / "file", "content")
+    assert calls == ["sync", "name"]
+    with files.atomic_path(tmp_path / "folder") as temporary:
+        temporary.mkdir()
+    assert (tmp_path / "folder").is_dir()
+
+
+def test_two_attempts_at_one_uri(tmp_path, monkeypatch):
+    from tfx.dsl.io import fileio
+
+    rename, uri = fileio.rename, str(tmp_path / "report.json")
+
+    def rename_after_another_attempt(*args, **kwargs):
+        monkeypatch.setattr(fileio, "rename", rename)
+        files.write_uri(uri, "the same")
+        rename(*args, **kwargs)
+
+    monkeypatch.setattr(fileio, "rename", rename_after_another_attempt)
+    files.write_uri(uri, "the same")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [
+        ("report.json", "the same")
+    ]
+
+
+def test_failed_write_leaves_no_temporary_file(tmp_path):
+    (tmp_path / "report.json").mkdir()
+    (tmp_path / "report.json" / "file").touch()
+    with pytest.raises(Exception, match="directory"):
+        files.write_uri(str(tmp_path / "report.json"), "content")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_replace_dir(tmp_path):
+    new, final = tmp_path / "new", tmp_path / "final"
+    for content in ("one", "two"):
+        new.mkdir()
+        (new / content).write_text(content)
+        files.replace_dir(new, final)
+        assert [path.name for path in tmp_path.iterdir()] == ["final"]
+        assert [path.name for path in final.iterdir()] == [content]
+
+
+def test_old_folder_is_removed_last(tmp_path, monkeypatch):
+    new, final = tmp_path / "new", tmp_path / "final"
+    for folder in (new, final):
+        folder.mkdir()
+        (folder / "content").write_text(folder.name)
+    monkeypatch.setattr(files.shutil, "rmtree", lambda path, **_: os.stat(final / "content"))
+    files.replace_dir(new, final)
+    assert (final / "content").read_text() == "new"
+    assert (tmp_path / "new.old" / "content").read_text() == "final"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(b'{"a": 1}', {"a": 1}), (b"[1]", {}), (b"{", {}), (b"\xff", {}), (None, {})],
+)
+def test_read_json_object(tmp_path, content, expected):
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content)
+    assert files.read_json_object(path) == expected

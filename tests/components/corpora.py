@@ -1,0 +1,102 @@
+"""Corpora for tests: the features of several tasks, readers, and small images."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import read_rows
+from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.spans import resolve_spans
+from regard.components.settings.data import DataConfig
+from regard.models import tasks
+from regard.models.tasks.description import Feature
+
+TRANSLATION = tuple(tasks.describe("translation").features)
+SCORED = (
+    Feature("score", "number", role="reference", low=0, high=5),
+    Feature("one", "text"),
+    Feature("other", "text"),
+)
+CAPTIONED = (
+    Feature("image", "image"),
+    Feature("caption", "text", role="reference", multiple=True),
+)
+POINTED = (
+    Feature("points", "points", min_points=3),
+    Feature("answer", "positions", role="reference"),
+)
+SUMMARISED = (
+    Feature("text", "text"),
+    Feature("summary", "text", role="reference", multiple=True),
+    Feature("title", "text", role="extra", optional=True),
+)
+
+
+def corpus_of(root: Path, features: Sequence[Feature] = TRANSLATION, **section: Any) -> Corpus:
+    """A corpus of a section ``data`` whose spans are not resolved."""
+    config = DataConfig.model_validate({"root": str(root), **section})
+    return Corpus(config, tuple(features))
+
+
+def resolved(root: Path, features: Sequence[Feature] = TRANSLATION, **section: Any) -> Corpus:
+    return resolve_spans(corpus_of(root, features, **section))
+
+
+def read_group(
+    group: FileGroup, features: Sequence[Feature] = TRANSLATION, **section: Any
+) -> tuple[list[tuple[Any, ...]], ReadProblems]:
+    """The rows of a group of files, each after its line, and the problems of others."""
+    problems = ReadProblems()
+    corpus = corpus_of(Path(), features, train="unused.tsv", **section)
+    return [(line, *values) for line, values in read_rows(group, corpus, problems)], problems
+
+
+def unreadable(group: FileGroup, **section: Any) -> UnreadableFile:
+    """The error of a group of files that cannot be read."""
+    with pytest.raises(UnreadableFile) as caught:
+        read_group(group, **section)
+    return caught.value
+
+
+def first_error(problems: ReadProblems, **section: Any) -> UserError:
+    """The error that the problems add up to."""
+    with pytest.raises(UserError) as caught:
+        problems.raise_if_unusable(DataConfig.model_validate({"train": "a.tsv", **section}))
+    return caught.value
+
+
+def table(*rows: Sequence[Any]) -> str:
+    """Rows as tab-separated text."""
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def picture(kind: str = "png", shade: int = 0, size: tuple[int, int] = (6, 4)) -> bytes:
+    """A small image of one kind and one shade."""
+    import tensorflow as tf
+
+    pixels = tf.fill([*size, 3], tf.constant(shade, tf.uint8))
+    if kind == "png":
+        return tf.io.encode_png(pixels).numpy()
+    if kind == "jpeg":
+        return tf.io.encode_jpeg(pixels).numpy()
+    return _bitmap(shade, *size) if kind == "bmp" else GIF
+
+
+def _bitmap(shade: int, height: int, width: int) -> bytes:
+    row = (3 * width + 3) // 4 * 4
+    pixels = bytes([shade]) * (row * height)
+    sizes = (40, width, height, 1, 24, 0, len(pixels), 0, 0, 0, 0)
+    header = struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + struct.pack("<IiiHHIIiiII", *sizes)
+    return b"BM" + header + pixels
+
+
+GIF = bytes.fromhex(
+    "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
+)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import errno
+import re
+
+import pytest
+import tensorflow as tf
+
+from regard.components.corpus_gen.example_writer import (
+    ExampleEncoder,
+    ShardWriter,
+    python_os_errors,
+)
+from regard.components.data.images import Images
+from regard.components.data.read_problems import UnreadableFile
+from regard.models.tasks.description import Feature
+from tests.components.corpora import CAPTIONED, POINTED, SCORED, SUMMARISED, TRANSLATION
+
+
+def test_row_becomes_tf_example():
+    record = ExampleEncoder(TRANSLATION, "/data/a.en.gz", Images(""))(7, ["one", "漢"])
+    parsed = tf.io.parse_single_example(
+        record,
+        {
+            **{n: tf.io.FixedLenFeature([], tf.string) for n in ("source", "target", "file")},
+            "line": tf.io.FixedLenFeature([], tf.int64),
+        },
+    )
+    assert parsed["target"].numpy().decode() == "漢"
+    assert parsed["file"].numpy() == b"a.en.gz"
+    assert parsed["line"].numpy() == 7
+
+
+def test_shards_have_limited_rows(tmp_path):
+    writer = ShardWriter(str(tmp_path / "part"), rows_per_shard=2)
+    for i in range(5):
+        writer.write(b"%d" % i)
+    writer.close()
+    shards = sorted(tmp_path.iterdir())
+    assert [path.name for path in shards] == [f"part-0000{i}.gz" for i in range(3)]
+    rows = [
+        [r.numpy() for r in tf.data.TFRecordDataset(str(p), compression_type="GZIP")]
+        for p in shards
+    ]
+    assert rows == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
+
+
+def test_unfinished_shard_has_temporary_name(tmp_path):
+    writer = ShardWriter(str(tmp_path / "part"))
+    writer.write(b"row")
+    (unfinished,) = tmp_path.iterdir()
+    assert re.fullmatch(r"part-00000\.gz\.[0-9a-f]{8}\.tmp", unfinished.name)
+    writer.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["part-00000.gz"]
+
+
+def test_missing_folder_is_an_os_error(tmp_path):
+    with pytest.raises(OSError, match="none"):
+        ShardWriter(str(tmp_path / "none" / "part")).write(b"row")
+
+
+def test_full_disk_is_an_os_error():
+    with pytest.raises(OSError, match="full") as caught, python_os_errors():
+        raise tf.errors.ResourceExhaustedError(None, None, "full")
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_reused_example_gives_the_same_bytes():
+    rows = [["a" * 1000, ["b", "c"], "d"], ["a", [], None], ["e", ["f"], "g"]]
+    encode = ExampleEncoder(SUMMARISED, "a.tsv", Images(""))
+    for number in range(3000):  # more bytes than one example is used for
+        record = encode(number, rows[number % 3])
+    for number, values in enumerate(rows):
+        alone = ExampleEncoder(SUMMARISED, "a.tsv", Images(""))(number, values)
+        assert encode(number, values) == alone
+    stored = tf.train.Example.FromString(encode(1, rows[1])).features.feature
+    assert list(stored["summary"].bytes_list.value) == list(stored["title"].bytes_list.value) == []
+    assert len(record) < 200
+
+
+def encoded(features, values, root=""):
+    encode = ExampleEncoder(features, "a.tsv", Images(root))
+    return tf.train.Example.FromString(encode(1, values)).features.feature
+
+
+def test_numbers_points_positions_and_several_texts():
+    stored = encoded(SCORED, [2.5, "a", "b"])
+    assert stored["score"].float_list.value == [2.5]
+    stored = encoded(POINTED, [[0.0, 0.5, 1.0, 2.0], [1, 0]])
+    assert stored["points"].float_list.value == [0.0, 0.5, 1.0, 2.0]
+    assert stored["answer"].int64_list.value == [1, 0]
+    stored = encoded(SUMMARISED, ["a", ["b", "c"], "d"])
+    assert stored["summary"].bytes_list.value == [b"b", b"c"]
+    assert stored["title"].bytes_list.value == [b"d"]
+
+
+def test_image_is_bytes_and_path(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"bytes")
+    stored = encoded(CAPTIONED, ["a.png", ["x"]], str(tmp_path))
+    assert stored["image"].bytes_list.value == [b"bytes"]
+    assert stored["image_file"].bytes_list.value == [b"a.png"]
+    with pytest.raises(UnreadableFile, match="the image cannot be read"):
+        encoded(CAPTIONED, ["b.png", ["x"]], str(tmp_path))
+
+
+def test_missing_value_is_an_empty_list_of_its_type():
+    kinds = {"text": "bytes", "image": "bytes", "number": "float", "points": "float"}
+    kinds["positions"] = "int64"
+    features = [Feature(kind, kind, optional=True) for kind in kinds]
+    stored = encoded(features, [None] * len(kinds))
+    for kind, expected in {**kinds, "image_file": "bytes"}.items():
+        assert stored[kind].WhichOneof("kind") == f"{expected}_list"
+        assert not getattr(stored[kind], f"{expected}_list").value
+
+
+def test_shards_have_limited_bytes(tmp_path):
+    writer = ShardWriter(str(tmp_path / "part"), bytes_per_shard=10)
+    for size in (4, 5, 6, 20, 1):
+        writer.write(b"x" * size)
+    writer.close()
+    shards = [
+        [len(r.numpy()) for r in tf.data.TFRecordDataset(str(path), compression_type="GZIP")]
+        for path in sorted(tmp_path.iterdir())
+    ]
+    assert shards == [[4, 5, 6], [20], [1]]

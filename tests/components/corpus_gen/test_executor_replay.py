@@ -1,0 +1,202 @@
+"""The replayed sample of older spans, compared with sorting all their rows by hash."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.data.corpus_plan import CorpusPlan, read_training_rows, survey_corpus
+from regard.components.data.fingerprints import fingerprint
+from regard.components.data.sources import Corpus, find_files
+from tests.components.corpora import resolved
+
+FILES = {"train": "{SPAN}.tsv", "eval": "fixed.tsv", "test": "fixed.tsv"}
+
+
+def write(folder, name, rows):
+    (folder / name).write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+
+
+def pairs(start, stop):
+    return [(f"sentence {i}", f"Satz {i}") for i in range(start, stop)]
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Four spans of 200, 100, 300 and 120 rows, with a fixed test set."""
+    rows = {1: pairs(0, 200), 2: pairs(1000, 1100), 3: pairs(2000, 2300), 4: pairs(3000, 3120)}
+    for span, own in rows.items():
+        write(tmp_path, f"{span}.tsv", own)
+    write(tmp_path, "fixed.tsv", pairs(9000, 9020))
+    return rows
+
+
+def sorted_by_hash(rows):
+    """All rows in the order of their hashes, computed independently of the code."""
+
+    def digest(row):
+        content = "\x1f".join(row).encode()
+        return hashlib.blake2b(content, digest_size=8, key=b"replay").digest()
+
+    return sorted(rows, key=digest)
+
+
+def replayed(out, newest="4"):
+    return {
+        tuple(record[side].bytes_list.value[0].decode() for side in ("source", "target"))
+        for record in out.records("train")
+        if record["span"].bytes_list.value[0].decode() != newest
+    }
+
+
+def test_rows_with_the_lowest_hashes_make_up_the_share(history, generate):
+    samples = {}
+    for share, count in ((0.1, 13), (0.25, 40), (0.5, 120)):
+        assert count == pytest.approx(120 * share / (1 - share), abs=0.5)
+        out = generate(f"at-{share}", **FILES, spans={"window": 1, "replay": share})
+        samples[share] = replayed(out)
+        assert samples[share] == {*sorted_by_hash(history[1] + history[2] + history[3])[:count]}
+        assert len(out.rows("train")) == 120 + count
+        assert len(out.rows("eval")) == len(out.rows("test")) == 20
+    assert samples[0.1] < samples[0.25] < samples[0.5]
+
+
+def test_findings_describe_replayed_spans(history, generate):
+    out = generate(**FILES, spans={"window": 2, "replay": 0.2})
+    one, two, three, four = out.findings["spans"]
+    assert ["replayed" in span for span in (one, two, three, four)] == [True, True, False, False]
+    assert (one["available"], two["available"]) == (200, 100)
+    lowest = sorted_by_hash(history[1] + history[2])[:105]  # a fifth of 525
+    counts = [{"train": sum(row in history[span] for row in lowest)} for span in (1, 2)]
+    assert [one["rows"], two["rows"]] == counts
+    assert out.findings["rows"]["train"] == 525
+    assert (out.artifact.span, out.artifact.version) == (4, 0)
+
+
+def test_sample_does_not_depend_on_files_order_and_white_space(tmp_path, history, generate):
+    spans = {"window": 1, "replay": 0.25}
+    first = replayed(generate("first", **FILES, spans=spans))
+    shuffled = history[1] + history[2] + history[3]
+    random.Random(1).shuffle(shuffled)
+    for span, rows in enumerate((shuffled[:10], shuffled[10:400], shuffled[400:]), 1):
+        write(tmp_path, f"{span}.tsv", [(f" {source}", f"{target} ") for source, target in rows])
+    second = replayed(generate("second", **FILES, spans=spans))
+    assert {(source.strip(), target.strip()) for source, target in second} == first
+
+
+def test_longer_history_replays_fewer_rows_of_each_span(history, generate):
+    spans = {"window": 1, "replay": 0.25}
+    earlier = replayed(generate("earlier", **FILES, spans={**spans, "last": 3}), "3")
+    later = replayed(generate("later", **FILES, spans=spans))
+    old = {*history[1], *history[2]}
+    assert later & old < earlier
+    assert later - old
+
+
+def test_evaluation_rows_are_not_replayed(tmp_path, generate):
+    for span in (1, 2, 3):
+        write(tmp_path, f"{span}.tsv", pairs(0, 400))  # every span has the same sources
+    out = generate(
+        train="{SPAN}.tsv",
+        split={"eval": 0.1, "test": 0.1},
+        spans={"window": 1, "replay": 0.5, "test_share": 0.2},
+    )
+    evaluated = {row[0] for split in ("eval", "test") for row in out.rows(split)}
+    trained = {row[0] for row in out.rows("train")}
+    assert len(evaluated) > 80
+    assert not evaluated & trained
+    for split in ("eval", "test"):
+        assert {record["span"].bytes_list.value[0] for record in out.records(split)} == {b"3"}
+    one, two, _three = out.findings["spans"]
+    assert one["available"] == two["available"] == len(trained)
+    # The same row in two spans has one hash: both are replayed, or none.
+    assert one["rows"] == two["rows"]
+
+
+def test_first_span_replays_nothing(tmp_path, generate):
+    write(tmp_path, "1.tsv", pairs(0, 10))
+    write(tmp_path, "fixed.tsv", pairs(900, 905))
+    out = generate(**FILES, spans={"window": 1, "replay": 0.5})
+    assert len(out.rows("train")) == 10
+    (span,) = out.findings["spans"]
+    assert "replayed" not in span
+
+
+def test_skipped_rows_are_counted_once(tmp_path, history, generate):
+    write(tmp_path, "2.tsv", [*pairs(0, 50)])
+    with open(tmp_path / "2.tsv", "a") as file:
+        file.write("one\n")
+    out = generate(**FILES, bad_rows="skip", spans={"window": 1, "replay": 0.1})
+    assert out.findings["skipped"] == 1
+
+
+def test_frequent_row_is_replayed_always_or_never(tmp_path, generate):
+    rows = pairs(0, 1000)
+    first = sorted_by_hash(rows)[0]
+    write(tmp_path, "1.tsv", rows + [first] * 99)
+    write(tmp_path, "2.tsv", pairs(3000, 3400))
+    write(tmp_path, "fixed.tsv", pairs(9000, 9005))
+    out = generate(**FILES, spans={"window": 1, "replay": 0.2})
+    assert sum(row[:2] == first for row in out.rows("train")) == 100
+    assert len(out.rows("train")) == 500
+
+
+def test_only_training_files_of_older_spans_are_used(tmp_path, history):
+    for span in (1, 2, 3, 4):
+        write(tmp_path, f"test-{span}.tsv", pairs(9000, 9005))
+    files = {"train": "{SPAN}.tsv", "eval": "test-{SPAN}.tsv", "test": "fixed.tsv"}
+    corpus = resolved(tmp_path, **files, spans={"window": 2, "replay": 0.3})
+    assert [span.name for span in corpus.spans] == ["1", "2", "3", "4"]
+    assert [span.replayed for span in corpus.spans] == [True, True, False, False]
+    assert [list(s.files) for s in corpus.spans] == [["train"]] * 2 + [["train", "eval"]] * 2
+    groups = find_files(corpus)
+    assert [group.replay for group in groups["train"]] == [0.3, 0.3, 0.0, 0.0]
+    assert [group.span for group in groups["eval"]] == ["3", "4"]
+
+
+def test_older_spans_must_be_complete(tmp_path, history):
+    (tmp_path / "2.tsv").rename(tmp_path / "2.en")
+    for span in (1, 3, 4):
+        (tmp_path / f"{span}.tsv").rename(tmp_path / f"{span}.en")
+        write(tmp_path, f"{span}.de", pairs(0, 3))
+    train = {"source": "{SPAN}.en", "target": "{SPAN}.de"}
+    assert resolved(tmp_path, train=train, spans={"window": 1})
+    with pytest.raises(UserError, match=r"span 2 is incomplete: .*2\.de is missing") as caught:
+        resolved(tmp_path, train=train, spans={"window": 1, "replay": 0.1})
+    assert "data.spans.exclude" in caught.value.remedy
+    corpus = resolved(tmp_path, train=train, spans={"window": 1, "replay": 0.1, "exclude": [2]})
+    assert [span.name for span in corpus.spans] == ["1", "3", "4"]
+
+
+def test_fingerprint_depends_on_share_and_older_rows(tmp_path, history):
+    def key(**spans):
+        return fingerprint(resolved(tmp_path, **FILES, spans={"window": 2, **spans}))
+
+    assert len({key(), key(replay=0.1), key(replay=0.2)}) == 3
+    assert key() == key(window=None, first=3)
+    before = key(replay=0.1), key()
+    write(tmp_path, "1.tsv", pairs(0, 199))
+    assert key(replay=0.1) != before[0]
+    assert key() == before[1]
+    # Without older spans the share makes no difference, nor in TFX's cache key.
+    one, two = (
+        resolved(tmp_path, **FILES, spans={"window": 9, "replay": share}) for share in (0.0, 0.3)
+    )
+    assert one == two
+
+
+def test_resolved_corpus_does_not_change(tmp_path, history):
+    corpus = resolved(tmp_path, **FILES, spans={"window": 1, "replay": 0.25})
+    before = survey_corpus(CorpusPlan(corpus))
+    write(tmp_path, "5.tsv", pairs(5000, 5100))
+    assert Corpus.from_json(corpus.to_json()) == corpus
+    assert survey_corpus(CorpusPlan(corpus)) == before
+
+
+def test_training_rows_without_tensorflow_are_those_of_the_node(tmp_path, history, run_corpus):
+    corpus = resolved(tmp_path, **FILES, spans={"window": 1, "replay": 0.25})
+    rows = [tuple(values) for values in read_training_rows(CorpusPlan(corpus))]
+    assert sorted(rows) == sorted(row[:2] for row in run_corpus(corpus).rows("train"))

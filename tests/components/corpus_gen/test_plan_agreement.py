@@ -1,0 +1,192 @@
+"""``regard validate`` and CorpusGen accept the same corpora, and report the same."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
+from regard.components.data.spans import resolve_spans
+from tests.components.corpora import CAPTIONED, corpus_of, picture
+
+ROWS = "".join(f"word {i}\tWORD {i}\n" for i in range(200))
+GZIP = gzip.compress(ROWS.encode(), mtime=0)
+SPLITS = {"eval": "good.tsv", "test": "good.tsv"}
+
+
+def survey(corpus):
+    notes = []
+    summary = survey_corpus(CorpusPlan(resolve_spans(corpus, notes)))
+    return summary, notes + summary.notes
+
+
+def write(folder, files):
+    for name, content in {"good.tsv": ROWS, **files}.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+VALID = {
+    "hashed split": ({"a.tsv": ROWS}, {"train": "a.tsv", "split": {"seed": 3}}),
+    "gzip and separate splits": ({"a.tsv.gz": GZIP}, {"train": "a.tsv.gz", **SPLITS}),
+    "skipped rows and lines": (
+        {"a.tsv": ROWS.encode() + b"one\n\xff\tB\n"},
+        {"train": "a.tsv", **SPLITS, "bad_rows": "skip", "encoding_errors": "skip"},
+    ),
+    "repaired lines": (
+        {"a.tsv": ROWS.encode() + b"\xff\tB\n"},
+        {"train": "a.tsv", **SPLITS, "encoding_errors": "replace"},
+    ),
+    "a line separator and a long line": (
+        {"a.tsv": f"a\u2028b\tA\n{'word ' * 10_000}\tb\n"},
+        {"train": "a.tsv", **SPLITS},
+    ),
+    "spans with a gap": (
+        {"1.tsv": ROWS, "2.tsv": ROWS, "4.tsv": ROWS},
+        {"train": "{SPAN}.tsv", "spans": {"test_share": 0.2}},
+    ),
+    "replayed spans": (
+        {f"{n}.tsv": "".join(f"w {n} {i}\tW {i}\n" for i in range(200)) for n in (1, 2, 3)},
+        {"train": ["good.tsv", "{SPAN}.tsv"], "spans": {"window": 1, "replay": 0.3}},
+    ),
+    "too few older rows": (
+        {"1.tsv": "a\tb\n", "2.tsv": ROWS},
+        {"train": "{SPAN}.tsv", **SPLITS, "spans": {"window": 1, "replay": 0.5}},
+    ),
+    "too small a span to test on": (
+        {"1.tsv": ROWS, "2.tsv": "a\tb\n"},
+        {"train": "{SPAN}.tsv", **SPLITS, "spans": {"test_share": 0.01}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
+    from regard.components.common import events
+
+    monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
+    files, section = VALID[name]
+    write(tmp_path, files)
+    corpus = corpus_of(tmp_path, **section)
+    summary, notes = survey(corpus)
+    out = run_corpus(corpus)
+    assert out.findings["rows"] == summary.rows
+    assert out.findings["skipped"] == summary.problems.skipped_rows
+    spans = [
+        {key: value for key, value in span.items() if key != "fingerprint"}
+        for span in out.findings.get("spans", [])
+    ]
+    assert spans == [span.to_json() for span in summary.spans]
+    recorded = [event for event, _ in events.read(tmp_path / "events.jsonl")]
+    assert [e["text"] for e in recorded if e["kind"] == "warning"] == notes
+    assert [len(out.rows(split)) for split in summary.rows] == list(summary.rows.values())
+
+
+INVALID = {
+    "an empty file": ({"a.tsv": ""}, {}, "a.tsv", "empty"),
+    "invalid UTF-8": (
+        {"a.tsv": ROWS.encode() + b"a\xff\tb\n"},
+        {},
+        "a.tsv:201",
+        "not UTF-8: byte 0xFF",
+    ),
+    "NUL": ({"a.tsv": ROWS.encode() + b"a\0\tb\n"}, {}, "a.tsv:201", "NUL"),
+    "a missing column": ({"a.tsv": ROWS + "a\n"}, {}, "a.tsv:201", "1 column instead of 2"),
+    "a surplus column": ({"a.tsv": ROWS + "a\tb\tc\n"}, {}, "a.tsv:201", "3 columns instead"),
+    "truncated gzip": (
+        {"a.tsv.gz": GZIP[:-200]},
+        {"train": "a.tsv.gz"},
+        "a.tsv.gz",
+        "truncated after line",
+    ),
+    "text with a gzip name": (
+        {"a.tsv.gz": ROWS},
+        {"train": "a.tsv.gz"},
+        "a.tsv.gz",
+        "plain text",
+    ),
+    "sides of different length": (
+        {"a": "1\n2\n3\n", "b": "1\n2\n"},
+        {"train": {"source": "a", "target": "b"}},
+        "a",
+        "has 3 lines but",
+    ),
+    "too many skipped rows": (
+        {"a.tsv": ROWS + "one\n" * 50},
+        {"bad_rows": "skip"},
+        "a.tsv:201",
+        "50 of 650 rows (7.69%) would be skipped; the limit is 5.00%",
+    ),
+    "too few rows to split": (
+        {"a.tsv": "a\tb\nc\td\ne\tf\n"},
+        {"eval": None, "test": None},
+        "data.split",
+        "cannot be split",
+    ),
+    "a split without rows": (
+        {"a.tsv": ROWS, "bad.tsv": b"\xff\tb\n"},
+        {"test": "bad.tsv", "encoding_errors": "skip"},
+        "data.test",
+        "test would have no rows (1 row skipped)",
+    ),
+    "a missing file": ({}, {"train": "b.tsv"}, "data.train", "no such file"),
+    "a broken rule": (
+        {"a.tsv": ROWS},
+        {"split": {"by": "target"}},
+        "data.split",
+        "cannot be combined",
+    ),
+    "an incomplete span": (
+        {"1.en": "a\n", "2.en": "a\n", "2.de": "a\n"},
+        {"train": {"source": "{SPAN}.en", "target": "{SPAN}.de"}},
+        "data.train.target",
+        "span 1 is incomplete",
+    ),
+    "a replayed span with an invalid line": (
+        {"1.tsv": b"a\tb\n\xff\tc\n", "2.tsv": ROWS},
+        {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.1}},
+        "1.tsv:2",
+        "not UTF-8",
+    ),
+    "an empty replayed span": (
+        {"1.tsv": b"", "2.tsv": ROWS},
+        {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.1}},
+        "1.tsv",
+        "empty",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_corpora(tmp_path, run_corpus, name):
+    files, changes, where, message = INVALID[name]
+    write(tmp_path, files)
+    section = {"train": "a.tsv", **SPLITS, "bad_rows_limit": 0.05, **changes}
+    corpus = corpus_of(tmp_path, **section)
+    with pytest.raises(UserError) as surveyed:
+        survey(corpus)
+    with pytest.raises(UserError) as converted:
+        run_corpus(corpus)
+    assert str(surveyed.value) == str(converted.value)
+    assert surveyed.value.where == (where if where.startswith("data.") else f"{tmp_path}/{where}")
+    assert message in surveyed.value.message
+    examples = tmp_path / "out" / "examples"
+    assert not examples.exists() or not list(examples.iterdir())
+
+
+def test_missing_images(tmp_path, run_corpus):
+    (tmp_path / "a.png").write_bytes(picture())
+    (tmp_path / "a.tsv").write_text("a.png\tone\nb.png\ttwo\n")
+    files = dict.fromkeys(("train", "eval", "test"), "a.tsv")
+    with pytest.raises(UserError) as surveyed:
+        survey(corpus_of(tmp_path, CAPTIONED, **files))
+    with pytest.raises(UserError) as converted:
+        run_corpus(corpus_of(tmp_path, CAPTIONED, **files))
+    assert str(surveyed.value) == str(converted.value)
+    assert surveyed.value.message == "b.png: no such file (3 such lines in total)"
+    skipping = corpus_of(tmp_path, CAPTIONED, **files, bad_rows="skip", bad_rows_limit=0.5)
+    summary, _ = survey(skipping)
+    assert summary.rows == run_corpus(skipping).findings["rows"] == dict.fromkeys(files, 1)

@@ -1,0 +1,159 @@
+"""The rules of the section ``data``; see also ``test_plan_agreement`` and the configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.components.data.config_rules import pattern_locations, validate_data
+from regard.models.tasks.description import Feature
+from tests.components.corpora import CAPTIONED, SCORED, SUMMARISED, TRANSLATION, corpus_of
+
+PAIR = {"source": ["a.en", "{SPAN}.en"], "target": ["a.de", "{SPAN}.de"]}
+DATE = "{YYYY}-{MM}-{DD}.tsv"
+
+
+def problems(features=TRANSLATION, **section):
+    corpus = corpus_of("/data", features, **section)
+    return [
+        (".".join(map(str, problem.path)), problem.message)
+        for problem in validate_data(corpus.config, corpus.features)
+    ]
+
+
+def test_pattern_locations():
+    corpus = corpus_of("/data", train=PAIR, eval="e.tsv", test=["t.tsv", "t-{SPAN}.tsv"])
+    assert [(one.key, one.pattern) for one in pattern_locations(corpus.config)] == [
+        ("data.train.source", "{SPAN}.en"),
+        ("data.train.target", "{SPAN}.de"),
+        ("data.test", "t-{SPAN}.tsv"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"train": "a.tsv", "spans": {"window": None, "test_share": 0.0}},
+        {"train": PAIR, "spans": {"window": 3, "first": 1, "last": 1, "test_share": 0.5}},
+        {"train": DATE, "spans": {"first": "2026-11-20"}},
+        {"train": "{SPAN}/{VERSION}/*.tsv", "spans": {"marker": "_SUCCESS"}},
+        {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.2, "exclude": (3, 4)}},
+        {"train": "{SPAN}.tsv", "spans": {"marker": "done-{SPAN}"}},
+        {"train": "a.TSV.gz", "columns": {"source": 2, "target": 1}},
+        {"train": ["a.jsonl", "b.ndjson"], "eval": "e.parquet", "test": "t.tsv"},
+        {"train": "a.txt", "format": "tsv", "split": {"by": "target"}},
+    ],
+)
+def test_valid_sections(section):
+    assert problems(**section) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "message"),
+    [
+        ({"train": "{span}.tsv"}, "train", "Did you mean {SPAN}?"),
+        ({"train": PAIR | {"target": ["all.de", "b.de"]}}, "train.target", "data.train.source"),
+        (
+            {"train": {"source": ["all.en"], "target": ["{SPAN}.de"]}},
+            "train.source",
+            "needs the placeholders of data.train.target",
+        ),
+        ({"train": "a.tsv", "spans": {"window": 3}}, "spans", "no path in data.train has"),
+        ({"train": "a.tsv", "spans": {"test_share": 0.1}}, "spans", "no path in data.train"),
+        ({"train": "a.tsv", "spans": {"replay": 0.2, "window": 1}}, "spans", "no path in"),
+        (
+            {"train": "{SPAN}.tsv", "spans": {"first": "2026-11-20"}},
+            "spans.first",
+            "a whole number is expected",
+        ),
+        ({"train": DATE, "spans": {"last": 20}}, "spans.last", "a date, YYYY-MM-DD, is expected"),
+        ({"train": "{SPAN}.tsv", "spans": {"first": 3, "last": 2}}, "spans.first", "is after"),
+        (
+            {"train": DATE, "spans": {"exclude": ["2026-11-20", 9]}},
+            "spans.exclude",
+            "a date, YYYY-MM-DD, is expected, as in the paths; got 9",
+        ),
+        (
+            {"train": "{SPAN}.tsv", "spans": {"replay": 0.2}},
+            "spans.replay",
+            "set data.spans.window as well",
+        ),
+        (
+            {"train": "{SPAN}.tsv", "spans": {"marker": "_SUCCESS"}},
+            "spans.marker",
+            "add {SPAN} to its name, for example _SUCCESS-{SPAN}",
+        ),
+        (
+            {"train": "{SPAN}/{VERSION}.tsv", "spans": {"marker": "_SUCCESS"}},
+            "spans.marker",
+            "for example _SUCCESS-{VERSION}",
+        ),
+        (
+            {
+                "train": {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}.de"},
+                "spans": {"marker": "S-{SPAN}-{VERSION}"},
+            },
+            "spans.marker",
+            "data.train.target has no {VERSION} to fill in S-{SPAN}-{VERSION}",
+        ),
+        (
+            {"train": "{SPAN}.tsv", "spans": {"marker": "{span}"}},
+            "spans.marker",
+            "Did you mean {SPAN}?",
+        ),
+        ({"train": "a.txt"}, "train", "the file names do not show one format"),
+        ({"train": "a.parquet.gz"}, "train", "Parquet in gzip is not supported"),
+        ({"train": "a.txt", "format": "parallel"}, "train", "one path for each side"),
+        ({"train": PAIR, "format": "tsv"}, "train", "tsv files hold all sides"),
+        ({"train": {"source": "a.en"}}, "train", "the side target is missing"),
+        (
+            {"train": PAIR | {"taget": "a"}},
+            "train.taget",
+            "unknown side. Did you mean target? Choices: source, target",
+        ),
+        (
+            {"train": "a.jsonl", "columns": {"source": "a", "target": 2}},
+            "columns.target",
+            "need the name of the key or column; got 2",
+        ),
+        (
+            {"train": "a.tsv", "split": {"by": "tagret"}},
+            "split.by",
+            "the split cannot depend on tagret. Did you mean target? Choices: source, target",
+        ),
+        (
+            {"train": "{SPAN}.tsv", "spans": {"test_share": 0.9}},
+            "split",
+            "eval, test and spans.test_share take 1 of the rows",
+        ),
+    ],
+)
+def test_broken_rules(section, key, message):
+    ((path, text),) = problems(**section)
+    assert (path, message in text) == (f"data.{key}", True), text
+
+
+@pytest.mark.parametrize(
+    ("features", "by", "choices"),
+    [
+        ((*SCORED[:2], Feature("other", "text", "extra")), "score", "one"),
+        ((*SCORED[:2], Feature("other", "text", "extra")), "other", "one"),
+        ((Feature("title", "text", optional=True), *CAPTIONED), "caption", "image"),
+        (SUMMARISED, "title", "text"),
+    ],
+)
+def test_features_that_cannot_decide_the_split(features, by, choices):
+    ((key, message),) = problems(features, train="a.tsv", split={"by": by})
+    assert key == "data.split.by"
+    assert message.startswith(f"the split cannot depend on {by}. ")
+    assert message.endswith(f"Choices: {choices}")
+
+
+def test_spans_of_test_must_be_those_of_train():
+    files = {"eval": "e.tsv", "test": "{SPAN}.tsv"}
+    assert problems(train="a.tsv", **files) == [
+        ("data.test", "needs a placeholder in data.train as well")
+    ]
+    files["test"] = DATE
+    assert problems(train="{SPAN}.tsv", **files) == [
+        ("data.train", "spans are numbers here, and dates in data.test; use one of them")
+    ]

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from regard.components.data import fingerprints
+from regard.components.data.fingerprints import file_digests, fingerprint
+from tests.components.corpora import CAPTIONED, SUMMARISED, resolved
+
+FILES = {"source": "a.source", "target": "a.target"}
+
+
+def pair(folder, source="a\n", target="b\n", **section):
+    folder.mkdir(exist_ok=True)
+    (folder / "a.source").write_text(source)
+    (folder / "a.target").write_text(target)
+    return resolved(folder, **{"train": FILES, **section})
+
+
+@pytest.fixture
+def read_files(monkeypatch):
+    """The names of the files whose content is read."""
+    names = []
+    real = fingerprints.sha256_file
+
+    def record(path):
+        names.append(os.path.basename(path))
+        return real(path)
+
+    monkeypatch.setattr(fingerprints, "sha256_file", record)
+    return names
+
+
+def test_content_counts_but_not_the_folder(tmp_path):
+    one = fingerprint(pair(tmp_path / "one"))
+    two = fingerprint(pair(tmp_path / "two"))
+    three = fingerprint(pair(tmp_path / "three", target="c\n"))
+    assert one == two != three
+
+
+def test_modification_time_does_not_count(tmp_path):
+    corpus = pair(tmp_path)
+    before = fingerprint(corpus)
+    os.utime(tmp_path / "a.source", (1, 1))
+    assert fingerprint(corpus) == before
+
+
+def test_file_digests_share_the_cache(tmp_path):
+    cache, path = tmp_path / "cache.json", str(tmp_path / "corpus" / "a.source")
+    fingerprint(pair(tmp_path / "corpus"), cache)
+    known = json.loads(cache.read_text())
+    assert file_digests([path]) == file_digests([path], cache) == {path: known[path][-1]}
+    known[path][-1] = "cached"
+    cache.write_text(json.dumps(known))
+    assert file_digests([path], cache) == {path: "cached"}
+    with pytest.raises(FileNotFoundError):
+        file_digests([f"{path}s"], cache)
+
+
+def test_sides_and_splits_count(tmp_path):
+    swapped = {"source": "a.target", "target": "a.source"}
+    corpora = pair(tmp_path), pair(tmp_path, train=swapped), pair(tmp_path, eval=FILES, test=FILES)
+    assert len(set(map(fingerprint, corpora))) == 3
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("x\n")
+    sides = {"text": "a", "summary": "b"}
+    one, two = (
+        fingerprint(resolved(tmp_path, SUMMARISED, train=files))
+        for files in (sides, {**sides, "title": "b"})
+    )
+    assert one != two
+
+
+def test_unchanged_files_are_not_read_again(tmp_path, read_files):
+    corpus, cache = pair(tmp_path), tmp_path / "cache.json"
+    first = fingerprint(corpus, cache)
+    assert fingerprint(corpus, cache) == first
+    assert len(read_files) == 2
+    (tmp_path / "a.target").write_text("longer\n")
+    assert fingerprint(corpus, cache) != first
+    assert read_files[2:] == ["a.target"]
+
+
+def test_invalid_cache_is_replaced(tmp_path):
+    corpus, cache = pair(tmp_path), tmp_path / "cache.json"
+    cache.write_text("{not json")
+    assert fingerprint(corpus, cache) == fingerprint(corpus)
+    assert len(json.loads(cache.read_text())) == 2
+
+
+@pytest.fixture
+def captions(tmp_path):
+    (tmp_path / "photos").mkdir()
+    for name in ("a", "b", "unnamed"):
+        (tmp_path / "photos" / f"{name}.jpg").write_text(name)
+    (tmp_path / "a.tsv").write_text("a.jpg\tone\na.jpg\ttwo\nb.jpg\tthree\n")
+    return resolved(tmp_path, CAPTIONED, images="photos", train="a.tsv")
+
+
+def test_images_that_rows_name_count(tmp_path, captions):
+    photos = tmp_path / "photos"
+    first = fingerprint(captions)
+    (photos / "unnamed.jpg").write_text("other")
+    assert fingerprint(captions) == first
+    (photos / "b.jpg").write_text("other")
+    changed = fingerprint(captions)
+    (photos / "b.jpg").unlink()
+    missing = fingerprint(captions)
+    assert len({first, changed, missing}) == 3
+    (photos / "b.jpg").write_text("b")
+    photos.rename(tmp_path / "images")
+    renamed = resolved(tmp_path, CAPTIONED, images="images", train="a.tsv")
+    assert fingerprint(renamed) == first
+
+
+def test_images_are_read_once_until_they_change(tmp_path, captions, read_files):
+    cache = tmp_path / "cache.json"
+    first = fingerprint(captions, cache)
+    assert fingerprint(captions, cache) == first
+    assert read_files == ["a.tsv", "a.jpg", "b.jpg"]
+    (tmp_path / "photos" / "a.jpg").write_text("longer")
+    assert fingerprint(captions, cache) != first
+    assert len(read_files) == 4
+
+
+def test_unreadable_rows_are_ignored(tmp_path, captions):
+    (tmp_path / "a.tsv").write_text("a.jpg\tone\nno more\n")
+    (tmp_path / "b.tsv").write_bytes(b"")
+    one, two = (
+        fingerprint(resolved(tmp_path, CAPTIONED, images="photos", train=train))
+        for train in ("*.tsv", ["a.tsv", "b.tsv"])
+    )
+    assert one == two

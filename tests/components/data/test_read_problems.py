@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.data.read_problems import ReadProblems
+from regard.components.settings.data import DataConfig
+from tests.components.corpora import first_error
+
+
+def skipped(count, rows, file="a.tsv"):
+    problems = ReadProblems(rows=rows)
+    for line in range(1, count + 1):
+        problems.skipped_rows += 1
+        problems.add("row", "skip", file, line, f"wrong {line}")
+    return problems
+
+
+def check(problems, limit):
+    problems.raise_if_unusable(DataConfig.model_validate({"train": "a", "bad_rows_limit": limit}))
+
+
+def test_limit_may_be_reached():
+    check(skipped(10, 100), 0.1)
+    check(skipped(29, 100), 0.29)  # as a product 0.29 is less than 29 of 100
+    check(skipped(3, 3), 1.0)
+    check(ReadProblems(), 0.0)
+
+
+def test_limit_may_not_be_exceeded():
+    error = first_error(skipped(11, 100), bad_rows_limit=0.1)
+    assert error.message == (
+        "11 of 100 rows (11.00%) would be skipped; the limit is 10.00%. First problem: wrong 1"
+    )
+    assert error.where == "a.tsv:1"
+    assert "`data.bad_rows_limit`" in error.remedy
+
+
+def test_limit_applies_to_all_files():
+    total = ReadProblems()
+    total.merge(skipped(0, 80))
+    total.merge(skipped(10, 20, "b.tsv"))
+    check(total, 0.1)
+    with pytest.raises(UserError, match="10 of 100 rows") as caught:
+        check(total, 0.09)
+    assert caught.value.where == "b.tsv:1"
+
+
+def test_error_names_the_first_line():
+    problems = ReadProblems(rows=4, skipped_rows=2)
+    problems.add("encoding", "skip", "a.tsv", 3, "not UTF-8")
+    problems.add("row", "skip", "a.tsv", 2, "1 column instead of 2")
+    error = first_error(problems)
+    assert error.where == "a.tsv:2"
+    assert "First problem: 1 column instead of 2" in error.message
+
+
+def test_fatal_problem_precedes_the_limit():
+    problems = skipped(50, 100)
+    problems.add("nul", "fail", "a.tsv", 60, "a NUL character")
+    assert first_error(problems).message == "a NUL character"
+
+
+def test_json():
+    problems = skipped(2, 5)
+    assert ReadProblems.from_json(problems.to_json()) == problems
+    assert ReadProblems.from_json(ReadProblems().to_json()) == ReadProblems()

@@ -1,0 +1,179 @@
+"""The files of a corpus, and messages about missing ones."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.data.sources import Corpus, FileGroup, find_files, without_patterns
+from tests.components.corpora import CAPTIONED, SUMMARISED, corpus_of, resolved
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x\n")
+
+
+def groups(*arguments, **section):
+    return find_files(resolved(*arguments, **section))["train"]
+
+
+def error_of(*arguments, **section) -> UserError:
+    with pytest.raises(UserError) as caught:
+        find_files(resolved(*arguments, **section))
+    return caught.value
+
+
+def names(files):
+    return [os.path.basename(path) for path in files]
+
+
+def test_parallel_files_keep_their_order(tmp_path):
+    touch(tmp_path, "b.en", "b.de", "a.en", "a.de")
+    train = {"target": ["b.de", "a.de"], "source": ["b.en", "a.en"]}
+    pairs = [names(group.files) for group in groups(tmp_path, train=train)]
+    assert pairs == [["b.en", "b.de"], ["a.en", "a.de"]]
+
+
+def test_globs_give_sorted_files(tmp_path):
+    touch(tmp_path, "p/10.tsv", "p/2.tsv", "p/1.tsv", "p/other.txt", "p/3.tsv/x")
+    file_groups = groups(tmp_path, train="p/*.tsv")
+    assert [names(group.files) for group in file_groups] == [["1.tsv"], ["10.tsv"], ["2.tsv"]]
+
+
+@pytest.mark.parametrize(("folder", "name"), [("[x]", "*.jsonl"), ("y", "a[1].jsonl")])
+def test_glob_characters_in_names(tmp_path, folder, name):
+    touch(tmp_path, f"{folder}/a[1].jsonl")
+    path = str(tmp_path / folder / "a[1].jsonl")
+    assert groups(tmp_path / folder, train=name) == [FileGroup("train", "jsonl", (path,))]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a.tsv", "tsv"), ("a.TSV.gz", "tsv"), ("a.jsonl.gz", "jsonl"), ("a.parquet", "parquet")],
+)
+def test_format_of_names(tmp_path, name, kind):
+    touch(tmp_path, name)
+    assert groups(tmp_path, train=name)[0].format == kind
+
+
+def test_format_setting_overrides_names(tmp_path):
+    touch(tmp_path, "a.txt")
+    assert groups(tmp_path, train="a.txt", format="tsv")[0].format == "tsv"
+
+
+def test_missing_file_with_similar_name(tmp_path):
+    touch(tmp_path, "train.de.gz", "train.en.gz")
+    error = error_of(tmp_path, train={"source": "train.en.gz", "target": "trian.de.gz"})
+    assert error.where == "data.train.target"
+    assert error.message == f"no such file: {tmp_path}/trian.de.gz"
+    assert "train.de.gz" in error.remedy
+
+
+@pytest.mark.parametrize(
+    ("path", "message", "remedy"),
+    [
+        ("folder", "is a folder", "Name its files, for example `folder/*.tsv`."),
+        ("x*.tsv", "no file matches", "The folder {root} contains folder."),
+        ("folder/a.tsv", "no such file", "The folder {root}/folder is empty."),
+        ("none/deep/a.tsv", "no such file", "The folder {root}/none does not exist. Check `data"),
+        ("{YYYY-MM-DD}.tsv", "no such file", "Did you mean {{YYYY}}-{{MM}}-{{DD}}?"),
+        ("{SPANS}.tsv", "no such file", "Did you mean {{SPAN}}?"),
+    ],
+)
+def test_missing_files(tmp_path, path, message, remedy):
+    (tmp_path / "folder").mkdir()
+    error = error_of(tmp_path, train=path, format="tsv")
+    assert error.where == "data.train"
+    assert message in error.message
+    assert remedy.format(root=tmp_path) in error.remedy
+
+
+def test_sides_with_different_numbers_of_files(tmp_path):
+    touch(tmp_path, "a.en", "b.en", "a.de")
+    error = error_of(tmp_path, train={"source": "*.en", "target": "*.de"})
+    assert error.message == "the sides have different numbers of files: source 2, target 1"
+
+
+def test_optional_side(tmp_path):
+    touch(tmp_path, "a.text", "a.summary", "a.title")
+    files = {"summary": "a.summary", "text": "a.text"}
+    (group,) = groups(tmp_path, SUMMARISED, train=files)
+    assert group.sides == ("text", "summary")
+    assert names(group.files) == ["a.text", "a.summary"]
+    (group,) = groups(tmp_path, SUMMARISED, train={**files, "title": "a.title"})
+    assert group.sides == ("text", "summary", "title")
+
+
+def test_folder_of_images(tmp_path):
+    touch(tmp_path, "a.tsv", "photos/a.jpg")
+    assert groups(tmp_path, CAPTIONED, train="a.tsv", images="photos")
+    error = error_of(tmp_path, CAPTIONED, train="a.tsv", images="photo")
+    assert (error.where, error.message) == ("data.images", f"no such folder: {tmp_path}/photo")
+    assert "photos" in error.remedy
+    error = error_of(tmp_path, CAPTIONED, train="a.tsv", images="a.tsv")
+    assert "is not a folder" in error.message
+
+
+def test_files_without_placeholder_belong_to_every_run():
+    pair = {"source": ["a.en", "{SPAN}.en"], "target": ["a.de", "{SPAN}.de"]}
+    assert without_patterns(pair) == {"source": ["a.en"], "target": ["a.de"]}
+    assert without_patterns({"source": "{SPAN}.en", "target": "{SPAN}.de"}) is None
+    assert without_patterns("a.tsv") == ["a.tsv"]
+
+
+def test_groups_of_spans(tmp_path):
+    touch(tmp_path, "base.tsv", "1.tsv", "2.tsv", "test.tsv")
+    corpus = resolved(
+        tmp_path,
+        train=["base.tsv", "{SPAN}.tsv"],
+        eval="test.tsv",
+        test="test.tsv",
+        spans={"test_share": 0.2},
+    )
+    file_groups = find_files(corpus)
+    assert [(*names(g.files), g.span, g.test_share) for g in file_groups["train"]] == [
+        ("base.tsv", "fixed", 0.0),
+        ("1.tsv", "1", 0.0),
+        ("2.tsv", "2", 0.2),
+    ]
+    assert [(g.span, g.test_share) for g in file_groups["test"]] == [("fixed", 0.0)]
+    assert Corpus.from_json(corpus.to_json()) == corpus
+
+
+def test_sides_of_a_span_with_different_numbers_of_files(tmp_path):
+    touch(tmp_path, "1/a.en", "1/b.en", "1/a.de")
+    error = error_of(tmp_path, train={"source": "{SPAN}/*.en", "target": "{SPAN}/*.de"})
+    assert error.message.startswith("Span 1: the sides have different numbers of files: source 2")
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        ["*.tsv", "{SPAN}.tsv"],
+        ["*.tsv", "./{SPAN}.tsv"],
+        ["{SPAN}.tsv", "a/../{SPAN}.tsv"],
+        "**/{SPAN}.tsv",
+    ],
+)
+def test_files_that_are_named_twice(tmp_path, train):
+    touch(tmp_path, "1.tsv", "2.tsv", "a/x")
+    (tmp_path / "a" / "link").symlink_to(tmp_path)
+    error = error_of(tmp_path, train=train)
+    assert error.message.endswith("1.tsv is named twice")
+    assert error.where == "data.train"
+
+
+def test_one_source_with_two_references(tmp_path):
+    touch(tmp_path, "1.en", "1.a.de", "1.b.de")
+    train = {"source": ["{SPAN}.en", "{SPAN}.en"], "target": ["{SPAN}.a.de", "{SPAN}.b.de"]}
+    pairs = [names(group.files) for group in groups(tmp_path, train=train)]
+    assert pairs == [["1.en", "1.a.de"], ["1.en", "1.b.de"]]
+
+
+def test_unresolved_spans():
+    with pytest.raises(ValueError, match="resolve_spans"):
+        find_files(corpus_of("/data", train="{SPAN}.tsv"))

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import random
+from array import array
+
+import pytest
+
+from regard.components.data.sources import FileGroup
+from regard.components.data.split_assignment import (
+    HashedSplit,
+    ReplaySample,
+    SplitAssigner,
+    canonical,
+    count_replayable,
+    replay_threshold,
+)
+from regard.models.tasks.description import Feature
+from tests.components.corpora import CAPTIONED, SCORED, TRANSLATION, corpus_of
+
+SPLIT_SHARES = {"eval": 0.1, "test": 0.2}
+
+
+def test_shares():
+    split = HashedSplit(SPLIT_SHARES, seed=3)
+    names = [split([f"sentence {i}"]) for i in range(5000)]
+    assert names.count("eval") / 5000 == pytest.approx(0.1, abs=0.02)
+    assert names.count("test") / 5000 == pytest.approx(0.2, abs=0.02)
+
+
+def test_assignment_never_changes():
+    # A change would move sentences of users' test splits to training.
+    split = HashedSplit({"eval": 0.3, "test": 0.3}, seed=0)
+    texts = ("one", "two", "four", "five", "seven", "eight", "fünf", "六")
+    names = [split([text]) for text in texts]
+    assert names == ["test", "test", "eval", "train", "eval", "eval", "test", "eval"]
+
+
+def test_seed():
+    texts = [f"sentence {i}" for i in range(200)]
+    zero, one = (HashedSplit(SPLIT_SHARES, seed) for seed in (0, 1))
+    assert [zero([t]) for t in texts] != [one([t]) for t in texts]
+
+
+def test_spellings_of_the_same_source():
+    split = HashedSplit({"eval": 0.4, "test": 0.4})
+    for i in range(50):
+        assert split([f"caf\u00e9 {i}"]) == split([f"  cafe\u0301 {i}\t"])
+
+
+def default_split(features=TRANSLATION, **split):
+    corpus = corpus_of("/data", features, train="a.tsv", split=split)
+    return SplitAssigner(corpus, {"train": []}).default
+
+
+def test_separate_files_need_no_assignment():
+    assert default_split(eval=0.2, test=0.3).names == ("train", "eval", "test")
+    corpus = corpus_of("/data", train="a.tsv", eval="e.tsv", test="t.tsv")
+    assigner = SplitAssigner(corpus, {"train": [], "eval": [], "test": []})
+    assert assigner.default is None
+    assert assigner.assignment(FileGroup("train", "tsv", ("a.tsv",))) is None
+
+
+def test_deciding_feature():
+    rows = [[f"source {i % 40}", f"target {i % 30}"] for i in range(1200)]
+    for by, column in ((None, 0), ("source", 0), ("target", 1)):
+        split = default_split(eval=0.2, test=0.2, by=by)
+        splits = {}
+        for row in rows:
+            for index, text in enumerate(row):
+                splits.setdefault((index, text), set()).add(split(row))
+        divided = {index for (index, _), names in splits.items() if len(names) > 1}
+        assert divided == {1 - column}
+
+
+def test_first_required_input_decides_by_default():
+    split = default_split(SCORED, eval=0.4, test=0.4)
+    names = [{split([score, f"text {i}", "x"]) for score in (0.5, 1.0, 1.5)} for i in range(50)]
+    assert all(len(of_text) == 1 for of_text in names)
+    assert len(set.union(*names)) == 3
+    # Otherwise all rows without a title would be in one split.
+    split = default_split((Feature("title", "text", optional=True), *CAPTIONED), eval=0.4, test=0.4)
+    assert len({split([None, f"{i}.jpg", ["x"]]) for i in range(50)}) == 3
+    assert len({split([f"title {i}", "a.jpg", ["x"]]) for i in range(50)}) == 1
+
+
+def test_points_are_compared_in_float32():
+    split = default_split((Feature("points", "points"),), eval=0.4, test=0.1)
+    rows = [[[i / 7, 0.1]] for i in range(50)]
+    assert len({split(row) for row in rows}) == 3
+    stored = [[array("f", values).tolist()] for (values,) in rows]
+    assert [split(row) for row in rows] == [split(row) for row in stored]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, None),
+        (" cafe\u0301", "caf\u00e9"),
+        (["a ", "b"], "a\0b"),
+        (0.5, "0.5"),
+        ([3, 0], "3 0"),
+        ([0.5, 1.0], "0.5 1.0"),
+    ],
+)
+def test_canonical(value, text):
+    assert canonical(value) == text
+
+
+OLD = FileGroup("train", "tsv", ("1.tsv",), span="1")
+NEW = FileGroup("train", "tsv", ("2.tsv",), span="2", test_share=0.2)
+
+
+def test_newest_span_gives_more_test_rows():
+    corpus = corpus_of("/data", train="{SPAN}.tsv", split={"eval": 0.1, "test": 0.1})
+    assigner = SplitAssigner(corpus, {"train": [OLD, NEW]})
+    assert assigner.names == {"train", "eval", "test"}
+    rows = [[f"sentence {i}", ""] for i in range(5000)]
+    default, newest = (list(map(assigner.assignment(group), rows)) for group in (OLD, NEW))
+    differences = [(one, other) for one, other in zip(default, newest, strict=True) if one != other]
+    assert set(differences) == {("train", "test")}
+    assert len(differences) / 5000 == pytest.approx(0.2, abs=0.02)
+
+
+def test_newest_span_gives_test_rows_next_to_a_fixed_test_split():
+    corpus = corpus_of("/data", train="{SPAN}.tsv", eval="e.tsv", test="t.tsv")
+    assigner = SplitAssigner(corpus, {"train": [OLD, NEW], "eval": [], "test": []})
+    assert assigner.assignment(OLD) is None
+    assert assigner.default is None
+    assert assigner.assignment(NEW).names == ("train", "test")
+
+
+def test_replay_threshold_is_nearest_to_the_share():
+    counts = {10: 5, 20: 5, 30: 100, 40: 5}
+    assert replay_threshold(counts, 40, 0.2) == 21  # 10 rows
+    assert replay_threshold(counts, 28, 0.2) == 11  # 7 rows
+    assert replay_threshold(counts, 400, 0.2) == 31
+    assert replay_threshold(counts, 4000, 0.2) == 2**16
+    assert replay_threshold(counts, 0, 0.2) == 0
+    assert replay_threshold({}, 10, 0.2) == 2**16
+
+
+def test_replayed_rows_are_those_below_the_threshold():
+    draw = random.Random(7)
+    rows = [(i, [f"sentence {i}", "x"]) for i in range(5000)]
+    split = HashedSplit({"eval": 0.3})
+    counts = count_replayable(rows, split)
+    assert counts.total() == sum(split(values) == "train" for _, values in rows)
+    for share in (0.1, 0.4, draw.random() / 2):
+        threshold = replay_threshold(counts, 2000, share)
+        sample = ReplaySample(split, threshold)
+        replayed = sum(sample(values) == "train" for _, values in rows)
+        assert replayed == sum(n for number, n in counts.items() if number < threshold)
+        assert replayed == pytest.approx(2000 * share / (1 - share), abs=2)
+
+
+def test_every_row_has_the_same_chance_to_be_replayed():
+    counts = count_replayable([(i, [f"sentence {i}", "x"]) for i in range(5000)], None)
+    sums = [sum(n for b, n in counts.items() if b < quarter * 2**14) for quarter in range(1, 5)]
+    assert sums == pytest.approx([1250, 2500, 3750, 5000], abs=120)

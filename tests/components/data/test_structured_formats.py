@@ -1,0 +1,203 @@
+"""Rows of JSON lines and Parquet."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from regard.components.data.sources import FileGroup
+from tests.components.corpora import (
+    CAPTIONED,
+    POINTED,
+    SCORED,
+    SUMMARISED,
+    first_error,
+    read_group,
+    unreadable,
+)
+
+
+@pytest.fixture
+def single(tmp_path):
+    def make(kind: str, content: str | bytes) -> FileGroup:
+        path = tmp_path / f"a.{kind}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return FileGroup("train", kind, (str(path),))
+
+    return make
+
+
+def test_jsonl_keys(single):
+    group = single("jsonl", '{"en": "one\\u2028", "de": "eins", "x": 1}\n')
+    rows, _ = read_group(group, columns={"source": "en", "target": "de"})
+    assert rows == [(1, "one\u2028", "eins")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"source": "a", "target": ', "not JSON"),
+        ('{"source": "a"}', "no key 'target'"),
+        ('{"source": "a", "target": 3}', "the value of 'target' is not a string"),
+        ('{"source": "a", "target": null}', "no value for 'target'"),
+        ('["a", "b"]', "not a JSON object"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_jsonl_invalid_rows(single, line, message):
+    good = json.dumps({"source": "a", "target": "b"})
+    group = single("jsonl", f"{good}\n{line}\n{good}\n")
+    rows, problems = read_group(group, bad_rows="skip")
+    assert [row[0] for row in rows] == [1, 3]
+    assert message in problems.examples["row/skip"][0].text
+    _, problems = read_group(group)
+    assert first_error(problems).where.endswith("a.jsonl:2")
+
+
+def test_jsonl_invalid_escapes(single):
+    group = single("jsonl", '{"source": "\\ud800", "target": "b\\u0000"}\n')
+    rows, problems = read_group(group, encoding_errors="skip")
+    assert rows == []
+    assert problems.counts == {"encoding/skip": 1, "nul/skip": 1}
+    rows, _ = read_group(group, encoding_errors="replace")
+    assert rows[0][2] == "b\ufffd"
+    rows[0][1].encode("utf-8")
+
+
+def parquet(tmp_path, **columns) -> FileGroup:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    return FileGroup("train", "parquet", (str(path),))
+
+
+def test_parquet_columns(tmp_path):
+    group = parquet(
+        tmp_path,
+        id=[1, 2, 3],
+        target=pa.array(["eins", None, "drei"]).dictionary_encode(),
+        source=["one", "two", "three"],
+    )
+    rows, problems = read_group(group, bad_rows="skip")
+    assert rows == [(1, "one", "eins"), (3, "three", "drei")]
+    assert problems.examples["row/skip"][0].text == "no value for 'target'"
+
+
+def test_parquet_invalid_utf8(tmp_path):
+    group = parquet(tmp_path, source=[b"one", b"\xff"], target=["eins", "zwei"])
+    rows, problems = read_group(group, encoding_errors="skip")
+    assert rows == [(1, "one", "eins")]
+    assert problems.examples["encoding/skip"][0].line == 2
+
+
+def test_parquet_missing_column(tmp_path):
+    error = unreadable(parquet(tmp_path, source=["a"], targets=["b"]))
+    assert "there is no column 'target'" in str(error)
+    assert "Did you mean targets?" in error.problem.remedy
+
+
+def test_parquet_numbers_in_place_of_text(tmp_path):
+    assert "holds int64, not strings" in str(
+        unreadable(parquet(tmp_path, source=[1], target=["b"]))
+    )
+
+
+def test_file_is_not_parquet(single):
+    assert "not a readable Parquet file" in str(unreadable(single("parquet", "PAR1 no more")))
+
+
+def test_jsonl_numbers(single):
+    rows = [
+        {"one": "a", "other": "b", "rating": 2},
+        {"one": "a", "other": "b", "rating": "2"},
+        {"one": "a", "other": "b", "rating": 5.5},
+    ]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"one": "one", "other": "other", "score": "rating"}
+    values, problems = read_group(group, features=SCORED, columns=columns, bad_rows="skip")
+    assert values == [(1, 2.0, "a", "b")]
+    assert [p.text for p in problems.examples["row/skip"]] == [
+        "rating '2' is not a number",
+        "rating 5.5 is not from 0 to 5",
+    ]
+    assert (problems.rows, problems.skipped_rows) == (3, 2)
+
+
+def test_jsonl_lists_of_texts(single):
+    rows = [
+        {"text": ["One.", "", "Two."], "summary": ["a", "b"], "title": "x"},
+        {"text": "One.", "summary": "a"},
+        {"text": "One.", "summary": ["c"], "title": None},
+        {"text": [], "summary": [""]},
+        {"text": "One.", "summary": []},
+    ]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    values, problems = read_group(group, features=SUMMARISED, bad_rows="skip")
+    assert values == [
+        (1, "One.\nTwo.", ["a", "b"], "x"),
+        (2, "One.", ["a"], None),  # JSON rows with the same input are not joined
+        (3, "One.", ["c"], None),
+        (4, "", [""], None),
+    ]
+    assert problems.examples["row/skip"][0].text == "no value for summary"
+
+
+def test_jsonl_points(single):
+    group = single("jsonl", '{"points": [[0, 0], [0, 1], [1, NaN]], "answer": [0]}\n')
+    _, problems = read_group(group, features=POINTED)
+    assert first_error(problems).message == "point 2 is NaN"
+
+
+def test_jsonl_invalid_text_in_a_list(single):
+    group = single("jsonl", '{"text": "a", "summary": ["b", "c\\u0000"]}\n')
+    assert read_group(group, features=SUMMARISED, encoding_errors="skip")[0] == []
+    rows, _ = read_group(group, features=SUMMARISED, encoding_errors="replace")
+    assert rows == [(1, "a", ["b", "c\ufffd"], None)]
+
+
+def test_jsonl_number_with_too_many_digits(single):
+    group = single("jsonl", '{"source": "a", "target": ' + "1" * 5000 + "}\n")
+    _, problems = read_group(group)
+    assert "not JSON: Exceeds the limit" in first_error(problems).message
+
+
+def test_parquet_points_positions_and_numbers(tmp_path):
+    square = [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    pairs = pa.array([square, square], pa.list_(pa.list_(pa.float32(), 2)))
+    group = parquet(tmp_path, points=pairs, answer=pa.array([[0, 2], [3]], pa.list_(pa.int32())))
+    rows, problems = read_group(group, features=POINTED, bad_rows="skip")
+    assert rows == [(1, [0, 0, 0, 1, 1, 1], [0, 2])]
+    assert problems.examples["row/skip"][0].text == "invalid position 3: there are only 3 points"
+    scores = pa.array([1.5, 2]).cast(pa.decimal128(4, 2))
+    group = parquet(tmp_path, score=scores, one=["a", "b"], other=["c", "d"])
+    assert read_group(group, features=SCORED)[0] == [(1, 1.5, "a", "c"), (2, 2.0, "b", "d")]
+
+
+def test_parquet_lists_of_texts(tmp_path):
+    summaries = pa.array([["a", "b"], ["c"], None]).cast(pa.list_(pa.dictionary("int32", "string")))
+    group = parquet(tmp_path, text=[b"x", b"y", b"z"], summary=summaries)
+    rows, problems = read_group(group, features=SUMMARISED, bad_rows="skip")
+    assert rows == [(1, "x", ["a", "b"], None), (2, "y", ["c"], None)]
+    assert problems.examples["row/skip"][0].text == "no value for 'summary'"
+    titled = parquet(tmp_path, text=["x"], summary=["a"], title=["t"])
+    assert read_group(titled, features=SUMMARISED)[0] == [(1, "x", ["a"], "t")]
+    columns = {"text": "text", "summary": "summary", "title": "headline"}
+    assert "there is no column 'headline'" in str(
+        unreadable(titled, features=SUMMARISED, columns=columns)
+    )
+
+
+@pytest.mark.parametrize(
+    ("features", "columns", "message"),
+    [
+        (SCORED, {"score": ["a"], "one": ["b"], "other": ["c"]}, "holds string, not numbers"),
+        (POINTED, {"points": [[0.0]], "answer": [[0]]}, "not lists of [x, y]"),
+        (POINTED, {"points": [[[0.0, 0.0]]], "answer": [[0.0]]}, "not lists of whole numbers"),
+        (CAPTIONED, {"image": [["a.jpg"]], "caption": ["a"]}, "not strings"),
+    ],
+)
+def test_parquet_columns_of_wrong_types(tmp_path, features, columns, message):
+    assert message in str(unreadable(parquet(tmp_path, **columns), features=features))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from regard.components.data import text_analysis
+from regard.components.data.text_analysis import count_scripts, script_name, split_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop, Tom: 3.14!", ["Don't", "stop", "Tom", "3", "14"]),
+        ("l’eau d'été", ["l’eau", "d'été"]),
+        ("我有3个apple吗？", ["我", "有", "3", "个", "apple", "吗"]),
+        ("カタカナ ひらがな", ["カ", "タ", "カ", "ナ", "ひ", "ら", "が", "な"]),
+        ("น้ำ", ["น้", "ำ"]),
+        ("हिन्दी में लिखा", ["हिन्दी", "में", "लिखा"]),
+        ("می\u200cخواهم بروم", ["می\u200cخواهم", "بروم"]),
+        ("Он сказал: e\u0301te\u0301", ["Он", "сказал", "\u00e9t\u00e9"]),
+        ("\u00e9t\u00e9 e\u0301te\u0301", ["\u00e9t\u00e9"] * 2),
+        (" … ", []),
+        ("", []),
+    ],
+)
+def test_split_words(text, words):
+    assert split_words(text) == words
+
+
+@pytest.mark.parametrize(
+    "text", ["snake_case '80s rock'n'roll", "Straße – „übel“ l’eau", "Ωμέγα, Ёлка №5 ª²"]
+)
+def test_fast_path_gives_the_same_words(text):
+    assert not text_analysis._NOT_PLAIN.search(text)
+    assert split_words(text) == text_analysis._WORD.findall(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("Straße, 12!", {"Latn": 6}),
+        ("мир и war", {"Cyrl": 4, "Latn": 3}),
+        ("漢字とカナ", {"Hani": 2, "Hira": 1, "Kana": 2}),
+        ("שלום", {"Hebr": 4}),
+        ("123 … 👍 \u0301", {}),
+        ("", {}),
+    ],
+)
+def test_count_scripts(text, counts):
+    assert count_scripts(text) == counts
+
+
+def test_script_names():
+    assert [script_name(code) for code in ("Latn", "Hani", "Cans")] == [
+        "Latin",
+        "Han",
+        "Canadian Aboriginal",
+    ]

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+
+import pytest
+
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.text_files import read_lines, shorten
+from tests.components.corpora import first_error
+
+
+def write(tmp_path, content: bytes, name="a.txt"):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+    return str(path)
+
+
+def read(path, **options):
+    problems = ReadProblems()
+    return list(read_lines(path, problems, **options)), problems
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
+def test_block_size_does_not_matter(tmp_path, name, block):
+    text = "\ufeffone\r\nzwei ü 漢字\n\n  four \nlast"
+    rows, problems = read(write(tmp_path, text.encode(), name), block=block)
+    assert rows == ["one", "zwei ü 漢字", "", "  four ", "last"]
+    assert not problems.counts
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\n\n", ["a", ""]),
+        (b"\n", [""]),
+        (b"a\r", ["a"]),
+        (b"a\rb\n", ["a\rb"]),
+    ],
+)
+def test_last_line_feed_ends_no_line(tmp_path, content, rows):
+    assert read(write(tmp_path, content))[0] == rows
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085", "\f", "\v", "\x1c"])
+def test_only_a_line_feed_ends_a_line(tmp_path, sign):
+    assert read(write(tmp_path, f"a{sign}b\nc\n".encode()))[0] == [f"a{sign}b", "c"]
+
+
+def test_line_of_ten_thousand_words(tmp_path):
+    long = " ".join(["word"] * 10_000)
+    assert read(write(tmp_path, f"a\n{long}\nb\n".encode()), block=4096)[0] == ["a", long, "b"]
+
+
+def test_too_long_line(tmp_path):
+    with pytest.raises(UnreadableFile, match=r"a line is longer than 0\.0625 MiB") as caught:
+        read(write(tmp_path, b"a\n" + b"x" * 200_000), block=4096, max_line=1 << 16)
+    assert caught.value.problem.line == 2
+
+
+BAD = b"good\nb\xe9d\nfine\n\xff\n"
+
+
+def test_invalid_utf8_has_file_and_line(tmp_path):
+    path = write(tmp_path, BAD)
+    rows, problems = read(path, errors="fail")
+    assert rows == ["good", None, "fine", None]
+    assert problems.is_fatal
+    error = first_error(problems)
+    assert error.where == f"{path}:2"
+    assert "byte 0xE9 at byte 2" in error.message
+    assert "2 such lines in total" in error.message
+    assert "data.encoding_errors" in error.remedy
+
+
+def test_invalid_utf8_can_be_skipped_or_replaced(tmp_path):
+    path = write(tmp_path, BAD)
+    rows, problems = read(path, errors="skip")
+    assert rows == ["good", None, "fine", None]
+    assert (problems.is_fatal, problems.total("skip")) == (False, 2)
+    rows, problems = read(path, errors="replace")
+    assert rows == ["good", "b\ufffdd", "fine", "\ufffd"]
+    assert (problems.is_fatal, problems.total("replace")) == (False, 2)
+
+
+def test_nul(tmp_path):
+    path = write(tmp_path, b"a\nb\0c\n")
+    rows, problems = read(path)
+    assert rows == ["a", None]
+    assert problems.counts == {"nul/fail": 1}
+    assert first_error(problems).where == f"{path}:2"
+    assert read(path, errors="replace")[0] == ["a", "b\ufffdc"]
+
+
+def test_number_of_examples_is_limited(tmp_path):
+    _, problems = read(write(tmp_path, b"\xff\n" * 50), errors="skip")
+    assert problems.counts == {"encoding/skip": 50}
+    assert [p.line for p in problems.examples["encoding/skip"]] == list(range(1, 11))
+
+
+def unreadable(path) -> UnreadableFile:
+    with pytest.raises(UnreadableFile) as caught:
+        read(path)
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_empty_file(tmp_path, name):
+    assert "empty" in str(unreadable(write(tmp_path, b"", name)))
+
+
+def test_empty_file_with_gzip_name(tmp_path):
+    (tmp_path / "a.gz").touch()
+    assert "empty" in str(unreadable(str(tmp_path / "a.gz")))
+
+
+def test_truncated_gzip(tmp_path):
+    whole = gzip.compress("".join(f"line {i * i}\n" for i in range(20_000)).encode())
+    path = tmp_path / "a.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    error = unreadable(str(path))
+    assert "truncated after line" in str(error)
+    assert "gzip -t" in error.problem.remedy
+
+
+def test_damaged_gzip(tmp_path):
+    content = bytearray(gzip.compress(b"some text\n" * 100))
+    content[-6] ^= 0xFF  # the checksum
+    path = tmp_path / "a.gz"
+    path.write_bytes(bytes(content))
+    assert "damaged" in str(unreadable(str(path)))
+
+
+def test_several_gzip_members(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n"))
+    assert read(str(path))[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"A man sleeps.\n", "plain text that starts with 'A man sleeps.'"),
+        (b"<!DOCTYPE html><html>404</html>", "a web page"),
+        (b"PK\x03\x04rest", "a zip archive"),
+        (bz2.compress(b"a\n"), "bzip2"),
+    ],
+)
+def test_other_kinds_with_gzip_name(tmp_path, content, message):
+    path = tmp_path / "a.gz"
+    path.write_bytes(content)
+    assert message in str(unreadable(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"a\n", mtime=0), "the file is gzip"),
+        ("a\n".encode("utf-16"), "UTF-16"),
+        (b"PAR1....", "Parquet"),
+    ],
+)
+def test_other_kinds_with_text_name(tmp_path, content, message):
+    error = unreadable(write(tmp_path, content))
+    assert message in str(error)
+    assert error.problem.remedy
+
+
+def test_shorten():
+    assert shorten("a" * 100, 10) == "aaaaaaa..."
+    assert shorten(" short ", 10) == "short"

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from regard.components.common import prediction_table
+from regard.components.common.prediction_table import Row
+from regard.components.evaluator.predictions import baseline_rows, read_rows
+from regard.models import metrics
+from regard.models.metrics import Rows
+from regard.models.tasks.description import Feature
+from regard.serving.saved_model import Prediction
+from tests import fake_models
+from tests.components.evaluator.evaluating import (
+    CONFIG,
+    CONTRACT,
+    GOOD,
+    REFERENCES,
+    read,
+    run,
+    summary,
+    table,
+)
+
+PLAIN = ("13a", GOOD, REFERENCES)
+AWKWARD = (
+    "13a",
+    [
+        "one two\r\nthree four five six",
+        " a red  bike \u3000",
+        "",
+        "x\u2028y\x85z\x0bw\x1c",
+        "\ufeffa b c d e",
+    ],
+    [
+        "one\ntwo three\rfour five six\n",
+        "a red bike\t",
+        "nothing\xa0",
+        "x y z w\t\tv ",
+        "\ufeffa b c d f \n",
+    ],
+)
+CHINESE = (
+    "zh",
+    ["我们 是学生。　", "", "你好吗\n我很好 OK"],
+    ["我们是学生。", "他　们", "你好吗？我很好\rOK "],
+)
+SEVERAL = (
+    "13a",
+    ["a", "yes it is\na red bike", "", "one two three four"],
+    [
+        ["a b c d", "a b c"],
+        ["yes it is", "yes\n it is a bike", "a red bike "],
+        ["x"],
+        ["one two", ""],
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "hypotheses", "references"),
+    [PLAIN, AWKWARD, CHINESE, SEVERAL],
+    ids=["plain", "awkward", "Chinese", "several references"],
+)
+def test_the_files_give_the_same_scores_with_the_sacrebleu_command(
+    folder, tmp_path, tokenize, hypotheses, references
+):
+    table(folder, prediction_table.CANDIDATE, hypotheses, references)
+    summary(folder, len(references))
+    evaluation, _ = run(tmp_path, {**CONFIG, "tokenize": tokenize, "production": None})
+    files = sorted(path.name for path in evaluation.glob("references*"))
+    command = [sys.executable, "-m", "sacrebleu", *files, "-i", "hypotheses.txt"]
+    command += ["-m", "bleu", "chrf", "-tok", tokenize, "-f", "json", "-w", "17"]
+    process = subprocess.run(command, cwd=evaluation, capture_output=True, check=True, text=True)
+    printed = [entry["score"] for entry in json.loads(process.stdout)]
+    metrics = read(evaluation / "metrics.json")["metrics"]
+    assert printed == [metrics["bleu"]["value"], metrics["chrf"]["value"]]
+    for name in ("hypotheses.txt", *files):
+        assert (evaluation / name).read_bytes().count(b"\n") == len(references)
+
+
+def test_files_of_several_references(folder, tmp_path):
+    references = [["a red bike", "one red bike"], ["yes"], ["no", "never", "not\nso"]]
+    table(folder, prediction_table.CANDIDATE, ["one red bike", "yes", "not so"], references)
+    summary(folder, 3)
+    evaluation, _ = run(tmp_path, {**CONFIG, "production": None})
+    metrics = read(evaluation / "metrics.json")["metrics"]
+    assert metrics["exact_match"]["value"] == 1.0
+    assert metrics["bleu"]["signature"].startswith("nrefs:var|")
+    files = sorted(path.name for path in evaluation.glob("references*"))
+    assert files == ["references-2.txt", "references-3.txt", "references.txt"]
+    assert (evaluation / "references.txt").read_text() == "a red bike\nyes\nno\n"
+    assert (evaluation / "references-2.txt").read_text() == "one red bike\nyes\nnever\n"
+    assert (evaluation / "references-3.txt").read_text() == "a red bike\nyes\nnot so\n"
+
+
+def test_attention_is_read_only_on_request(folder):
+    features = [*fake_models.FEATURES, Feature("subject", "text", role="extra")]
+    outputs = {"translation": "b", "score": -1.0, "source_pieces": ["a"], "source_length": 2}
+    prediction = Prediction({**outputs, "alignment": np.ones((1, 1), np.float32)}, CONTRACT)
+    row = Row({"source": "a"}, ["b"], {"subject": "letters"})
+    prediction_table.write(folder / "t.parquet", features, [row], [prediction])
+    assert read_rows(folder / "t.parquet", CONTRACT).columns == {
+        "source": ["a"],
+        "subject": ["letters"],
+        "source_length": [2],
+    }
+    with_attention = read_rows(folder / "t.parquet", CONTRACT, with_attention=True).columns
+    assert with_attention["source_pieces"] == [["a"]]
+    assert np.shape(with_attention["alignment"][0]) == (1, 1)
+
+
+def test_a_baseline_drops_the_outputs_of_the_model():
+    """Otherwise its perplexity would be that of the model."""
+    columns = {"source": ["A b. C."], "subject": ["letters"], "source_length": [4]}
+    teacher_forced = {"forced_score": [-2.0], "forced_length": [2]}
+    rows = baseline_rows(Rows(["x"], [["y"]], {**columns, **teacher_forced}), CONTRACT, "lead_1")
+    assert rows.hypotheses == ["A b."]
+    assert rows.columns == {"source": ["A b. C."], "subject": ["letters"]}
+    assert not metrics.compute(["perplexity"], rows)[0].is_defined

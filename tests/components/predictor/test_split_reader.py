@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.common.prediction_table import Row
+from regard.components.predictor import split_reader
+from regard.models.tasks.description import Feature
+from tests import fake_models, fake_tasks
+
+
+def split(tmp_path: Path, *shards) -> str:
+    return str(Path(fake_models.examples(tmp_path, shards).uri, "Split-test"))
+
+
+def read_rows(folder: str, features) -> list[Row]:
+    records = [
+        (path, record)
+        for path in split_reader.shard_files(folder)
+        for record in split_reader.read_records(path)
+    ]
+    return [split_reader.parse_example(record, features, path) for path, record in records]
+
+
+def row(**values) -> dict:
+    return {"source": "s", "target": "t", **values}
+
+
+def test_rows_without_a_line_keep_their_order(tmp_path):
+    texts = ["b", "a", "c"]
+    folder = split(tmp_path, [row(source=text) for text in texts])
+    plain = Path(folder, "zz-plain")
+    packed = next(Path(folder).glob("*.gz"))
+    plain.write_bytes(gzip.decompress(packed.read_bytes()))
+    records = read_rows(folder, fake_models.FEATURES)
+    order = split_reader.corpus_order([(entry.file, entry.line) for entry in records])
+    assert [records[index].inputs["source"] for index in order] == texts * 2
+
+
+def test_numbers_have_their_shortest_form(tmp_path):
+    features = [
+        Feature("source", "text"),
+        Feature("target", "number", role="reference", multiple=True),
+        Feature("weight", "number", role="extra"),
+    ]
+    (parsed,) = read_rows(split(tmp_path, [row(target=[4.2, 0.1], weight=1e-7)]), features)
+    assert parsed.references == [4.2, 0.1]
+    assert parsed.extras == {"weight": 1e-7}
+
+
+def test_missing_optional_values_are_none(tmp_path):
+    features = [
+        Feature("source", "text"),
+        Feature("target", "text", role="reference", optional=True),
+        Feature("points", "points", role="extra", optional=True),
+        Feature("tour", "positions", role="extra", optional=True),
+    ]
+    (parsed,) = read_rows(split(tmp_path, [row(target=[], points=[], tour=[])]), features)
+    assert parsed.references == []
+    assert parsed.extras == {"points": None, "tour": None}
+
+
+def test_a_missing_feature_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"no feature 'source' \(available: caption, target\)"):
+        read_rows(split(tmp_path, [{"caption": "a", "target": "b"}]), fake_models.FEATURES)
+
+
+def test_images_of_some_rows(tmp_path):
+    """Row numbers follow the corpus, whatever the order of the files."""
+    images = [
+        {
+            "image": f"image {n}".encode(),
+            "image_file": f"{n}",
+            "caption": ["c"],
+            "file": "f",
+            "line": n,
+        }
+        for n in range(5)
+    ]
+    folder = split(tmp_path, [images[3], images[0]], [images[4], images[1], images[2]])
+    read = read_rows(folder, fake_tasks.CAPTIONING)
+    order = split_reader.corpus_order([(entry.file, entry.line) for entry in read])
+    assert [read[index].paths["image"] for index in order] == ["0", "1", "2", "3", "4"]
+    records = split_reader.read_images(folder, ["image"], [4, 1])
+    assert records == {n: {"image": f"image {n}".encode()} for n in (1, 4)}
+
+
+def test_a_missing_test_split_is_an_error(tmp_path):
+    examples = fake_models.examples(tmp_path, [[row()]])
+    assert split_reader.test_split(examples) == str(Path(examples.uri, "Split-test"))
+    examples.split_names = '["train", "eval"]'
+    with pytest.raises(UserError, match="no 'test' split"):
+        split_reader.test_split(examples)

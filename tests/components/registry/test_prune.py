@@ -1,0 +1,239 @@
+"""Pins, and the versions that pruning removes and keeps."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.registry import publish
+from regard.components.registry.prune import pin, prune, served_versions, unpin
+from regard.components.registry.rollback import rollback
+from regard.components.registry.store import is_pinned
+from regard.serving.locks import acquire_folder
+from regard.serving.server.versions import Version, list_versions
+from tests.components.registry.models import push_model, push_models, weights_of
+
+
+@pytest.fixture
+def registry(tmp_path):
+    return push_models(tmp_path / "registry", 5)
+
+
+def reasons(results):
+    return {result.version: result.kept_because for result in results}
+
+
+def names(registry):
+    return sorted(path.name for path in (registry.root / "m").iterdir())
+
+
+def test_the_newest_versions_are_kept(registry):
+    expected = {5: "live", 4: "among the newest 2", 3: None, 2: None, 1: None}
+    dry = prune(registry, "m", 2, dry_run=True)
+    assert reasons(dry) == expected
+    assert names(registry) == ["1", "2", "3", "4", "5"]
+    assert prune(registry, "m", 2) == dry
+    assert names(registry) == ["4", "5"]
+    assert dry[-1].bytes > 10
+    assert reasons(prune(registry, "m", 2)) == {5: "live", 4: "among the newest 2"}
+
+
+def test_pinned_and_needed_versions_are_kept(registry):
+    assert pin(registry, "m", 1)
+    assert not pin(registry, "m", 1)
+    results = prune(registry, "m", 1, {2: "in models.config"})
+    assert reasons(results) == {5: "live", 4: None, 3: None, 2: "in models.config", 1: "pinned"}
+    assert names(registry) == ["1", "2", "5"]
+    assert unpin(registry, "m", 1)
+    assert not unpin(registry, "m", 1)
+    assert not is_pinned(registry.path("m", 1))
+    prune(registry, "m", 1)
+    assert names(registry) == ["5"]
+
+
+def test_loaded_versions_are_kept_until_the_server_unloads_them(registry):
+    loaded = Version(3)
+    loaded.lock(registry.path("m", 3))
+    assert reasons(prune(registry, "m", 1, dry_run=True))[3] == "in use"
+    assert reasons(prune(registry, "m", 1))[3] == "in use"
+    assert names(registry) == ["3", "5"]
+    loaded.unlock()
+    prune(registry, "m", 1)
+    assert names(registry) == ["5"]
+
+
+def test_folders_that_are_not_versions_are_kept(registry):
+    (registry.root / "m" / "3" / "saved_model.pb").unlink()
+    (registry.root / "m" / "notes").mkdir()
+    assert 3 not in reasons(prune(registry, "m", 1))
+    assert names(registry) == ["3", "5", "notes"]
+
+
+def test_numbers_rise_after_pruning_and_rollback(registry):
+    rollback(registry, "m")
+    prune(registry, "m", 1)
+    assert names(registry) == ["6"]
+    assert weights_of(registry) == 4
+    # Withdrawn models are known without the pruned version.
+    with pytest.raises(publish.WithdrawnModelError):
+        push_model(registry.root, 5)
+    assert push_model(registry.root, 7) == (7, True)
+
+
+@pytest.mark.parametrize("name", ["n", "m/", "../other/m", "m/.", "..", ".", ""])
+def test_unknown_models_and_paths_are_errors(registry, name):
+    push_models(registry.root.parent / "other", 2)
+    with pytest.raises(UserError, match=f"there is no model '{name}'"):
+        prune(registry, name, 1)
+    assert len(list((registry.root.parent / "other" / "m").iterdir())) == 2
+
+
+def test_pruning_a_link_keeps_its_target(registry, tmp_path):
+    (registry.root / "m" / "1").rename(tmp_path / "elsewhere")
+    (registry.root / "m" / "1").symlink_to(tmp_path / "elsewhere")
+    removed = prune(registry, "m", 4)[-1]
+    assert (removed.version, removed.bytes, removed.kept_because, removed.leftover) == (
+        1,
+        0,
+        None,
+        None,
+    )
+    assert names(registry) == ["2", "3", "4", "5"]
+    assert (tmp_path / "elsewhere" / "saved_model.pb").is_file()
+
+
+def test_files_that_cannot_be_removed_are_reported(registry, monkeypatch):
+    """As on a file system that cannot remove open files."""
+    remove = os.unlink
+
+    def fail_to_unlink(path, *arguments, **options):
+        if str(path).endswith("saved_model.pb"):
+            raise OSError(errno.EBUSY, "busy")
+        remove(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "unlink", fail_to_unlink)
+    whole = prune(registry, "m", 4, dry_run=True)[-1].bytes
+    removed = prune(registry, "m", 4)[-1]
+    (left,) = (registry.root / "m").glob(".removed-1-*")
+    assert removed.leftover == str(left)
+    assert 0 < removed.bytes < whole
+    monkeypatch.undo()
+    prune(registry, "m", 4)
+    assert names(registry) == ["2", "3", "4", "5"]
+
+
+def test_the_rename_is_on_the_disk_before_files_are_removed(registry, monkeypatch):
+    """Otherwise a power failure could restore a partly removed version."""
+    calls = []
+
+    def recording(name, real):
+        def call(*arguments, **options):
+            calls.append(name)
+            return real(*arguments, **options)
+
+        return call
+
+    for name in ("rename", "fsync", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, recording(name, getattr(os, name)))
+    prune(registry, "m", 4)
+    assert calls[:2] == ["rename", "fsync"]
+    assert set(calls[2:]) == {"unlink", "rmdir"}
+
+
+def test_concurrent_pruning_and_pushes(registry):
+    """Every push gets a version, and at any moment there is a complete one to serve."""
+    folder, versions, finished = registry.root / "m", [], threading.Event()
+
+    def push_some(first):
+        for weights in range(first, first + 10):
+            versions.append(push_model(registry.root, weights)[0])
+
+    def check():
+        while not finished.is_set():
+            newest = max(list_versions(folder).items())[1]
+            # If it was pruned meanwhile, it is gone completely.
+            empty.append(not (newest / "regard.json").is_file() and newest.exists())
+
+    empty: list[bool] = []
+    pushing = [threading.Thread(target=push_some, args=(first,)) for first in (100, 200)]
+    checking = threading.Thread(target=check)
+    checking.start()
+    for thread in pushing:
+        thread.start()
+    while any(thread.is_alive() for thread in pushing):
+        prune(registry, "m", 1)
+    for thread in pushing:
+        thread.join()
+    finished.set()
+    checking.join()
+    assert sorted(versions) == list(range(6, 26))
+    assert set(empty) == {False}
+    prune(registry, "m", 1)
+    assert names(registry) == ["25"]
+
+
+@pytest.mark.parametrize("work", [pin, unpin])
+def test_pinning_a_missing_version_is_an_error(registry, work):
+    with pytest.raises(UserError, match="has no version '9'"):
+        work(registry, "m", 9)
+    assert not registry.path("m", 9).exists()
+
+
+def test_pinning_waits_for_a_running_prune(registry):
+    """Pinning a version that is pruned meanwhile is an error."""
+    errors = []
+
+    def pin_version():
+        with pytest.raises(UserError) as caught:
+            pin(registry, "m", 1)
+        errors.append(caught.value.message)
+
+    thread = threading.Thread(target=pin_version)
+    with acquire_folder(registry.root / "m"):
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        shutil.rmtree(registry.path("m", 1))
+    thread.join()
+    assert errors == ["model 'm' has no version '1'"]
+
+
+CONFIG = 'config {{ name: "{}" base_path: "{}" model_platform: "tensorflow" {} }}'
+SPECIFIC = "model_version_policy { specific { versions: 2 versions: 7 } }"
+LABEL = 'version_labels { key: "stable" value: 1 }'
+
+
+@pytest.fixture
+def select_served(tmp_path):
+    registry = push_models(tmp_path / "registry", 3)
+
+    def select(*models, name="m"):
+        file = tmp_path / "models.config"
+        file.write_text(f"model_config_list {{ {' '.join(models)} }}")
+        versions = served_versions(file, registry, name)
+        assert set(versions.values()) <= {"in models.config"}
+        return set(versions)
+
+    return select
+
+
+def test_served_versions_by_policy_and_label(select_served):
+    assert select_served(CONFIG.format("m", "/models/m", SPECIFIC + LABEL)) == {1, 2}
+    assert select_served(CONFIG.format("m", "/models/m", "")) == {3}
+    assert select_served(CONFIG.format("m", "/x", "model_version_policy { all {} }")) == {1, 2, 3}
+
+
+def test_served_models_match_by_name_or_folder(select_served):
+    assert select_served(CONFIG.format("other", "/models/m", SPECIFIC)) == {2}
+    assert select_served(CONFIG.format("other", "/models/other", SPECIFIC)) == set()
+
+
+def test_an_invalid_model_config_file_is_an_error(select_served):
+    with pytest.raises(UserError) as caught:
+        select_served("config {")
+    assert "--model-config-file" in caught.value.remedy

@@ -1,0 +1,65 @@
+"""Entropy and coverage of attention."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from regard.components.common import prediction_table
+from regard.components.reporter import attention_statistics
+from regard.components.reporter.attention_statistics import measure_attention, normalized_entropy
+from tests.components.reporter import sample_runs
+
+
+def test_normalized_entropy():
+    weights = np.array([[0.5, 0.25, 0.25, 0.0], [0.25] * 4, [0, 0, 1, 0], [0, 0, 0, 0]])
+    expected = [1.5 * math.log(2) / math.log(4), 1.0, 0.0, 0.0]
+    np.testing.assert_allclose(normalized_entropy(weights), expected, atol=1e-12)
+    assert normalized_entropy(np.ones((1, 1)))[0] == 0.0
+
+
+def test_entropy_does_not_depend_on_the_sum_of_the_weights():
+    weights = np.array([[0.2, 0.1, 0.1]])
+    np.testing.assert_allclose(normalized_entropy(weights), normalized_entropy(weights * 2.5))
+
+
+def test_statistics_of_text(facts):
+    statistics = measure_attention(facts)
+    assert statistics.rows == 20
+    assert statistics.unit == "tokens"
+    assert statistics.entropy.shape == (40,)
+    np.testing.assert_allclose(
+        statistics.coverage[:3], [0.8 + 1 / 3, 0.2 + 1 / 3, 1 / 3], atol=1e-6
+    )
+    entries = dict(attention_statistics.summarize(statistics))
+    assert entries["rows sampled"] == "20"
+    assert 0 < float(entries["mean attention entropy (1 = uniform)"]) < 1
+    assert entries["tokens with coverage below 0.2"] == "0%"
+
+
+def test_the_sample_is_spread_over_all_rows(facts, monkeypatch):
+    monkeypatch.setattr(attention_statistics, "MAX_ROWS", 6)
+    samples = []
+    rows_at = prediction_table.rows_at
+    monkeypatch.setattr(
+        prediction_table, "rows_at", lambda *args: samples.append(args[1]) or rows_at(*args)
+    )
+    assert measure_attention(facts).rows == 6
+    assert samples == [[0, 3, 7, 11, 15, 19]]
+
+
+def test_statistics_of_points(tmp_path):
+    statistics = measure_attention(sample_runs.points_run(tmp_path))
+    assert statistics.unit == "points"
+    np.testing.assert_allclose(statistics.coverage, 1.0)
+
+
+def test_images_have_no_coverage(tmp_path):
+    statistics = measure_attention(sample_runs.image_run(tmp_path))
+    assert statistics.coverage is None
+    assert len(attention_statistics.summarize(statistics)) == 2
+
+
+def test_a_model_without_attention(tmp_path):
+    assert measure_attention(sample_runs.number_run(tmp_path)) is None

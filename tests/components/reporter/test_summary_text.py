@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from regard.components.reporter.run_facts import RunFacts, RunInfo
+from regard.components.reporter.summary_text import (
+    describe_model,
+    format_share,
+    summarize_run,
+)
+from tests.components.reporter import sample_runs
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((0.0, "0%"), (1.0, "100%"), (0.0123, "1.2%"), (0.5, "50%"), (0.9951, "99.5%")),
+        *((0.99999, "over 99.9%"), (0.00012, "0.012%"), (1e-7, "under 0.01%")),
+    ],
+)
+def test_format_share(value, text):
+    assert format_share(value) == text
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (
+            {"decoder": {"type": "luong"}, "attention": {"score": {"type": "scaled_dot"}}},
+            "luong translation model with scaled dot attention",
+        ),
+        (
+            {
+                "decoder": {"type": "bahdanau"},
+                "attention": {"score": "additive", "alignment": {"type": "hard"}},
+            },
+            "bahdanau translation model with hard additive attention",
+        ),
+        ({"decoder": {"type": "a"}, "attention": None}, "a translation model without attention"),
+        ({"decoder": {"type": "transformer"}}, "transformer translation model"),
+        ({"encoder": {"type": "recurrent"}}, "recurrent translation model"),
+        ({"decoder": {"score": "additive"}}, "translation model with additive attention"),
+        ({}, "translation model"),
+    ],
+)  # fmt: skip
+def test_describe_model(model, name):
+    assert describe_model("translation", {"model": model}) == name
+
+
+def test_summary_of_a_successful_run(facts):
+    assert summarize_run(facts) == (
+        "A Luong translation model with general attention (12,345 parameters), trained on 90 rows "
+        "of mine for 600 steps (6 full epochs) in 1:05, reaches BLEU 40.00 (95% CI 39.00 to "
+        "41.00) on 20 test rows; it passed the evaluation gate and is version 2."
+    )
+
+
+def test_summary_of_a_run_that_fails_the_gate(facts, tmp_path):
+    sample_runs.put(tmp_path, "blessing", "blessing.json", {"blessed": False, "sentence": "No."})
+    sample_runs.put(tmp_path, "pushed", "pushed.json", {"pushed": False})
+    assert summarize_run(facts).endswith("on 20 test rows; it did not pass the evaluation gate.")
+
+
+def test_summary_of_a_run_without_a_model(tmp_path):
+    info = RunInfo("mine", "similarity", {}, failure={"node": "Trainer", "error": "no memory"})
+    text = summarize_run(RunFacts(info, {}))
+    assert text == "A similarity model, not evaluated: the run failed at Trainer."
+    for status, end in [
+        ("", "."),
+        ("killed", ": the run was killed."),
+        ("running", ": the run is in progress."),
+    ]:
+        current = dataclasses.replace(info, failure={}, status=status)
+        assert summarize_run(RunFacts(current, {})) == f"A similarity model, not evaluated{end}"
+
+
+def test_summary_of_a_failure_after_the_evaluation(facts, tmp_path):
+    failed = dataclasses.replace(facts.info, failure={"node": "ServingCheck", "error": "x"})
+    text = summarize_run(RunFacts(failed, facts.folders))
+    assert text.endswith("on 20 test rows: the run failed at ServingCheck.")
+
+
+def test_summary_of_an_undefined_metric(facts, tmp_path):
+    content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
+    content["metrics"]["bleu"] |= {"value": float("nan"), "interval": None}
+    sample_runs.put(tmp_path, "evaluation", "metrics.json", content)
+    assert "reaches BLEU undefined on 20 test rows" in summarize_run(facts)

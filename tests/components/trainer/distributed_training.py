@@ -1,0 +1,179 @@
+"""Trainings on several devices, in a process of their own: TensorFlow configures devices once.
+
+``python -m tests.components.trainer.distributed_training FOLDER DATA TRAININGS`` trains one model
+after the other, on the devices or workers that the environment names. TRAININGS is JSON: for each
+name the arguments of ``train``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
+from regard.components.trainer.distributed import (
+    DeviceGroup,
+    DistributedTrainStep,
+    connect_workers,
+)
+from regard.components.trainer.distributed_worker import WorkerSpec
+from regard.components.trainer.input_pipeline import Batches, shard_batches
+from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.training_loop import fit, set_seed
+from regard.models.settings.text_to_text import TextToTextModelConfig
+from tests.components.trainer.tfrecords import SPEC, write_tfrecords
+from tests.components.trainer.tiny_training import TinyTask, training_config
+
+DEVICE_COUNT = "TEST_DEVICES"
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+def write_splits(folder: Path) -> None:
+    """Write a train split in two files of different size, with rows of all lengths, and eval."""
+    random = np.random.default_rng(0)
+    pairs = [(list(i), list(i)) for n in range(157) for i in [random.integers(4, 12, 2 + n % 9)]]
+    write_tfrecords(folder / "train-0.gz", pairs[:70])
+    write_tfrecords(folder / "train-1.gz", pairs[70:117])
+    write_tfrecords(folder / "eval.gz", pairs[117:])
+
+
+def split_batches(folder: Path, split: str) -> Batches:
+    """The batches of ``train-0``, ``train`` or ``eval``, which ``write_splits`` has written."""
+    return Batches([str(folder / f"{split}*.gz")], SPEC, TinyTask(), 160, 20, seed=5)
+
+
+def device_group() -> DeviceGroup | None:
+    """The devices that the environment names."""
+    if "TF_CONFIG" in os.environ:
+        spec = WorkerSpec.from_environment(os.environ)
+        return connect_workers(spec.index, len(spec.addresses))
+    count = int(os.environ.get(DEVICE_COUNT, "1"))
+    if count == 1:
+        return None
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    logical = tf.config.LogicalDeviceConfiguration()
+    tf.config.set_logical_device_configuration(cpu, [logical] * count)
+    return DeviceGroup(tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)]))
+
+
+def train(
+    folder: Path,
+    data: Path,
+    group: DeviceGroup | None,
+    changes: dict[str, Any],
+    dropout: float = 0.0,
+    split: str = "train-0",
+    killed_at: int = 0,
+    with_metric: bool = False,
+    train_batches: Any = None,
+) -> tuple[keras.Model, TrainState]:
+    """Train or resume, and write the final state and weights.
+
+    Args:
+        folder: for the checkpoints and the results.
+        data: the folder of ``write_splits``.
+        group: None for one device.
+        changes: of the settings.
+        dropout: of the model.
+        split: the train split.
+        killed_at: the number of the checkpoint at which the training is killed and resumed.
+        with_metric: whether evaluations compute a BLEU, which only the chief may do.
+        train_batches: replaces the batches of the split.
+    """
+    training = training_config(**changes)
+    set_seed(training)
+
+    def build() -> Any:
+        return TinyTask().build(TextToTextModelConfig(dropout=dropout), training, {})
+
+    model = build()
+    compile_model(model, training)
+    batches = train_batches or split_batches(data, split)
+    step = None
+    if group is not None:
+        step, batches = DistributedTrainStep(group, model, build), shard_batches(batches, group)
+    is_chief = group is None or group.is_chief
+    checkpoints = (Checkpoints if is_chief else NoCheckpoints)(folder / "ck")
+    if killed_at:
+        _kill_at_save(checkpoints, killed_at)
+    try:
+        state = fit(
+            model,
+            batches,
+            split_batches(data, "eval"),
+            training,
+            checkpoints,
+            f"{folder}/log",
+            _weight_size if with_metric and is_chief else None,
+            step,
+        )
+    except KilledError:
+        return train(folder, data, group, changes, dropout, split, with_metric=with_metric)
+    if is_chief:
+        (folder / "state.json").write_text(json.dumps(vars(state)))
+        np.savez(folder / "weights.npz", *model.get_weights())
+    return model, state
+
+
+def start_process(
+    folder: Path, data: Path, trainings: dict[str, Any], **environment: str
+) -> subprocess.Popen:
+    """Start ``main`` in a process of its own."""
+    module = "tests.components.trainer.distributed_training"
+    return subprocess.Popen(
+        [sys.executable, "-m", module, str(folder), str(data), json.dumps(trainings)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(*processes: subprocess.Popen) -> None:
+    """Wait until the processes have ended without an error."""
+    for process in processes:
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, output
+
+
+def _weight_size(model: keras.Model) -> dict[str, float]:
+    """Stands for a BLEU: a number that depends on nothing but the weights."""
+    return {"bleu": 100 * float(np.mean([np.abs(w).mean() for w in model.get_weights()]))}
+
+
+def _kill_at_save(checkpoints: Checkpoints, number: int) -> None:
+    """Let the checkpoint of this number fail, and the process with it."""
+    write, steps = checkpoints.save, []
+
+    def save(model: keras.Model, state: TrainState) -> None:
+        steps.append(state.step)
+        if len(steps) == number:
+            raise KilledError
+        write(model, state)
+
+    checkpoints.save = save  # type: ignore[method-assign]
+
+
+def main(folder: str, data: str, trainings: str) -> None:
+    """Train all models, each in a folder of its name."""
+    group = device_group()
+    for name, arguments in json.loads(trainings).items():
+        (Path(folder) / name).mkdir(exist_ok=True)
+        train(Path(folder) / name, Path(data), group, **arguments)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(0)  # like a worker process: other workers may be gone

@@ -1,0 +1,306 @@
+"""Several devices or workers train as one device does with the same batches."""
+
+import functools
+import json
+import socket
+from types import SimpleNamespace
+
+import keras
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from regard.components.trainer import distributed
+from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.distributed import (
+    DeviceGroup,
+    DistributedTrainStep,
+    local_device_group,
+)
+from regard.components.trainer.input_pipeline import FileSharding, shard_batches
+from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.training_loop import fit
+from tests.components.trainer.distributed_training import (
+    DEVICE_COUNT,
+    split_batches,
+    start_process,
+    train,
+    wait_for,
+    write_splits,
+)
+from tests.components.trainer.tiny_training import BagModel, assert_equal_arrays, training_config
+
+ALL_OPTIONS = {
+    "gradient_accumulation_steps": 2,
+    "clip_norm": 0.05,
+    "ema": {"decay": 0.9},
+    "weight_decay": 0.1,
+    "checkpoint_averaging": {"checkpoints": 2, "of": "best"},
+    "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 3},
+    "early_stopping": {"patience": 99, "min_delta": 0.01, "metric": "bleu"},
+}
+STEPS = {"evaluate_every": 4, "max_epochs": 2}
+TRAININGS = {
+    "plain": {"changes": STEPS},
+    "all_options": {"changes": {**STEPS, **ALL_OPTIONS, "max_minutes": 10}, "with_metric": True},
+    "file_sharding": {"changes": STEPS, "split": "train"},
+}
+DETERMINISTIC = {
+    "changes": {**STEPS, **ALL_OPTIONS, "deterministic": True},
+    "dropout": 0.4,
+    "with_metric": True,
+}
+SLOW_TRAININGS = {
+    "bfloat16": {"changes": {**STEPS, "precision": "mixed_bfloat16"}},
+    "float16": {"changes": {**STEPS, "precision": "mixed_float16"}},
+    "xla": {"changes": {"max_steps": 3, "evaluate_every": 1, "jit_compile": True}},
+    "uninterrupted": DETERMINISTIC,
+    "killed": {
+        **DETERMINISTIC,
+        "killed_at": 9,
+        "changes": {**DETERMINISTIC["changes"], "checkpoint_seconds": 0},
+    },
+}
+# Rounding: sums have another order, and in mixed formats other parts.
+TOLERANCES = {"bfloat16": 0.02, "float16": 0.005}
+
+
+class RecordingGroup(DeviceGroup):
+    """A chief with a second worker that contributes zeros; records what it sends."""
+
+    def __init__(self):
+        super().__init__(tf.distribute.MirroredStrategy(["CPU:0"]), 0, 2)
+        self.transfers = []
+
+    def _sum(self, value):
+        self.transfers.append(value.numpy())
+        return super()._sum(value)
+
+
+def test_one_device_needs_no_group():
+    assert local_device_group("one") is None
+    assert local_device_group("all") is None  # a machine without several GPUs
+
+
+def test_broadcast_is_exact():
+    group = RecordingGroup()
+    values = [
+        np.array([[0.1, -3e38], [np.nan, 1.0]], np.float32),
+        np.array(2**53 - 1),
+        np.array([1, 2**32 - 1], np.uint32),
+        np.zeros([0, 3], np.float32),
+        np.array(0.1),
+        np.array([0.1, 3e38], ml_dtypes.bfloat16),
+        np.array([0.1, 6e4], np.float16),
+    ]
+    for result, value in zip(group.broadcast(values), values, strict=True):
+        assert result.dtype == value.dtype
+        np.testing.assert_array_equal(result, value)
+    sizes = [(transfer.dtype, transfer.size) for transfer in group.transfers]
+    assert sizes == [("float32", 8), ("float64", 4)]
+    assert group.broadcast_object(lambda: {"a": [1, "ü"]}) == {"a": [1, "ü"]}
+    assert group.broadcast_values((0.1, 3)) == [0.1, 3.0]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_splits(folder)
+    return folder
+
+
+def tf_configs(count):
+    """The TF_CONFIG of each of ``count`` workers on this machine."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return [
+        json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": i}})
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def two_devices(data, tmp_path_factory):
+    """The results of two devices of one process."""
+    folder = tmp_path_factory.mktemp("devices")
+    trainings = {name: TRAININGS[name] for name in ("plain", "all_options")}
+    wait_for(start_process(folder, data, trainings, **{DEVICE_COUNT: "2"}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two_devices_slow(data, tmp_path_factory):
+    """The same for trainings that take longer."""
+    folder = tmp_path_factory.mktemp("slow")
+    wait_for(start_process(folder, data, SLOW_TRAININGS, **{DEVICE_COUNT: "2"}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two_workers(data, tmp_path_factory):
+    """The folders of two worker processes; only the chief's is to have results."""
+    folders = [tmp_path_factory.mktemp(f"worker-{i}") for i in range(2)]
+    processes = [
+        start_process(folder, data, TRAININGS, TF_CONFIG=config)
+        for folder, config in zip(folders, tf_configs(2), strict=True)
+    ]
+    wait_for(*processes)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def one_device(data, tmp_path_factory):
+    """The final train state of the same training on one device, by name."""
+
+    @functools.cache
+    def run(name):
+        folder = tmp_path_factory.mktemp("single")
+        arguments = {**TRAININGS, **SLOW_TRAININGS}[name]
+        joined = JoinedShards(data) if name == "file_sharding" else None
+        return train(folder, data, None, **arguments, train_batches=joined)[1]
+
+    return run
+
+
+def learning_curve(state):
+    names = ("step", "learning_rate", "train_loss", "loss")
+    return np.array([[entry[name] for name in names] for entry in state["history"]])
+
+
+def assert_same_training(state, folder, name):
+    other = json.loads((folder / name / "state.json").read_text())
+    tolerance = TOLERANCES.get(name, 1e-5)
+    assert len(state.history) >= 3
+    np.testing.assert_allclose(
+        learning_curve(other), learning_curve(vars(state)), rtol=0, atol=tolerance
+    )
+    assert other["tokens"] == state.tokens
+    assert other["best_step"] == state.best_step or tolerance > 1e-5
+    assert other["stop_reason"] == state.stop_reason
+
+
+class JoinedShards:
+    """The batches of two workers with file sharding, joined for one device."""
+
+    file_shards = 1
+
+    def __init__(self, data):
+        groups = [
+            SimpleNamespace(workers=2, worker=i, local_devices=1, device_number=None)
+            for i in range(2)
+        ]
+        self.shards = [FileSharding(split_batches(data, "train"), group) for group in groups]
+
+    def size(self):
+        return self.shards[0].size()
+
+    def epoch(self, number, skip=0):
+        def join(one, other):
+            widths = {
+                key: tf.maximum(tf.shape(one[0][key])[1], tf.shape(other[0][key])[1])
+                for key in one[0]
+            }
+            return {
+                key: tf.concat(
+                    [
+                        tf.pad(part[0][key], [[0, 0], [0, widths[key] - tf.shape(part[0][key])[1]]])
+                        for part in (one, other)
+                    ],
+                    axis=0,
+                )
+                for key in one[0]
+            }
+
+        pairs = tf.data.Dataset.zip(tuple(shard.epoch(number, skip) for shard in self.shards))
+        return pairs.map(join).apply(tf.data.experimental.assert_cardinality(self.size() - skip))
+
+
+@pytest.mark.parametrize("name", ["plain", "all_options"])
+def test_two_devices_equal_one(two_devices, one_device, name):
+    assert_same_training(one_device(name), two_devices, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "xla"])
+def test_two_devices_in_mixed_precision_and_with_xla(two_devices_slow, one_device, name):
+    assert_same_training(one_device(name), two_devices_slow, name)
+
+
+@pytest.mark.slow
+def test_a_killed_training_of_two_devices_resumes_bit_for_bit(two_devices_slow):
+    """With dropout: each device restores its own random numbers."""
+    weights = [np.load(two_devices_slow / name / "weights.npz") for name in SLOW_TRAININGS][-2:]
+    assert_equal_arrays(*([file[name] for name in file.files] for file in weights))
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_two_workers_equal_one_device(two_workers, one_device, name):
+    """With batch sharding, and with file sharding if there are enough files."""
+    assert_same_training(one_device(name), two_workers[0], name)
+
+
+def test_only_the_chief_writes(two_workers):
+    chief, other = ({p.name for p in folder.rglob("*") if p.is_file()} for folder in two_workers)
+    assert {"last.npz", "best.npz", "state.json"} <= chief
+    assert not other
+
+
+def test_the_state_is_broadcast_in_chunks(monkeypatch):
+    monkeypatch.setattr(distributed, "BROADCAST_SIZE", 100)
+    group = RecordingGroup()
+    model = BagModel(0.0)
+    model.build()
+    compile_model(model, training_config(max_epochs=1))
+    variables = [*model.variables, *model.optimizer.variables]
+    before = [variable.numpy() for variable in variables]
+    DistributedTrainStep(group, model, lambda: None).initialize()
+    sizes = [value.size for value in before]
+    assert max(sizes) <= 100 < sum(sizes)
+    assert sum(transfer.size for transfer in group.transfers) == sum(sizes)
+    assert 1 < len(group.transfers) < len(sizes)
+    assert max(transfer.size for transfer in group.transfers) <= 100
+    assert_equal_arrays(variables, before)
+
+
+@keras.saving.register_keras_serializable("tests")
+class MovingMeanModel(BagModel):
+    """Has a moving mean that every batch updates, and a frozen weight."""
+
+    def build(self, shape=None):
+        options = {"shape": (7,), "trainable": False}
+        self.frozen = self.add_weight(name="frozen", initializer="random_normal", **options)
+        self.mean = self.add_weight(name="mean", initializer="zeros", **options)
+        super().build(shape)
+
+    def call(self, inputs, training=False):
+        if training:
+            rows = ops.cast(ops.shape(inputs["source"])[0], "float32")
+            self.mean.assign(0.9 * self.mean + 0.1 * rows)
+        return super().call(inputs, training=training)
+
+
+def test_moving_means_change_and_frozen_weights_do_not(data, tmp_path):
+    training = training_config(max_epochs=1)
+    means = []
+    for group in (None, DeviceGroup(tf.distribute.MirroredStrategy(["CPU:0"]))):
+        keras.utils.set_random_seed(1)
+        model = MovingMeanModel(0.0)
+        model.build()
+        compile_model(model, training)
+        frozen = model.frozen.numpy()
+        batches, evaluation = split_batches(data, "train-0"), split_batches(data, "eval")
+        step = DistributedTrainStep(group, model, lambda: None) if group else None
+        batches = shard_batches(batches, group) if group else batches
+        checkpoints = Checkpoints(tmp_path / str(len(means)))
+        log_dir = str(tmp_path / "log")
+        fit(model, batches, evaluation, training, checkpoints, log_dir, None, step)
+        np.testing.assert_array_equal(model.frozen.numpy(), frozen)
+        means.append(model.mean.numpy())
+    assert means[0].min() > 1.0
+    np.testing.assert_allclose(means[1], means[0], rtol=1e-5)

@@ -1,0 +1,128 @@
+"""A training that is killed and resumed ends as an uninterrupted one, bit for bit."""
+
+import json
+
+import numpy as np
+import pytest
+
+from regard.components.common import events
+from regard.components.trainer.checkpoint import Checkpoints
+from tests.components.trainer.tiny_training import (
+    assert_equal_arrays,
+    checkpoint_arrays,
+    train,
+)
+
+OPTIONS = {
+    "evaluate_every": 3,
+    "gradient_accumulation_steps": 2,
+    "ema": {"decay": 0.9},
+    "checkpoint_averaging": {"checkpoints": 3, "of": "best"},
+    "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 4},
+    "early_stopping": {"patience": 99, "min_delta": 0.02},
+    "weight_decay": 0.1,
+    "learning_rate": 0.05,
+    "max_epochs": 4,
+}
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+def failing_checkpoints(name, number):
+    """A class of checkpoints that fail at the given call of a method, before its work."""
+
+    class FailingCheckpoints(Checkpoints):
+        calls = 0
+
+    def fail(self, *arguments):
+        FailingCheckpoints.calls += 1
+        if FailingCheckpoints.calls == number:
+            raise KilledError
+        return getattr(Checkpoints, name)(self, *arguments)
+
+    setattr(FailingCheckpoints, name, fail)
+    return FailingCheckpoints
+
+
+def without_times(state):
+    """The train state as a dictionary, without values that depend on the clock."""
+    timed = ("seconds", "tokens_per_second", "train_loss")
+    history = [
+        {name: value for name, value in entry.items() if name not in timed}
+        for entry in state.history
+    ]
+    return {**vars(state), "history": history, "seconds": 0}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """State, final weights and last checkpoint of a training that is not killed."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    model, state = train(folder, **OPTIONS)
+    assert state.rate_scale < 0.5  # cut more than once
+    assert len(state.history) > 6
+    return state, model.get_weights(), checkpoint_arrays(folder / "ck/last.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("save", 5),  # between two updates
+        ("save", 20),
+        ("save", 31),
+        ("save_best", 2),
+        ("save_snapshot", 1),
+        ("save_snapshot", 5),
+    ],
+)
+def test_a_killed_training_resumes(uninterrupted, tmp_path, monkeypatch, name, number):
+    with pytest.raises(KilledError):
+        train(tmp_path, failing_checkpoints(name, number), **OPTIONS, checkpoint_seconds=0)
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    model, state = train(tmp_path, **OPTIONS)
+    assert "resumed at step" in log.read_text()
+    expected, weights, checkpoint = uninterrupted
+    assert without_times(state) == without_times(expected)
+    assert_equal_arrays(model.get_weights(), weights)
+    assert_equal_arrays(checkpoint_arrays(tmp_path / "ck/last.npz"), checkpoint)
+    snapshots = {f"step-{step}.npz" for step in state.average["steps"]}
+    names = {path.name for path in (tmp_path / "ck").iterdir()}
+    assert names == {"last.npz", "best.npz", *snapshots}
+
+
+def test_a_limit_reached_before_the_kill_still_applies(tmp_path):
+    """Killed between the last checkpoint and its evaluation: no further step."""
+
+    class KilledAtTheEnd(Checkpoints):
+        def save(self, model, state):
+            super().save(model, state)
+            if state.step == 4:
+                raise KilledError
+
+    options = {"max_steps": 4, "max_epochs": None}
+    with pytest.raises(KilledError):
+        train(tmp_path, KilledAtTheEnd, **options, checkpoint_seconds=0)
+    with np.load(tmp_path / "ck/last.npz") as last:
+        assert json.loads(str(last["state"]))["history"] == []
+    _, state = train(tmp_path, **options)
+    assert state.step == state.history[0]["step"] == 4
+
+
+def test_a_complete_training_only_loads_its_weights(tmp_path):
+    model, state = train(tmp_path, **OPTIONS)
+    weights = model.get_weights()
+    again, same_state = train(tmp_path, **OPTIONS)
+    assert without_times(same_state) == without_times(state)
+    assert_equal_arrays(again.get_weights(), weights)
+
+
+def test_incomplete_files_are_deleted(tmp_path):
+    """A kill during a write leaves a file as large as a checkpoint."""
+    folder = tmp_path / "ck"
+    folder.mkdir()
+    (folder / ".last.npz.0123abcd.tmp").write_bytes(b"PK")
+    train(tmp_path, max_epochs=1)
+    assert {path.name for path in folder.iterdir()} == {"last.npz", "best.npz"}

@@ -1,0 +1,268 @@
+"""The training loop: limits, early stopping, evaluations, averages, reproducibility."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.training_loop import fit
+from tests.components.trainer.tiny_training import (
+    assert_equal_arrays,
+    batches,
+    checkpoint_arrays,
+    new_model,
+    train,
+    training_config,
+)
+
+# A learning rate so high that the last evaluations are not the best.
+UNSTABLE = {"evaluate_every": 4, "max_steps": 32, "max_epochs": None, "learning_rate": 0.3}
+
+
+def evaluation_steps(state):
+    return [entry["step"] for entry in state.history]
+
+
+def test_training_reduces_the_loss_and_counts(tmp_path):
+    _, state = train(tmp_path)
+    train_batches, _ = batches()
+    assert state.step == 3 * train_batches.size()
+    assert state.stop_reason == "max_epochs: 3"
+    assert state.tokens == 3 * int(train_batches.lengths.sum())
+    losses = [entry["loss"] for entry in state.history]
+    assert losses[-1] < losses[0]
+    assert list((tmp_path / "log").iterdir())
+
+
+@pytest.mark.parametrize(("limit", "expected"), [({"max_steps": 7}, 7), ({"max_minutes": 1e-6}, 1)])
+def test_limits_stop_within_an_epoch(tmp_path, limit, expected):
+    _, state = train(tmp_path, **limit)
+    assert state.step == expected
+    assert state.stop_reason.startswith(next(iter(limit)))
+    assert len(state.history) == 1
+
+
+def test_a_training_without_an_update_is_an_error(tmp_path):
+    with pytest.raises(UserError, match="before its first step, which takes 9 batches"):
+        train(tmp_path, max_minutes=1e-6, gradient_accumulation_steps=9)
+
+
+def test_early_stopping_keeps_the_best_weights(tmp_path):
+    stop = {"patience": 2, "min_delta": 10.0}  # only the first evaluation is that much better
+    model, state = train(tmp_path, max_epochs=50, early_stopping=stop)
+    assert state.stop_reason == "early stop: 2 evaluations without a better loss"
+    losses = [entry["loss"] for entry in state.history]
+    assert len(losses) == 3
+    assert state.best_score == losses[0] > losses[-1]
+    results = model.evaluate(batches()[1].epoch(), verbose=0, return_dict=True)
+    assert results["plain_loss"] == pytest.approx(losses[0], abs=1e-5)
+
+
+def test_a_loss_that_is_not_finite_names_remedies(tmp_path):
+    model = new_model(training_config())
+    model.dense.bias.assign(np.full(12, np.nan))
+    checkpoints = Checkpoints(tmp_path / "ck")
+    with pytest.raises(FloatingPointError, match="lower learning rate"):
+        fit(model, *batches(), training_config(), checkpoints, str(tmp_path / "log"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "each epoch"),
+        ({"evaluate_every": 5, "max_steps": 12, "max_epochs": None}, [5, 10, 12]),
+        ({"evaluate_every": 4, "max_steps": 8, "max_epochs": None}, [4, 8]),
+        ({"evaluate_every": 100, "max_steps": 3}, [3]),
+        (
+            {
+                "evaluate_every": 2,
+                "max_steps": 5,
+                "gradient_accumulation_steps": 3,
+                "max_epochs": None,
+            },
+            [2, 4, 5],
+        ),
+    ],
+)
+def test_steps_of_evaluations(tmp_path, changes, expected):
+    _, state = train(tmp_path, **changes)
+    if expected == "each epoch":
+        size = batches()[0].size()
+        expected = [size, 2 * size, 3 * size]
+    assert evaluation_steps(state) == expected
+    assert state.step == expected[-1]
+    assert state.batches == state.step * changes.get("gradient_accumulation_steps", 1)
+
+
+def test_evaluations_do_not_change_the_training(tmp_path):
+    _, state = train(tmp_path / "epochs")
+    _, evaluated_often = train(tmp_path / "steps", evaluate_every=3)
+    assert len(evaluated_often.history) > 2 * len(state.history)
+    assert state.tokens == evaluated_often.tokens == 3 * int(batches()[0].lengths.sum())
+    arrays = (checkpoint_arrays(tmp_path / name / "ck/last.npz") for name in ("epochs", "steps"))
+    assert_equal_arrays(*arrays)
+
+
+def test_history_entries_have_the_values_of_a_learning_curve(tmp_path):
+    _, state = train(tmp_path, evaluate_every=5, max_steps=10)
+    json.dumps(state.history)
+    for entry in state.history:
+        assert entry["perplexity"] == pytest.approx(np.exp(entry["loss"]))
+        assert entry["learning_rate"] == pytest.approx(0.01)
+        assert entry["tokens_per_second"] > 0
+        assert entry["train_loss"] > 0
+    assert "bleu" not in state.history[0]
+
+
+class RecordingCheckpoints(Checkpoints):
+    """Records the weights of all snapshots by step."""
+
+    weights: dict = {}
+
+    def save_snapshot(self, model, state):
+        super().save_snapshot(model, state)
+        self.weights[state.step] = [np.array(w) for w in model.weights]
+
+
+@pytest.mark.parametrize("of", ["last", "best"])
+def test_checkpoint_averaging(tmp_path, of):
+    RecordingCheckpoints.weights = {}
+    options = {**UNSTABLE, "checkpoint_averaging": {"checkpoints": 3, "of": of}}
+    model, state = train(tmp_path, RecordingCheckpoints, **options)
+    order = sorted(state.history, key=lambda e: e["loss" if of == "best" else "step"])
+    chosen = order[:3] if of == "best" else order[-3:]
+    steps = sorted(entry["step"] for entry in chosen)
+    assert state.average["steps"] == steps
+    assert (steps == [24, 28, 32]) == (of == "last")
+    assert sorted(p.name for p in (tmp_path / "ck").glob("step-*")) == sorted(
+        f"step-{step}.npz" for step in steps
+    )
+    for i, weight in enumerate(model.weights):
+        weights = [RecordingCheckpoints.weights[step][i].astype(np.float64) for step in steps]
+        np.testing.assert_allclose(np.array(weight), np.mean(weights, axis=0), rtol=1e-6, atol=1e-7)
+    results = model.evaluate(batches()[1].epoch(), verbose=0, return_dict=True)
+    assert state.average["loss"] == pytest.approx(results["plain_loss"], abs=1e-6)
+    # Loaded again, as after a change of the search alone.
+    weights = model.get_weights()
+    again, _ = train(tmp_path, **options)
+    assert_equal_arrays(again.get_weights(), weights)
+
+
+def test_early_stopping_by_a_metric(tmp_path):
+    scores = iter([10.0, 30.0, 30.4, 20.0])
+    model, state = train(
+        tmp_path,
+        compute_metrics=lambda model: {"bleu": next(scores)},
+        max_epochs=50,
+        early_stopping={"patience": 2, "min_delta": 0.5, "metric": "bleu"},
+    )
+    assert [entry["bleu"] for entry in state.history] == [10.0, 30.0, 30.4, 20.0]
+    assert state.stop_reason == "early stop: 2 evaluations without a better bleu"
+    assert state.best_score == -30.0  # 30.4 is not better by 0.5
+    with np.load(tmp_path / "ck" / "best.npz") as best:
+        assert json.loads(str(best["state"]))["step"] == state.history[1]["step"]
+    assert_equal_arrays(checkpoint_arrays(tmp_path / "ck/best.npz"), model.get_weights())
+
+
+def test_early_stopping_within_an_epoch(tmp_path):
+    stop = {"patience": 3, "min_delta": 100.0}
+    _, state = train(tmp_path, evaluate_every=2, max_epochs=50, early_stopping=stop)
+    assert evaluation_steps(state) == [2, 4, 6, 8]
+    assert state.step == 8
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+def test_a_plateau_reduces_the_learning_rate_to_its_minimum(tmp_path, precision):
+    schedule = {"type": "plateau", "factor": 0.1, "patience": 2, "min_learning_rate": 0.0005}
+    _, state = train(
+        tmp_path,
+        evaluate_every=2,
+        max_steps=18,
+        max_epochs=None,
+        schedule=schedule,
+        early_stopping={"patience": 99, "min_delta": 100.0},
+        precision=precision,  # in float16, Keras wraps the optimizer
+    )
+    rates = [entry["learning_rate"] for entry in state.history]
+    # The first evaluation is the best; each cut follows two that are not better.
+    expected = [0.01] * 3 + [0.001] * 2 + [0.0005] * 4
+    assert rates == pytest.approx(expected)
+    assert state.rate_scale == pytest.approx(0.05)
+
+
+def test_the_moving_average_is_evaluated_and_stored(tmp_path):
+    decay = 0.5
+    options = {
+        "evaluate_every": 1,
+        "max_steps": 4,
+        "checkpoint_averaging": {"checkpoints": 9},
+    }
+    RecordingCheckpoints.weights = {}
+    train(tmp_path / "plain", RecordingCheckpoints, **options)
+    weights = dict(RecordingCheckpoints.weights)
+    average = [w.astype(np.float64) for w in new_model(training_config()).get_weights()]
+    train(tmp_path, RecordingCheckpoints, **options, ema={"decay": decay})
+    for step in range(1, 5):
+        keep = min(decay, (1 + step) / (10 + step))
+        average = [
+            keep * old + (1 - keep) * new for old, new in zip(average, weights[step], strict=True)
+        ]
+        for one, other in zip(RecordingCheckpoints.weights[step], average, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+    # The training itself continues from its own weights.
+    arrays = checkpoint_arrays(tmp_path / "ck/last.npz")
+    for weight in weights[4]:
+        assert any(weight.shape == x.shape and (weight == x).all() for x in arrays)
+
+
+def test_xla_computes_the_same_losses(tmp_path):
+    _, plain = train(tmp_path / "plain", max_steps=6)
+    _, compiled = train(tmp_path / "compiled", max_steps=6, jit_compile=True)
+    losses = [[entry["loss"] for entry in state.history] for state in (plain, compiled)]
+    np.testing.assert_allclose(*losses, rtol=1e-3)  # XLA draws other numbers for dropout
+
+
+DETERMINISTIC_TRAININGS = """
+import sys
+from pathlib import Path
+import tensorflow as tf
+from regard.components.trainer.training_loop import set_seed
+from tests.components.trainer import tiny_training
+
+training = tiny_training.training_config(deterministic=True)
+weights = []
+for name in ("one", "two"):
+    set_seed(training)
+    tiny_training.clear_models()
+    model, _ = tiny_training.train(Path(sys.argv[1]) / name, deterministic=True)
+    weights.append(model.get_weights())
+tiny_training.assert_equal_arrays(*weights)
+try:
+    tf.random.Generator.from_non_deterministic_state()
+except RuntimeError as error:
+    assert "determinism" in str(error)
+else:
+    raise AssertionError("nondeterministic operations are allowed")
+"""
+
+
+def test_deterministic_trainings_are_equal_with_several_threads(tmp_path):
+    # In a process of its own, since determinism cannot be disabled again.
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment.pop("TF_NUM_INTRAOP_THREADS", None)
+    process = subprocess.run(
+        [sys.executable, "-c", DETERMINISTIC_TRAININGS, str(tmp_path)],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert process.returncode == 0, process.stderr[-2000:]

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from regard.models.layers.dropout import DROPOUT_TYPES, Dropout, dropout_mask, sequence_dropout
+
+
+@pytest.mark.parametrize("kind", DROPOUT_TYPES)
+def test_a_sequence_loses_the_same_or_something_new_at_every_step(kind):
+    dropout = sequence_dropout(0.5, kind, seed=1)
+    dropped = np.asarray(dropout(np.ones((40, 6, 8), "float32"), training=True))
+    assert set(np.unique(dropped)) == {0.0, 2.0}
+    assert (dropped == dropped[:, :1]).all() == (kind == "variational")
+    assert not (dropped == dropped[:1]).all()  # every row has its own
+    assert dropped.mean() == pytest.approx(1.0, abs=0.15)
+    np.testing.assert_array_equal(dropout(np.ones((2, 3, 4))), np.ones((2, 3, 4)))
+
+
+def test_a_mask_keeps_the_mean():
+    mask = dropout_mask(Dropout(0.25, seed=2), (200, 50), "float32")
+    np.testing.assert_allclose(np.unique(mask), [0, 4 / 3], atol=1e-6)
+    assert np.mean(mask) == pytest.approx(1.0, abs=0.03)
+
+
+def test_an_unknown_type_is_refused():
+    with pytest.raises(ValueError, match=r"dropout_type 'varied'. Choices: plain, variational"):
+        sequence_dropout(0.1, "varied")
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("shape", [(400, 301), (7, 11, 13, 101)])
+def test_drops_its_share_and_keeps_the_mean(rate, shape):
+    dropped = np.array(Dropout(rate, seed=3)(np.ones(shape, "float32"), training=True))
+    retained = np.unique(dropped[dropped != 0])
+    np.testing.assert_allclose(retained, [1 / (1 - rate)], rtol=1e-4)
+    share, count = (dropped == 0).mean(), dropped.size
+    assert abs(share - rate) < 4 * np.sqrt(rate * (1 - rate) / count)
+    # Neighbours share a random number, and yet know nothing of each other.
+    flat = (dropped == 0).ravel().astype("float64")
+    for apart in (1, 2, 3):
+        assert abs(np.corrcoef(flat[:-apart], flat[apart:])[0, 1]) < 4 / np.sqrt(count)
+
+
+def test_the_gradient_passes_where_numbers_were_kept():
+    inputs = tf.ones((5, 9))
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = Dropout(0.4, seed=3)(inputs, training=True)
+        total = tf.reduce_sum(outputs)
+    np.testing.assert_array_equal(tape.gradient(total, inputs), outputs)
+
+
+def test_masks_are_sampled_per_call_in_training_only():
+    layer, inputs = Dropout(0.5, seed=3), np.ones((20, 20), "float32")
+    np.testing.assert_array_equal(layer(inputs), inputs)
+    one, other = (np.array(layer(inputs, training=True)) for _ in range(2))
+    assert (one != other).any()
+    again = np.array(Dropout(0.5, seed=3)(inputs, training=True))
+    np.testing.assert_array_equal(again, one)
+
+
+def test_drops_in_graphs_of_unknown_shapes():
+    layer = Dropout(0.5, seed=3)
+    graph = tf.function(
+        lambda x: layer(x, training=True), input_signature=[tf.TensorSpec([None, None, 3])]
+    )
+    assert 0 < (np.array(graph(np.ones((5, 7, 3), "float32"))) == 0).mean() < 1
+    assert graph(np.ones((0, 7, 3), "float32")).shape == (0, 7, 3)

@@ -1,0 +1,197 @@
+"""The section ``training``: its choices, and what cannot work together."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+import pydantic
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.models.schedules import SCHEDULES, schedule
+from regard.models.settings.checks import check_xla
+from regard.models.settings.training import (
+    BleuTokenizer,
+    LearningRateScheduleConfig,
+    TrainingConfig,
+)
+from regard.pipeline.config import load
+from regard.pipeline.config.annotations import models_in, type_of
+from regard.pipeline.config.config import config_class
+from regard.pipeline.config.training_checks import validate_training
+
+TRANSFORMER = {"encoder": {"type": "transformer"}, "decoder": {"type": "transformer"}}
+
+
+def problems(training: dict[str, Any], model: dict[str, Any] | None = None) -> list[str]:
+    config = config_class("translation").model_validate(
+        {
+            "name": "one",
+            "data": {"train": "a.tsv"},
+            "model": model or {},
+            "training": training,
+        }
+    )
+    result = [*validate_training(config), *check_xla(config)]
+    return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in result]
+
+
+def test_schedules() -> None:
+    assert [type_of(model) for model in models_in(LearningRateScheduleConfig)] == list(SCHEDULES)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_is_made_from_its_defaults(name: str) -> None:
+    training = TrainingConfig.model_validate({"schedule": {"type": name}, "max_steps": 9})
+    settings = training.model_dump(mode="json")["schedule"]
+    created = schedule(training.learning_rate, settings, max_steps=training.max_steps)
+    assert 0.0 < float(created(0)) <= 1.001 * training.learning_rate
+
+
+def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
+    assert EvaluationConfig.model_fields["tokenize"].annotation == BleuTokenizer
+    assert "zh" in typing.get_args(BleuTokenizer)
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        (
+            {"batch_tokens": 199},
+            "training.batch_tokens: 199 does not hold one row of max_length: 100",
+        ),
+        (
+            {"max_epochs": None, "early_stopping": None},
+            "training.max_epochs: training would never end",
+        ),
+        (
+            {"schedule": {"type": "cosine"}},
+            "training.schedule.steps: a cosine has to know its end; set steps, or training.max",
+        ),
+        (
+            {"schedule": {"type": "cosine", "steps": 100, "warmup_steps": 100}},
+            "training.schedule.warmup_steps: the warm-up would still rise at the end of the "
+            "schedule, step 100; use less than 100, or more steps",
+        ),
+        (
+            {
+                "schedule": {"type": "cosine", "steps": 100, "min_learning_rate": 0.1},
+                "learning_rate": 0.01,
+            },
+            "training.schedule.min_learning_rate: 0.1 is more than learning_rate: 0.01; use less",
+        ),
+        (
+            {
+                "schedule": {"type": "cosine"},
+                "max_steps": 9,
+                "warm_start": {"optimizer": True},
+            },
+            "training.warm_start.optimizer: the next training would continue after ",
+        ),
+        (
+            {
+                "schedule": {"type": "cosine", "steps": 9},
+                "max_steps": 9,
+                "warm_start": {"optimizer": True},
+            },
+            "training.warm_start.optimizer: the next training would continue after ",
+        ),
+        (
+            {"schedule": {"type": "plateau", "patience": 3}},
+            "training.schedule.patience: early_stopping.patience: 3 ends the training before",
+        ),
+        (
+            {"early_stopping": {"metric": "perplexity"}},
+            "training.early_stopping.metric: perplexity is known only of the test split",
+        ),
+        (
+            {"jit_compile": True},
+            "training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: ",
+        ),
+    ],
+)
+def test_impossible(training: dict[str, Any], expected: str) -> None:
+    (result,) = problems(training)
+    assert result.startswith(expected)
+
+
+def test_one_recurrent_side_is_enough() -> None:
+    (result,) = problems({"jit_compile": True}, {"encoder": {"type": "transformer"}})
+    assert "(model.decoder.type: luong); use false" in result
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"batch_tokens": 200},
+        {"max_epochs": None, "max_minutes": 5.0},
+        {"schedule": {"type": "cosine"}, "max_steps": 10},
+        {"schedule": {"type": "cosine"}, "max_steps": 10, "warm_start": {}},
+        {
+            "schedule": {"type": "cosine", "steps": 99},
+            "max_steps": 10,
+            "warm_start": {"optimizer": True},
+        },
+        {
+            "schedule": {"type": "cosine", "min_learning_rate": 1e-5},
+            "max_steps": 10,
+            "warm_start": {"optimizer": True},
+        },
+        {"schedule": {"type": "plateau", "patience": 3}, "early_stopping": None},
+        {"schedule": {"type": "plateau", "patience": 2}},
+    ],
+)
+def test_possible(training: dict[str, Any]) -> None:
+    assert problems(training) == []
+    assert problems({**training, "jit_compile": True}, TRANSFORMER) == []
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"checkpoint_averaging": {"checkpoints": 1}},
+        {"checkpoint_averaging": {"of": "first"}},
+        {"ema": {"decay": 1.0}},
+        {"gradient_accumulation_steps": 0},
+        {"evaluate_every": 0},
+        {"validation_rows": 0},
+        {"early_stopping": {"metric": 1}},
+        {"schedule": {"type": "plateau", "factor": 1.0}},
+        {"beta_2": 1.0},
+        {"weight_decay": -0.1},
+        {"epsilon": 0.0},
+    ],
+)
+def test_out_of_range(training: dict[str, Any]) -> None:
+    with pytest.raises(pydantic.ValidationError):
+        TrainingConfig.model_validate(training)
+
+
+@pytest.mark.parametrize(
+    ("training", "line"),
+    [
+        (
+            "schedule: {type: exponential, warmup_steps: 9000, start_step: 5000}",
+            "3: training.schedule.start_step: the rate would fall from step 5000 on, while it "
+            "still rises until step 9000; use 9000 or more",
+        ),
+        (
+            "schedule: {type: noam}",
+            "3: training.learning_rate: with noam this is only a factor, and the rate would never "
+            "be more than 7e-07; use about 1.0",
+        ),
+        (
+            "validation_tokenize: ja-mecab",
+            "3: training.validation_tokenize: ja-mecab needs a package that is not installed; pip "
+            "install 'sacrebleu[ja]'",
+        ),
+    ],
+)
+def test_what_would_only_be_found_while_training(tmp_path, training, line):
+    path = tmp_path / "x.yaml"
+    path.write_text(f"name: x\ndata: {{train: a.tsv}}\ntraining: {{{training}}}\n")
+    with pytest.raises(UserError) as caught:
+        load(path)
+    assert caught.value.message == f"{path}:{line}"

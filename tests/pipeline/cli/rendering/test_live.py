@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from regard.pipeline.cli.rendering import live
+from regard.pipeline.progress import Progress
+
+EVENTS = [
+    {"kind": "progress", "node": "", "text": "importing TFX"},
+    {"kind": "plan", "nodes": ["CorpusGen", "StatisticsGen", "Trainer", "Pusher"]},
+    {"kind": "node", "node": "CorpusGen", "state": "running", "time": 100.0},
+    {"kind": "warning", "node": "CorpusGen", "text": "2 rows skipped"},
+    {"kind": "node", "node": "CorpusGen", "state": "done", "seconds": 5.25},
+    {"kind": "node", "node": "StatisticsGen", "state": "running", "time": 105.0},
+    {"kind": "node", "node": "StatisticsGen", "state": "cached", "seconds": 0.04},
+    {"kind": "node", "node": "Trainer", "state": "running", "time": 110.0},
+    {"kind": "note", "node": "Trainer", "text": "resumed at step 1200"},
+    {"kind": "progress", "node": "Trainer", "text": "epoch 2, loss 1.25", "fraction": 0.5},
+]
+
+
+def _state(events=EVENTS) -> Progress:
+    state = Progress(["CorpusGen", "Evaluator"])
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def _draw(state: Progress, width: int = 80, **options) -> str:
+    console = Console(file=io.StringIO(), width=width, **options)
+    view = live.LiveView(console, "quickstart  run 1", "/w/log.txt")
+    console.print(view.draw(state, now=175.0))
+    return console.file.getvalue()
+
+
+def test_live_view_shows_state_time_and_progress():
+    text = _draw(_state())
+    lines = {line.split()[1]: line for line in text.splitlines() if len(line.split()) > 1}
+    assert lines["CorpusGen"].startswith("✓ CorpusGen")
+    assert "5.2 s" in lines["CorpusGen"]
+    assert "2 rows skipped" in lines["CorpusGen"]
+    assert lines["StatisticsGen"].startswith("⟲")
+    assert "cached" in lines["StatisticsGen"]
+    assert lines["Trainer"].startswith("● Trainer")
+    assert "1:05" in lines["Trainer"]
+    assert "epoch 2, loss 1.25" in lines["Trainer"]
+    assert "━" in text
+    assert "resumed at step 1200" in text
+    assert lines["Pusher"].startswith("○ Pusher")
+    assert "Evaluator" not in text  # the plan leaves it out
+    assert "/w/log.txt" in text
+
+
+def test_of_many_notes_the_latest_are_shown():
+    notes = [{"kind": "note", "node": "Trainer", "text": f"note {i:02d}"} for i in range(25)]
+    text = _draw(_state([*EVENTS, *notes]))
+    assert "… 16 earlier" in text  # one was there already
+    assert "note 14" not in text
+    assert text.index("note 15") < text.index("note 24")
+
+
+def test_live_view_before_the_plan():
+    text = _draw(_state(EVENTS[:1]))
+    assert "importing TFX …" in text
+    assert "○ Evaluator" in text
+
+
+def test_live_view_fits_a_narrow_terminal():
+    assert max(map(len, _draw(_state(), width=40).splitlines())) <= 40
+
+
+def test_plain_view_prints_one_line_an_event():
+    console = Console(file=io.StringIO(), width=40)
+    state = Progress([])
+    with live.TerminalDisplay(console).view(
+        "quickstart  run 1", "/w/" + "long/" * 20 + "log.txt"
+    ) as view:
+        for event in EVENTS:
+            state.apply(event)
+            view.event(event, state)
+            view.refresh(state)
+    lines = console.file.getvalue().splitlines()
+    assert lines[1].endswith("log.txt")  # not wrapped
+    assert lines[2:] == [
+        "  importing TFX",
+        "● CorpusGen",
+        "  CorpusGen: warning: 2 rows skipped",
+        "✓ CorpusGen 5.2 s",
+        "⟲ StatisticsGen cached",
+        "● Trainer",
+        "  Trainer: resumed at step 1200",
+    ]
+
+
+def test_plain_view_shows_progress_from_time_to_time(monkeypatch):
+    console = Console(file=io.StringIO(), width=80)
+    clock = iter([0.0, 5.0, 30.0, 35.0])
+    monkeypatch.setattr(live.time, "monotonic", lambda: next(clock))
+    state = Progress([])
+    view = live.PlainView(console, "t", "l")
+    for number in range(4):
+        event = {"kind": "progress", "node": "Trainer", "text": f"step {number}"}
+        state.apply(event)
+        view.event(event, state)
+    assert console.file.getvalue().splitlines()[2:] == ["  Trainer: step 0", "  Trainer: step 2"]
+
+
+def test_ascii_where_the_terminal_has_no_more():
+    class Ascii(io.StringIO):
+        encoding = "ascii"
+
+    console = Console(file=Ascii(), width=80)
+    assert live.symbol("done", console)[0] == "+"
+
+
+def test_live_view_redraws_in_a_terminal():
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    with live.TerminalDisplay(console).view("quickstart", "/w/log.txt") as view:
+        view.refresh(_state())
+        view.say("Stopping …")
+        view.refresh(_state())
+    assert "Stopping …" in console.file.getvalue()
+    assert isinstance(view, live.LiveView)
+
+
+def test_plain_view_says_that_a_node_runs_when_it_takes_a_moment(monkeypatch):
+    console = Console(file=io.StringIO(), width=80)
+    now = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    state = Progress([])
+    view = live.PlainView(console, "t", "l")
+    event = {"kind": "node", "node": "Trainer", "state": "running"}
+    state.apply(event)
+    view.event(event, state)
+    view.refresh(state)
+    assert len(console.file.getvalue().splitlines()) == 2
+    now[0] = 1.0
+    view.refresh(state)
+    view.refresh(state)
+    assert console.file.getvalue().splitlines()[2:] == ["● Trainer"]

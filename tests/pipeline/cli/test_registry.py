@@ -1,0 +1,180 @@
+"""The commands `regard registry` and `regard rollback`."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from regard.components.common.errors import UserError
+from regard.components.registry import Registry
+from regard.components.registry.overview import list_versions
+from regard.components.registry.prune import PruneResult
+from regard.components.registry.rollback import rollback
+from regard.pipeline.cli.app import app
+from regard.pipeline.cli.rendering import registry_tables
+from tests.components.registry.models import push_models, weights_of
+
+SPANS = [
+    {"span": n, "name": str(n), "version": 2, "files": {}, "rows": {"train": 1200, "test": 0}}
+    | {"fingerprint": "f" * 64}
+    for n in (7, 8)
+]
+RECORD = {
+    "metrics": {
+        "bleu": {"value": 33.126, "signature": "nrefs:1"},
+        "older": {"value": 0.5, "signature": ""},
+    },
+    "spans": SPANS,
+    "rows": {"train": 2400, "test": 300},
+    "data_fingerprint": "d" * 64,
+    "blessing": "Passed: BLEU 33.13 is above the threshold of 30.00 and not worse than version 1.",
+    "compared_with": "1",
+    "warm_start": {"start": {"model": "m@1"}, "training": "t"},
+}
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
+    return push_models(tmp_path / "registry", 3, **RECORD)
+
+
+def regard(*arguments):
+    result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def printed(show, width, terminal=True):
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+    show(console)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_the_list_in_a_pipe_has_one_line_per_version(registry):
+    rollback(registry, "m")
+    regard("registry", "pin", "m@1")
+    heading, *lines = regard("registry", "list").splitlines()
+    assert heading.split("  ")[0] == "name"
+    assert [line.split()[1] for line in lines] == ["4", "3", "2", "1"]
+    assert "live, rolled back to 2  7 to 8 (2)  BLEU 33.13, older 0.5000  Passed: " in lines[0]
+    assert "withdrawn" in lines[1]
+    assert "withdrawn" not in lines[2]
+    assert "pinned" in lines[3]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_list_fits_the_terminal(registry, width):
+    rollback(registry, "m")
+    lines = printed(lambda out: registry_tables.print_versions(list_versions(registry), out), width)
+    assert max(map(len, lines)) <= width
+    assert lines[2] == "    BLEU 33.13, older 0.5000"
+    assert RECORD["blessing"] in " ".join(line.strip() for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_version_is_shown_with_its_spans(registry, width):
+    rollback(registry, "m", reason="wrong amounts")
+    (entry, *_) = list_versions(registry, "m")
+    lines = printed(lambda out: registry_tables.print_version(entry, out), width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    assert "state live, rolled back to 2" in text
+    assert "UTC, replaces m@3: wrong amounts first as m@2, by run r2" in text
+    assert "data 2,400 train, 300 test, fingerprint dddddddddddd" in text
+    assert "span 8, version 2: 1,200 train, fingerprint ffffffffffff" in text
+    assert "compared with m@1 started from the weights of m@1 data" in text
+
+
+def test_replayed_spans_are_marked(tmp_path):
+    old = {"span": 6, "name": "6", "version": None, "rows": {"train": 20}, "replayed": True}
+    old |= {"available": 90, "fingerprint": "e" * 64}
+    push_models(tmp_path, 1, spans=[{**old, "name": "5"}, old, *SPANS], rows={"train": 2440})
+    (entry,) = list_versions(Registry(tmp_path))
+    lines = printed(lambda out: registry_tables.print_versions([entry], out), 100, terminal=False)
+    assert "  7 to 8 (2), replaying 5 to 6 (2)" in lines[1]
+    lines = printed(lambda out: registry_tables.print_version(entry, out), 100, terminal=False)
+    assert "        span 6: 20 of 90 rows replayed, fingerprint eeeeeeeeeeee" in lines
+
+
+def test_a_version_as_json(registry):
+    output = json.loads(regard("registry", "show", "m@2", "--json"))
+    assert (output["version"], output["live"], output["spans"]) == (2, False, SPANS)
+    assert [score["label"] for score in output["scores"]] == ["BLEU", "older"]
+    displayed = regard("registry", "show", "m")
+    assert displayed.startswith("model     m@3\nstate     live\n")
+
+
+def test_pin_and_unpin(registry):
+    assert regard("registry", "pin", "m@1") == "m@1 is pinned.\n"
+    assert regard("registry", "pin", "m@1") == "m@1 was pinned already.\n"
+    assert regard("registry", "unpin", "m@1") == "m@1 is no longer pinned.\n"
+    assert regard("registry", "unpin", "m@1") == "m@1 was not pinned.\n"
+    with pytest.raises(UserError, match="m: the version is missing"):
+        regard("registry", "pin", "m")
+    with pytest.raises(UserError, match="has no version '9'"):
+        regard("registry", "pin", "m@9")
+
+
+def test_prune_prints_results_and_reasons(registry):
+    regard("registry", "pin", "m@1")
+    dry = regard("registry", "prune", "m", "--keep", "1", "--dry-run")
+    assert dry.splitlines()[:3] == [
+        "m@3  kept: live",
+        "m@2  would be removed",
+        "m@1  kept: pinned",
+    ]
+    assert dry.splitlines()[3].startswith("1 version (")
+    assert registry.versions("m") == [1, 2, 3]
+    output = json.loads(regard("registry", "prune", "m", "--keep", "1", "--json"))
+    assert [(one["version"], one["kept_because"]) for one in output["versions"]] == [
+        (3, "live"),
+        (2, None),
+        (1, "pinned"),
+    ]
+    assert registry.versions("m") == [1, 3]
+
+
+def test_prune_keeps_versions_of_a_model_config_file(registry, tmp_path):
+    file = tmp_path / "models.config"
+    file.write_text(
+        'model_config_list { config { name: "m" base_path: "/models/m" '
+        'model_platform: "tensorflow" '
+        "model_version_policy { specific { versions: 1 } } } }"
+    )
+    arguments = ("--keep", "1", "--model-config-file", str(file))
+    assert "m@1  kept: in models.config\n" in regard("registry", "prune", "m", *arguments)
+    assert registry.versions("m") == [1, 3]
+
+
+def test_prune_without_results_to_remove():
+    lines = printed(
+        lambda out: registry_tables.print_prune_results(
+            "m", [PruneResult(1, 5, "live")], False, out
+        ),
+        80,
+    )
+    assert lines == ["m@1  kept: live", "0 versions (0 B) removed."]
+
+
+def test_rollback_prints_how_to_restore(registry):
+    assert regard("rollback", "m", "--reason", "why") == (
+        "m@4 is live, with the model of m@2.\n"
+        "m@3 is withdrawn. To restore it: regard rollback m 3\n"
+    )
+    assert weights_of(registry) == 2
+    assert json.loads(regard("rollback", "m", "3", "--json")) == {
+        "name": "m",
+        "version": 5,
+        "rollback_of": 3,
+        "rolled_back_from": 4,
+    }
+
+
+def test_an_empty_registry_is_reported(tmp_path):
+    output = regard("registry", "list", "--registry", str(tmp_path))
+    assert output == f"No models in {tmp_path} yet.\n"

@@ -1,0 +1,195 @@
+"""``regard schedule``: output and exit status."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from regard.components.common.errors import UserError
+from regard.pipeline.cli.app import app
+from regard.pipeline.config import load
+from regard.pipeline.scheduling.snapshot import take_snapshot
+from regard.pipeline.scheduling.state import (
+    FILE,
+    Attempt,
+    ScheduleState,
+    read_state,
+    write_state,
+)
+from regard.pipeline.workspace import Workspace, lock_pipeline
+from tests.pipeline.scheduling.growing_corpus import GrowingCorpus
+
+ATTEMPT = Attempt(
+    key="k",
+    started=1795312800.0,
+    ended=1795312900.0,
+    reason="new_span: span 2 is new",
+    status="pushed",
+    text="pushed as tiny@2; BLEU 33.13",
+    run="20261122-020000",
+    version="2",
+    seconds=61.0,
+    exit_status=0,
+)
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
+    corpus = GrowingCorpus(tmp_path)
+    corpus.write_span(1)
+    corpus.configure("  cron: 0 3 * * *\n  timezone: Europe/Berlin\n  new_span: true\n")
+    return corpus
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return Workspace(tmp_path / "home").pipeline("tiny")
+
+
+@pytest.fixture
+def folder(paths):
+    """The schedule's folder."""
+    paths.schedule.mkdir(parents=True)
+    return paths.schedule
+
+
+def regard(corpus, *options: str) -> tuple[int, str]:
+    result = CliRunner().invoke(
+        app, ["schedule", str(corpus.folder / "tiny.yaml"), *options], catch_exceptions=False
+    )
+    return result.exit_code, result.stdout
+
+
+def dry_run(corpus, *options: str) -> dict:
+    status, out = regard(corpus, "--dry-run", "--json", *options)
+    assert status == 0
+    return json.loads(out)
+
+
+def test_dry_run_prints_times_conditions_and_verdict(corpus, paths):
+    status, out = regard(corpus, "--dry-run")
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[0] == "tiny checks at '0 3 * * *' (Europe/Berlin); runs for a new span"
+    assert lines[1] == "  last check never"
+    assert len([line for line in lines if " 03:00 CE" in line]) == 5
+    assert lines[-2:] == [
+        "  yes        new_span: nothing was trained yet",
+        "  verdict    would run now",
+    ]
+    assert not paths.root.exists()
+
+
+def test_dry_run_as_json(corpus, folder):
+    plan = dry_run(corpus)
+    assert (plan["should_run"], plan["checked"], len(plan["next"])) == (True, None, 5)
+    assert plan["conditions"][0]["condition"] == "new_span"
+    write_state(folder, ScheduleState(created=1, checked=2, attempt=ATTEMPT, history=[ATTEMPT]))
+    with lock_pipeline(folder / "lock") as guard:
+        guard.describe("schedule")
+        plan = dry_run(corpus)
+    assert plan["process"] is not None
+    assert plan["attempts"][0]["version"] == "2"
+    assert plan["next"][0] < time.time()  # missed
+    out = regard(corpus, "--dry-run")[1]
+    assert (
+        "  attempt    Sun 2026-11-22 03:00 CET, new_span: span 2 is new; run 20261122-020000: "
+        "pushed as tiny@2; BLEU 33.13 (1:01, status 0)\n"
+    ) in out
+
+
+def test_dry_run_writes_nothing(corpus, folder):
+    for name in ("profile.json", "rows.json"):
+        (folder / name).write_text('{"key": "of a run in progress"}')
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    assert len(dry_run(corpus, "--new-rows", "10", "--drift")["conditions"]) == 3
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+
+
+def test_dry_run_with_an_interval_and_a_retry(corpus, folder):
+    now = time.time()
+    write_state(folder, ScheduleState(created=1, checked=now - 59 * 60, retry_at=now + 7200))
+    plan = dry_run(corpus, "--every", "1h")
+    assert [round((at - now) / 60) for at in plan["next"]] == [1, 61, 121, 181, 241]
+    assert plan["retry_at"] == now + 7200
+    assert plan["description"] == "checks every 1:00:00; runs for a new span"
+    assert "\n  retry      " in regard(corpus, "--dry-run")[1]
+
+
+def test_dry_run_during_a_run(corpus, paths, folder):
+    snapshot = take_snapshot(load(corpus.folder / "tiny.yaml"), paths)
+    attempt = Attempt(key=snapshot.key, started=1.0, reason="new", data=snapshot.trained_by())
+    write_state(folder, ScheduleState(attempt=attempt))
+    out = regard(corpus, "--dry-run")[1]
+    assert "new; in progress, or its end was not recorded\n" in out
+    assert out.splitlines()[-1] == (
+        "  verdict    would not run now: a run with these data and settings is in progress"
+    )
+
+
+def test_options_override_the_file(corpus):
+    corpus.configure("  new_span: true\n  require: all\n  drift: {words: 0.5}\n")
+    plan = dry_run(corpus, "--new-rows", "10", "--drift", "--cron", "@daily", "--time-zone", "UTC")
+    names = [result["condition"] for result in plan["conditions"]]
+    assert names == ["new_span", "new_rows", "drift"]
+    assert plan["description"] == (
+        "checks at '@daily' (UTC); runs for a new span and 10 new rows and drift"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "message"),
+    [
+        (("--cron", "0 25 * * *"), "--cron", "is not a cron expression"),
+        (("--time-zone", "Mars"), "--time-zone", "'Mars' is not a time zone"),
+        (("--every", "soon"), "--every", "'soon' is not possible"),
+        (("--cron", "@daily", "--every", "1h"), "--every", "combined with schedule.cron"),
+        (("--once", "--dry-run"), "--dry-run, --once", "exclude each other"),
+        (("--json",), "--json", "requires --dry-run"),
+    ],
+)
+def test_invalid_options(corpus, options, where, message):
+    with pytest.raises(UserError) as caught:
+        regard(corpus, *options)
+    assert caught.value.where == where
+    assert message in caught.value.message
+
+
+def test_a_pipeline_without_a_schedule(corpus):
+    corpus.configure("")
+    with pytest.raises(UserError, match="The pipeline has no schedule") as caught:
+        regard(corpus)
+    assert "--cron" in caught.value.remedy
+
+
+def test_once_before_the_first_time(corpus, paths):
+    status, out = regard(corpus, "--once")
+    assert status == 0
+    assert "  not due yet\n" in out
+    assert read_state(paths.schedule).created is not None
+
+
+def test_once_leaves_the_schedule_to_a_running_process(corpus, folder):
+    with lock_pipeline(folder / "lock") as guard:
+        guard.describe("schedule")
+        status, out = regard(corpus, "--once")
+    assert status == 0
+    assert "keeps the schedule" in out
+
+
+def test_once_reports_unusable_data(corpus):
+    (corpus.folder / "data" / "eval.tsv").unlink()
+    status, out = regard(corpus, "--once", "--every", "1h")
+    assert status == 2
+    assert "the data cannot be used: data.eval: " in out
+
+
+def test_an_unreadable_state_is_an_error(corpus, folder):
+    (folder / FILE).write_text("[")
+    with pytest.raises(UserError, match="cannot be read") as caught:
+        regard(corpus, "--once")
+    assert "Remove the file" in caught.value.remedy

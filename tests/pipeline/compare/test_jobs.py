@@ -1,0 +1,188 @@
+"""Training of several models, with simulated workers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+
+from regard.pipeline.doctor import machine
+from regard.serving import locks
+
+
+def wait_for(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_all_models_are_trained_in_order(simulation):
+    code, out, err = simulation.run("--with-plots")
+    assert (code, err) == (0, "")
+    assert simulation.started() == ["small", "large", "wide"]
+    assert "small: finished in " in out
+    assert "BLEU 24.00" in out
+    results = simulation.results()
+    assert {label: model["state"] for label, model in results.items()} == dict.fromkeys(
+        ("small", "large", "wide"), "finished"
+    )
+    assert results["wide"]["metrics"]["bleu"]["value"] == 29.0
+    assert [model["parameters"] for model in results.values()] == [4000, 6000, 9000]
+    names = {path.name for path in simulation.directory.iterdir()}
+    pictures = {f"{p}.{e}" for p in ("bleu-by-length", "learning-curves") for e in ("svg", "png")}
+    assert names == {"configs", "logs", "results.json", "table.md"} | pictures
+    assert "| wide | 9,000 |" in (simulation.directory / "table.md").read_text()
+    assert not (simulation.home / "registry").exists()
+
+
+def test_json_output(simulation):
+    code, out, _ = simulation.run("--json", "--only", "small")
+    content = json.loads(out)
+    assert code == 0
+    assert [model["label"] for model in content["models"]] == ["small", "large", "wide"]
+    assert content["directory"] == str(simulation.directory)
+
+
+def test_failed_models_do_not_stop_the_others(simulation):
+    simulation.simulate(small="crash", large="user")
+    code, out, _ = simulation.run()
+    assert code == 1
+    assert simulation.started() == ["small", "large", "wide"]
+    assert "small failed: Trainer: the worker process crashed with SIGSEGV" in out
+    assert "large failed: Trainer: the batch is too large" in out
+    results = simulation.results()
+    states = [results[label]["state"] for label in ("small", "large", "wide")]
+    assert states == ["failed", "failed", "finished"]
+    assert "| large (failed) | – |" in (simulation.directory / "table.md").read_text()
+    simulation.simulate()
+    assert simulation.run("--only", "large")[0] == 0
+    assert simulation.results()["large"]["state"] == "finished"
+
+
+def test_job_that_fails_before_its_run(simulation):
+    (simulation.home / "pipelines").mkdir(parents=True)
+    (simulation.home / "pipelines" / "sizes-large").touch()  # a file where the folder should be
+    code, out, _ = simulation.run("--only", "large")
+    assert code == 1
+    assert "large failed: Set REGARD_HOME to a" in out
+
+
+def test_interrupted_comparison_resumes(simulation):
+    simulation.simulate(large="slow")
+    process = simulation.start("sizes.yaml")
+    wait_for(lambda: simulation.started() == ["small", "large"])
+    wait_for(lambda: simulation.results().get("small", {}).get("state") == "finished")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    assert simulation.started() == ["small", "large"]
+    assert "resume   regard compare sizes.yaml" in out
+    states = [model["state"] for model in simulation.results().values()]
+    assert states == ["finished", "interrupted", "waiting"]
+    simulation.simulate()
+    assert simulation.run("--only", "large,wide")[0] == 0
+    assert simulation.started() == ["small", "large", "large", "wide"]
+    assert simulation.results()["wide"]["state"] == "finished"
+
+
+def test_command_to_resume_has_the_same_options(simulation):
+    simulation.simulate(small="user")
+    code, out, _ = simulation.run("--only", "wide,small", "--jobs", "2", "--name", "mine")
+    assert code == 1
+    command = "regard compare sizes.yaml --name mine --only wide,small --jobs 2"
+    assert f"resume   {command}" in out
+    # The table is of all models, whichever were run last.
+    table = (simulation.home / "compare" / "mine" / "table.md").read_text()
+    assert "\nregard compare sizes.yaml --name mine\n" in table
+
+
+def test_notes_on_the_data(simulation):
+    text = simulation.matrix.read_text().replace("train: train.tsv", "train: 'train-{SPAN}.tsv'")
+    text = text.replace("}\n  model:", ", spans: {marker: 'done-{SPAN}', last: 4}}\n  model:", 1)
+    simulation.matrix.write_text(text)
+    for span in (1, 2, 4):
+        rows = "".join(f"a {span} {i}\tb\n" for i in range(200))
+        (simulation.folder / "data" / f"train-{span}.tsv").write_text(rows)
+        if span != 2:
+            (simulation.folder / "data" / f"done-{span}").touch()
+    code, out, err = simulation.run("--json", "--only", "small")
+    assert code == 0
+    assert json.loads(out)["models"][0]["state"] == "finished"
+    first, second = err.splitlines()[:2]
+    assert first == f"data: span 2 is skipped: {simulation.folder}/data/done-2 is missing"
+    assert second.startswith("data: 1 span")
+
+
+def test_jobs_end_with_a_killed_parent(simulation):
+    simulation.simulate(small="slow")
+    process = simulation.start("sizes.yaml")
+    wait_for(lambda: simulation.started() == ["small"])
+    process.kill()
+    process.communicate()
+
+    lock = simulation.home / "pipelines" / "sizes-small" / "lock"
+    assert lock.exists()
+    wait_for(lambda: not locks.is_locked(lock))
+
+
+def test_parallel_jobs_share_the_cores(simulation):
+    simulation.simulate(small="slow", large="slow")
+    process = simulation.start("sizes.yaml", "--jobs", "2")
+    wait_for(lambda: sorted(simulation.started()) == ["large", "small"])
+    time.sleep(0.5)
+    assert len(simulation.started()) == 2
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    threads = [
+        line.split()[1] for line in (simulation.folder / "started.txt").read_text().splitlines()
+    ]
+    assert threads == [str(max(1, machine.cores() // 2))] * 2
+    simulation.simulate()
+    assert simulation.run("--jobs", "2")[0] == 0
+
+
+def test_only_selected_models(simulation):
+    assert simulation.run("--only", "wide,small", "--only", "small")[0] == 0
+    assert simulation.started() == ["small", "wide"]
+    assert simulation.results()["large"]["state"] == "waiting"
+    code, out, err = simulation.run("--only", "lrage")
+    assert (code, out) == (2, "")
+    assert "Did you mean large?" in err
+
+
+def test_table_only_trains_nothing(simulation):
+    simulation.simulate(large="user")
+    simulation.run("--only", "small,large")
+    started = simulation.started()
+    (simulation.directory / "table.md").unlink()
+    (simulation.directory / "results.json").unlink()
+    code, _, err = simulation.run("--table-only")
+    assert (code, err) == (0, "")
+    assert "| small | 4,000 |" in (simulation.directory / "table.md").read_text()
+    states = {label: model["state"] for label, model in simulation.results().items()}
+    assert states == {"small": "finished", "large": "failed", "wide": "waiting"}
+    assert simulation.started() == started
+
+
+def test_results_of_a_changed_configuration_are_replaced(simulation):
+    simulation.run("--only", "wide")
+    simulation.matrix.write_text(simulation.matrix.read_text().replace("units: 9", "units: 10"))
+    assert simulation.run("--table-only")[0] == 0
+    assert simulation.results()["wide"]["state"] == "waiting"
+    assert simulation.run("--only", "wide")[0] == 0
+    assert simulation.results()["wide"]["parameters"] == 10000
+
+
+def test_invalid_input_trains_nothing(simulation):
+    simulation.matrix.write_text(simulation.matrix.read_text() + "  last: {model.embeding: 9}\n")
+    code, out, err = simulation.run()
+    assert (code, out) == (2, "")
+    assert "sizes.yaml:14: models.last.model.embeding: unknown key. Did you mean embedding?" in err
+    (simulation.folder / "data" / "train.tsv").unlink()
+    simulation.matrix.write_text(simulation.matrix.read_text().rpartition("  last")[0])
+    code, out, err = simulation.run()
+    assert (code, out) == (2, "")
+    assert "data.train: no such file" in err
+    assert not simulation.home.exists()

@@ -1,0 +1,102 @@
+"""Merging of located mappings."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.pipeline.compare.merge import located, merge
+from regard.pipeline.config.document import parse
+
+
+def read(text, file="a.yaml"):
+    return located(parse(text, {}), file)
+
+
+def merged(base, change):
+    changes, duplicates = read(change, "b.yaml")
+    assert duplicates == []
+    return merge(read(base)[0], changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a.b: 1", {"a": {"b": 1}}),
+        ("a.b: 1\na.c: 2", {"a": {"b": 1, "c": 2}}),
+        ("a: {b.c: 1}\na.d: 2", {"a": {"b": {"c": 1}, "d": 2}}),
+        ("a.b: {}", {"a": {"b": {}}}),
+        ("a.b: null", {"a": {"b": None}}),
+        ("a: [1, {b.c: 2}]", {"a": [1, {"b.c": 2}]}),
+    ],
+)
+def test_dotted_keys_are_nested(text, value):
+    mapping, duplicates = read(text)
+    assert (mapping.value, duplicates) == (value, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("a.b: 1\na: {b: 2}", "a.b"),
+        ("a: {b: 2}\na.b: 1", "a.b"),
+        ("a: 1\na.b: 2", "a.b"),
+        ("a.b: {c: 1}\na: 2", "a"),
+    ],
+)
+def test_duplicate_keys(text, key):
+    _, (message,) = read(text)
+    assert message == f"a.yaml:2: {key}: duplicate key, first in line 1"
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "value"),
+    [
+        ("a: {b: 1, c: 2}", "a: {b: 3}", {"a": {"b": 3, "c": 2}}),
+        ("a: {b: 1}", "a: null", {"a": None}),
+        ("a: null", "a: {b: 1}", {"a": {"b": 1}}),
+        ("a: [1, 2]", "a: [3]", {"a": [3]}),
+        ("a: {type: x, b: 1}", "a: {type: x, c: 2}", {"a": {"type": "x", "b": 1, "c": 2}}),
+        ("a: {type: x, b: 1}", "a: {type: y, c: 2}", {"a": {"type": "y", "c": 2}}),
+        # The default type is unknown here; keys of another type are rejected later.
+        ("a: {b: 1}", "a: {type: y}", {"a": {"b": 1, "type": "y"}}),
+        ("a: x", "a: {type: y}", {"a": {"type": "y"}}),
+        ("a: {b: {c: 1}}", "d: 2", {"a": {"b": {"c": 1}}, "d": 2}),
+    ],
+)
+def test_merge(base, change, value):
+    assert merged(base, change).value == value
+
+
+def test_merge_modifies_neither_argument():
+    (base, _), (change, _) = read("a: {b: [1]}"), read("a: {c: [2]}")
+    value = merge(base, change).value
+    value["a"]["b"].append(3)
+    value["a"]["c"].append(3)
+    assert base.value == {"a": {"b": [1]}}
+    assert change.value == {"a": {"c": [2]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        (("a",), "a.yaml:1: a: "),
+        (("a", "b"), "b.yaml:2: a.b: "),
+        (("a", "c"), "a.yaml:3: a.c: "),
+        (("a", "c", "unwritten", "too"), "a.yaml:3: a.c.unwritten.too: "),
+        (("d", "type"), "b.yaml:3: d.type: "),
+        (("d", "old"), "b.yaml:3: d.old: "),  # removed with its type
+        (("unwritten",), "a.yaml:1: unwritten: "),
+    ],
+)
+def test_location(path, location):
+    result = merged("a:\n  b: 1\n  c: 2\nd: {type: x, old: 1}", "# why\na.b: 3\nd: {type: y}")
+    assert result.location(path) == location
+
+
+def test_location_in_a_part_of_a_document():
+    document = parse("models:\n  x:\n    a.b: [1,\n 2]\n", {})
+    mapping, _ = located(document, "m.yaml", ("models", "x"))
+    assert mapping.value == {"a": {"b": [1, 2]}}
+    assert mapping.location(("a", "b")) == "m.yaml:3: models.x.a.b: "
+    assert mapping.location(("a", "b", 1)) == "m.yaml:4: models.x.a.b.1: "
+    assert mapping.location(()) == "m.yaml:2: models.x: "

@@ -1,0 +1,124 @@
+"""The plots of a comparison."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+
+import pytest
+
+from regard.pipeline.compare import plots
+
+LUONG = [f"luong-{score}-{feed}" for score in "abcd" for feed in ("feed", "nofeed")]
+PAPERS = ["none", "bahdanau", *LUONG, "local-m", "local-p", "transformer"]
+
+
+def entry(label, bleu, metric="bleu", scale=100.0, **fields):
+    facts = {"name": metric, "label": metric, "value": bleu, "scale": scale}
+    buckets = [
+        {"low": 0, "high": 10, "rows": 700, "scores": {"candidate": {metric: bleu + 1}}},
+        {"low": 21, "high": None, "rows": 20, "scores": {"candidate": {metric: bleu - 1}}},
+    ]
+    history = [
+        {"step": 10 * n, "epoch": n, "seconds": 60.0 * n, "perplexity": 90.0 / n + bleu}
+        for n in range(1, 21)
+    ]
+    result = {"label": label, "state": "finished", "metrics": {metric: facts}, "history": history}
+    return result | {"by_length": buckets, "length_unit": "source tokens"} | fields
+
+
+@pytest.mark.parametrize("labels", [PAPERS, [f"m-{i}" for i in range(20)], list("abcdefghijkl")])
+def test_line_styles_are_distinct(labels):
+    styles = plots.line_styles(labels)
+    assert set(styles) == set(labels)
+    for one, other in itertools.combinations(labels, 2):
+        assert styles[one] != styles[other]
+
+
+def lines_of(axes):
+    return {
+        line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines
+    }
+
+
+def test_score_by_length():
+    models = [entry("a", 20.0), entry("b", 30.0), {"label": "c", "state": "waiting"}]
+    models[0]["by_length"].insert(
+        1, {"low": 11, "high": 20, "rows": 3, "scores": {"candidate": {"bleu": 5.0}}}
+    )
+    figure = plots.score_by_length(models, "bleu", plots.line_styles("abc"), "m")
+    (axes,) = figure.axes
+    assert lines_of(axes) == {
+        "30.0  b": ([0, 2], [31.0, 29.0]),
+        "20.0  a": ([0, 1, 2], [21.0, 5.0, 19.0]),
+    }
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert ticks == ["up to 10\nn = 700", "11–20\nn = 3", "21 or more\nn = 20"]
+    assert axes.get_ylabel() == "bleu"
+    assert "source tokens" in axes.get_xlabel()
+    legend = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["30.0  b", "20.0  a"]
+
+
+def test_legend_of_a_metric_where_lower_is_better():
+    models = [entry("a", 0.2), entry("b", 0.3)]
+    for model in models:
+        model["metrics"]["bleu"] |= {"higher_is_better": False, "scale": 1.0}
+    figure = plots.score_by_length(models, "bleu", plots.line_styles("ab"), "m")
+    assert list(lines_of(figure.axes[0])) == ["0.200  a", "0.300  b"]
+
+
+def test_learning_curves_by_step_and_by_time():
+    figure = plots.learning_curves([entry("a", 5.0), entry("b", 4.0)], plots.line_styles("ab"), "m")
+    left, right = figure.axes
+    assert [line.get_xdata()[-1] for line in left.lines] == [200, 200]
+    assert [line.get_xdata()[-1] for line in right.lines] == [20.0, 20.0]
+    assert left.get_yscale() == "log"
+    assert list(lines_of(right)) == ["8.50  b", "9.50  a"]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "training steps",
+        "training time, minutes",
+    ]
+
+
+def test_files_are_reproducible(tmp_path):
+    content = {"name": "m", "models": [entry(label, 20.0 + i) for i, label in enumerate(PAPERS)]}
+    files = plots.write_plots(content, tmp_path / "x")
+    assert [file.name for file in files] == [
+        "bleu-by-length.svg", "bleu-by-length.png", "learning-curves.svg", "learning-curves.png",
+    ]  # fmt: skip
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == sorted(f.name for f in files)
+    before = [file.read_bytes() for file in files]
+    assert before[1].startswith(b"\x89PNG")
+    assert b"<svg" in before[0]
+    assert [file.read_bytes() for file in plots.write_plots(content, tmp_path / "x")] == before
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        ([{"label": "a", "state": "waiting"}], []),
+        (
+            [entry("a", 0.5, "exact_match", 1.0)],
+            ["exact-match-by-length", "learning-curves"],
+        ),
+        ([entry("a", 20.0, history=[])], ["bleu-by-length"]),
+        ([entry("a", 20.0, by_length=[])], ["learning-curves"]),
+    ],
+)
+def test_plots_without_figures_are_omitted(tmp_path, models, names):
+    files = plots.write_plots({"name": "m", "models": models}, tmp_path)
+    assert [file.stem for file in files if file.suffix == ".svg"] == names
+
+
+def test_pyplot_is_not_imported(tmp_path):
+    code = (
+        "import sys, json; from pathlib import Path; from regard.pipeline.compare import plots\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "plots.write_plots({'name': 'm', 'models': [json.loads(sys.argv[1])]}, Path(sys.argv[2]))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    text = json.dumps(entry("a", 20.0))
+    subprocess.run([sys.executable, "-c", code, text, str(tmp_path)], check=True)

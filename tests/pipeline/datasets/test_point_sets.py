@@ -1,0 +1,181 @@
+"""Random points with exact solutions."""
+
+import gzip
+import itertools
+import json
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.pipeline import datasets
+from regard.pipeline.datasets import point_sets
+
+NAMES = ("sorting", "hull", "tours")
+SPLITS = ("train", "eval", "test")
+
+
+def rows_of(directory, split):
+    with gzip.open(directory / f"{split}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def generated(request, tmp_path_factory):
+    directory = tmp_path_factory.mktemp(request.param)
+    return request.param, directory, datasets.generator(request.param)(directory, rows=600)
+
+
+def test_splits_and_sizes(generated):
+    name, directory, dataset = generated
+    assert dataset.name == name
+    assert dataset.rows == {"train": 540, "eval": 30, "test": 30}
+    assert {p.name for p in directory.iterdir()} == {p.name for p in dataset.files}
+    assert dataset.files_written == 4
+    low, high = {"tours": (5, 10)}.get(name, (5, 12))
+    for split in ("train", "eval"):
+        sizes = [len(row["points"]) for row in rows_of(directory, split)]
+        assert len(sizes) == dataset.rows[split]
+        assert set(sizes) <= set(range(low, high + 1))
+    assert {len(row["points"]) for row in rows_of(directory, "train")} == set(range(low, high + 1))
+    tested = [len(row["points"]) for row in rows_of(directory, "test")]
+    assert {n: tested.count(n) for n in set(tested)} == dict.fromkeys(
+        (5, 10, 12) if name == "tours" else (5, 10, 20), 10
+    )
+
+
+def test_solutions_are_correct(generated):
+    name, directory, _ = generated
+    for split in SPLITS:
+        for row in rows_of(directory, split):
+            corners, answer = row["points"], row["answer"]
+            assert all(0 <= x < 1 and round(x, 6) == x for point in corners for x in point)
+            if name == "sorting":
+                xs = [corners[i][0] for i in answer]
+                assert sorted(answer) == list(range(len(corners)))
+                # Also as float32, which is what models read.
+                assert (np.diff(np.array(xs, np.float32)) > 0).all()
+            elif name == "hull":
+                assert answer[0] == min(answer)
+                sides = zip(answer, [*answer[1:], answer[0]], strict=True)
+                for (a, b), k in itertools.product(sides, range(len(corners))):
+                    if k not in (a, b):
+                        assert left_of(corners[a], corners[b], corners[k])
+            else:
+                assert answer[0] == 0
+                assert answer[1] < answer[-1]
+                assert sorted(answer) == list(range(len(corners)))
+
+
+def left_of(a, b, c):
+    (ax, ay), (bx, by), (cx, cy) = ([round(10**6 * x) for x in point] for point in (a, b, c))
+    return (bx - ax) * (cy - ay) - (by - ay) * (cx - ax) > 0
+
+
+def test_tours_are_as_short_as_published(tmp_path):
+    """Vinyals et al. 2015, table 2: 2.12 for 5 cities at random, 2.87 for 10."""
+    datasets.generator("tours")(tmp_path, rows=20_000, sizes=(3, 3), test_sizes=(5, 10))
+    lengths = {5: [], 10: []}
+    for row in rows_of(tmp_path, "test"):
+        stops = [row["points"][i] for i in row["answer"]]
+        total = sum(map(math.dist, stops, [*stops[1:], stops[0]]))
+        lengths[len(stops)].append(total)
+    assert statistics.fmean(lengths[5]) == pytest.approx(2.12, abs=0.06)
+    assert statistics.fmean(lengths[10]) == pytest.approx(2.87, abs=0.05)
+
+
+def test_description(generated):
+    name, directory, dataset = generated
+    record = json.loads((directory / f"{name}.json").read_text())
+    assert record["rows"] == dataset.rows
+    assert record["seed"] == 17
+    for split in SPLITS:
+        sizes = [len(row["points"]) for row in rows_of(directory, split)]
+        assert record["sizes"][split] == {str(n): sizes.count(n) for n in sorted(set(sizes))}
+    assert record["versions"].keys() == {"numpy", "scipy"}
+
+
+def test_rows_are_unique(generated):
+    _, directory, _ = generated
+    every = [json.dumps(row["points"]) for split in SPLITS for row in rows_of(directory, split)]
+    assert len(set(every)) == len(every)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_seed_determines_every_byte(name, tmp_path):
+    for folder, seed in (("a", 3), ("b", 3), ("c", 4)):
+        datasets.generator(name)(tmp_path / folder, rows=200, seed=seed)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+        assert path.read_bytes() != (tmp_path / "c" / path.name).read_bytes()
+
+
+def test_sizes(tmp_path):
+    dataset = datasets.generator("hull")(tmp_path, rows=100, sizes=(3, 4), test_sizes=(3, 7))
+    trained = {len(row["points"]) for row in rows_of(tmp_path, "train")}
+    tested = [len(row["points"]) for row in rows_of(tmp_path, "test")]
+    assert (trained, sorted(tested)) == ({3, 4}, [3, 3, 7, 7])
+    assert dataset.rows == {"train": 90, "eval": 5, "test": 4}
+    datasets.generator("sorting")(tmp_path / "one", rows=100, sizes=(6, 6))
+    assert {len(row["points"]) for row in rows_of(tmp_path / "one", "train")} == {6}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message", "remedy"),
+    [
+        ("sorting", {"sizes": (1, 5)}, "sorting: 1 points are too few", "2 or more"),
+        ("hull", {"sizes": (2, 9)}, "hull: 2 points are too few", "3 or more"),
+        ("tours", {"sizes": (5, 13)}, "for 13 points take too long", "12 or fewer"),
+        ("tours", {"test_sizes": (5, 20)}, "for 20 points take too long", "12 or fewer"),
+        ("hull", {"rows": 59}, "59 rows are too few", "60 or more"),
+    ],
+)
+def test_invalid_options(tmp_path, name, options, message, remedy):
+    with pytest.raises(UserError, match=message) as info:
+        datasets.generator(name)(tmp_path / "data", **options)
+    assert remedy in info.value.remedy
+    assert not (tmp_path / "data").exists()
+
+
+def test_rows_with_an_ambiguous_solution_are_replaced(tmp_path, monkeypatch):
+    """With so few coordinates most rows have two points with the same x."""
+    monkeypatch.setattr(point_sets, "DECIMALS", 1)
+    datasets.generator("sorting")(tmp_path, rows=100, sizes=(6, 6), test_sizes=(5,))
+    for row in rows_of(tmp_path, "train"):
+        xs = [point[0] for point in row["points"]]
+        assert len(set(xs)) == len(xs)
+
+
+def test_problem_without_a_solution_is_a_bug(tmp_path, monkeypatch):
+    monkeypatch.setattr(point_sets, "DECIMALS", 0)
+    with pytest.raises(RuntimeError, match="no 6 random points"):
+        datasets.generator("sorting")(tmp_path, rows=100, sizes=(6, 6), test_sizes=(5,))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress(tmp_path):
+    reports = []
+    make = datasets.generator("sorting")
+    make(tmp_path, rows=2_000, progress=lambda text, fraction: reports.append((text, fraction)))
+    assert reports[0][0] == "1,000 of 1,999 rows"
+    assert reports[-1] == ("1,999 of 1,999 rows", 1.0)
+    assert [fraction for _, fraction in reports] == sorted(fraction for _, fraction in reports)
+
+
+def test_directory_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match="A file has the name"):
+        datasets.generator("sorting")(tmp_path / "file" / "data", rows=100)
+
+
+def test_full_disk(tmp_path, monkeypatch):
+    import errno
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(point_sets, "atomic_write", full)
+    with pytest.raises(UserError, match="No space left"):
+        datasets.generator("hull")(tmp_path, rows=100)

@@ -1,0 +1,158 @@
+"""A small Transformer, exported as the Trainer does it, and then for CTranslate2."""
+
+import json
+
+import ctranslate2
+import numpy as np
+import pytest
+import sentencepiece
+
+from regard.components.common.errors import UserError
+from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer.export import (
+    export,
+    read_sentencepiece_models,
+    read_tokenizers,
+    write_warm_start,
+)
+from regard.models import tasks
+from regard.models.settings.search import BeamSearchConfig
+from regard.pipeline.cli.export import Quantization
+from regard.pipeline.deployment.export import to_ctranslate2
+from regard.serving.contract import IN_MEMORY
+from regard.serving.export.ctranslate2 import QUANTIZATIONS
+from regard.serving.saved_model import load
+from tests.models.tasks.exported import TRANSFORMER, config
+from tests.models.tasks.tokenizers import write_tokenizers
+
+SOURCES = ["a cat sat", "the dog ran far away from home", "", "the mat"]
+SIDE = {**TRANSFORMER, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
+SEARCH = BeamSearchConfig(
+    beam_size=2, max_source_length=20, no_repeat_ngram_size=3, patience=1.5
+).model_dump()
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    root = tmp_path_factory.mktemp("registry")
+    write_tokenizers(root)
+    task = tasks.get("translation")
+    settings = {**config(SIDE, SIDE), "search": SEARCH, "task": "translation"}
+    settings["training"] = {**settings["training"], "warm_start": None}
+    tokenizers = read_tokenizers(root, task.description.text_features)
+    tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    version = root / "models" / "small" / "3"
+    trainer_config = TrainerConfig.model_validate(settings)
+    model = task.build(trainer_config.model, trainer_config.training, tokens)
+    rows = [{"source": text} for text in SOURCES]
+    export(model, task, trainer_config, tokenizers, version, rows)
+    serialized = read_sentencepiece_models(root, task.description.text_features)
+    write_warm_start(version, model, trainer_config, serialized)
+    (version / "regard.json").write_text(json.dumps({"config": {"search": SEARCH}}))
+    return root / "models"
+
+
+def test_an_export_is_verified_and_gives_the_same_scores(registry, tmp_path):
+    completed = to_ctranslate2("small", registry, tmp_path / "fast", "float32")
+    assert (completed.model, completed.rows) == ("small@3", 3)  # the empty row is not compared
+    assert completed.difference < 1e-4
+    assert [path.name for path in tmp_path.iterdir()] == ["fast"]
+    about = json.loads((completed.folder / "regard.json").read_text())
+    assert about["model"] == "small@3"
+    assert about["translate_batch"] == completed.arguments
+    rows = json.loads((registry / "small" / "3" / IN_MEMORY).read_text())
+    mean = np.mean([rows[i]["answer"]["target_length"] for i in (0, 1, 3)])
+    expected = SEARCH["length_penalty"] * mean / (mean + 5)  # the same slope as GNMT's penalty
+    assert completed.arguments["patience"] == 1.5
+    assert completed.arguments["length_penalty"] == pytest.approx(expected, abs=0.006)
+    source = sentencepiece.SentencePieceProcessor(str(completed.folder / "source.model"))
+    target = sentencepiece.SentencePieceProcessor(str(completed.folder / "target.model"))
+    translator = ctranslate2.Translator(str(completed.folder), intra_threads=1)
+    requested = [source.encode(text, out_type=str) for text in SOURCES[:2]]
+    result = translator.translate_batch(requested, **completed.arguments)
+    assert all(target.decode(row.hypotheses[0]) for row in result)
+    texts = ["eine Katze", "der Hund lief weit weg"]
+    rows = [{"source": a, "target": b} for a, b in zip(SOURCES[:2], texts, strict=True)]
+    scores = [answer.score for answer in load(registry / "small" / "3").predict("score", rows)]
+    inputs = [target.encode(text, out_type=str) for text in texts]
+    assert len(requested[1]) > SEARCH["max_source_length"]  # both truncate it
+    longest = completed.arguments["max_input_length"]
+    theirs = translator.score_batch(requested, inputs, max_input_length=longest)
+    np.testing.assert_allclose(scores, [sum(row.log_probs) for row in theirs], atol=1e-3)
+
+
+def test_the_command_has_all_quantizations():
+    assert tuple(kind.value for kind in Quantization) == QUANTIZATIONS
+
+
+def test_int8_is_smaller(registry, tmp_path):
+    exact = to_ctranslate2("small@3", registry, tmp_path / "exact", "float32")
+    small = to_ctranslate2(str(registry / "small" / "3"), registry, tmp_path / "small", "int8")
+    assert small.size < exact.size
+    assert small.difference > exact.difference
+
+
+def test_only_an_earlier_export_is_replaced(registry, tmp_path):
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    to_ctranslate2("small", registry, folder, "int8")
+    before = (folder / "model.bin").stat().st_size
+    with pytest.raises(UserError, match="not empty"):
+        to_ctranslate2("small", registry, folder, "float32")
+    assert (folder / "model.bin").stat().st_size == before
+    to_ctranslate2("small", registry, folder, "float32", force=True)
+    assert (folder / "model.bin").stat().st_size > before
+    assert [path.name for path in tmp_path.iterdir()] == ["fast"]
+
+
+def test_other_folders_are_not_replaced(registry, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    (tmp_path / "link").symlink_to(registry)
+    version = registry / "small" / "3"
+    before = sorted(version.rglob("*"))
+    for folder, complaint in (
+        (tmp_path, "does not contain an exported model"),
+        (tmp_path / "thesis.txt", "not a folder"),
+        (tmp_path / "link", "contains or is part of"),
+        (version, "contains or is part of"),
+        (version / "inside", "contains or is part of"),
+        (registry.parent, "contains or is part of"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            to_ctranslate2("small", registry, folder, "float32", force=True)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert sorted(version.rglob("*")) == before
+
+
+def test_different_probabilities_leave_no_export(registry, tmp_path):
+    path = registry / "small" / "3" / IN_MEMORY
+    before = path.read_text()
+    answers = json.loads(before)
+    answers[0]["answer"]["score"] -= 0.5
+    path.write_text(json.dumps(answers))
+    try:
+        with pytest.raises(RuntimeError, match="log-probability of a token differs by"):
+            to_ctranslate2("small", registry, tmp_path / "fast", "float32")
+    finally:
+        path.write_text(before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unsupported_models(registry, tmp_path):
+    version = tmp_path / "models" / "looking" / "1"
+    root = tmp_path
+    write_tokenizers(root)
+    task = tasks.get("translation")
+    sides = {"type": "recurrent", "cell": "gru", "units": 8}, {"type": "luong", "units": 8}
+    settings = {**config(*sides), "task": "translation"}
+    settings["training"] = {**settings["training"], "warm_start": None}
+    tokenizers = read_tokenizers(root, task.description.text_features)
+    tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    trainer_config = TrainerConfig.model_validate(settings)
+    model = task.build(trainer_config.model, trainer_config.training, tokens)
+    export(model, task, trainer_config, tokenizers, version)
+    with pytest.raises(UserError, match="does not contain the names of its weights"):
+        to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
+    write_warm_start(version, model, trainer_config, {})
+    with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
+        to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")

@@ -1,0 +1,111 @@
+"""Rendering for models of a registry: which, for which server, and into which folder."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.pipeline.deployment import render
+from tests import fake_models, fake_tasks
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    root = tmp_path_factory.mktemp("registry")
+    for version in ("1", "2"):
+        fake_models.save(fake_models.Reverser(), root / "reverser" / version)
+    return root
+
+
+def test_the_newest_or_a_version_of_its_own(registry):
+    newest = render.render("reverser", registry, "compose").files["models.config"]
+    pinned = render.render("reverser@1", registry, "compose").files["models.config"]
+    assert "latest { num_versions: 1 }" in newest
+    assert "specific { versions: 1 }" in pinned
+    assert "latest" not in pinned
+
+
+def test_the_registry_is_where_it_is(registry):
+    compose = render.render("reverser", registry, "compose")
+    assert json.dumps(str(registry)) in compose.files["compose.yaml"]
+    assert not compose.requirements
+    kubernetes = render.render("reverser", registry, "kubernetes", namespace="nlp")
+    assert kubernetes.requirements == [
+        "needs  the claim 'regard-registry' in the namespace 'nlp', with the versions in"
+        " reverser/, readable by several pods (ReadOnlyMany or ReadWriteMany) and by any user",
+        "needs  a metrics server, for the autoscaler",
+    ]
+    inside = render.render("reverser", registry, "kserve", storage="pvc://claim/a/b/")
+    assert "in a/b/reverser/, readable" in inside.requirements[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        ("revrser", "there is no model 'revrser'"),
+        ("reverser@7", "model 'reverser' has no version '7'"),
+        ("..", "'..' is not the name of a model."),
+        ("", "'' is not the name of a model."),
+    ],
+)
+def test_unknown_models(registry, model, complaint):
+    with pytest.raises(UserError) as error:
+        render.render(model, registry, "compose")
+    assert error.value.message == complaint
+    assert error.value.remedy
+
+
+def test_a_folder_is_not_a_model_name(registry):
+    with pytest.raises(UserError, match="is not the name of a model") as error:
+        render.render(str(registry / "reverser"), registry, "compose")
+    assert error.value.where == str(registry)
+
+
+def test_a_server_that_lacks_an_operation(registry):
+    with pytest.raises(UserError) as error:
+        render.render("reverser", registry, "compose", image="tensorflow/serving:2.6.2")
+    assert "TensorFlow Serving 2.6.2 cannot run the model: it lacks the operations" in str(
+        error.value
+    )
+    assert error.value.remedy == "Use a newer image."
+
+
+def test_an_unknown_server_version(registry):
+    with pytest.raises(UserError, match=r"Serving '2.99' are not known") as error:
+        render.render("reverser", registry, "compose", image="tensorflow/serving:2.99")
+    assert error.value.where == "image"
+
+
+def test_operations_checked_at_publication_are_not_checked_again(registry, monkeypatch, tmp_path):
+    fake_models.save(fake_models.Reverser(), tmp_path / "checked" / "1")
+    record = {"config": {"serving": {"tf_serving_versions": ["2.19"]}}}
+    (tmp_path / "checked" / "1" / "regard.json").write_text(json.dumps(record))
+    monkeypatch.setattr(render.supported_ops, "used_ops", lambda path: {"NoSuchOperation": "node"})
+    assert render.render("checked", tmp_path, "compose").files
+    with pytest.raises(UserError, match="NoSuchOperation"):
+        render.render("checked", tmp_path, "compose", image="tensorflow/serving:2.20.0")
+
+
+def test_modified_files_are_kept(tmp_path):
+    files = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
+    render.write(files, tmp_path / "new")
+    render.write(files, tmp_path / "new")
+    (tmp_path / "new" / "b.yaml").write_text("b: 2\n")
+    (tmp_path / "new" / "mine.yaml").write_text("c: 3\n")
+    with pytest.raises(UserError, match="has been modified") as error:
+        render.write({**files, "a.yaml": "a: 9\n", "b.yaml": "b: 9\n"}, tmp_path / "new")
+    assert "--force" in error.value.remedy
+    assert (tmp_path / "new" / "a.yaml").read_text() == "a: 1\n"
+    render.write(files, tmp_path / "new", force=True)
+    assert (tmp_path / "new" / "b.yaml").read_text() == "b: 1\n"
+    assert (tmp_path / "new" / "mine.yaml").read_text() == "c: 3\n"
+
+
+def test_models_of_points_are_not_batched_where_nothing_is_padded(tmp_path):
+    for model in (fake_tasks.Sorter(), fake_models.Reverser()):
+        name = type(model).__name__.lower()
+        fake_models.save(model, tmp_path / name / "1")
+        rendered = render.render(name, tmp_path, "kserve").files["inference_service.yaml"]
+        assert ("enable_batching" in rendered) is (name == "reverser")

@@ -1,0 +1,188 @@
+"""The models of ``regard serve``, and the whole process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from grpc import StatusCode
+
+from regard.components.common.errors import UserError
+from regard.pipeline.deployment import serve
+from regard.serving.server.errors import ServingError
+from regard.serving.server.model_config import ModelConfig, VersionPolicy
+from tests import fake_models
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    root = tmp_path_factory.mktemp("registry")
+    for version in ("1", "2"):
+        fake_models.save(fake_models.Reverser(), root / "reverser" / version)
+    return root
+
+
+def test_names_versions_and_folders(registry, tmp_path):
+    def one(text):
+        (result,) = serve.list_models([text], None, registry)
+        return result.name, result.base_path, result.policy
+
+    base = registry / "reverser"
+    assert one("reverser") == ("reverser", base, VersionPolicy())
+    assert one("reverser@1") == ("reverser", base, VersionPolicy(None, specific=(1,)))
+    assert one(str(base)) == ("reverser", base, VersionPolicy())
+    assert one(str(base / "1")) == ("reverser", base, VersionPolicy(None, specific=(1,)))
+
+
+def test_the_models_file_adds_to_the_names(registry, tmp_path):
+    file = tmp_path / "models.config"
+    file.write_text(
+        f'model_config_list {{ config {{ name: "r" base_path: "{registry}/reverser"'
+        ' model_platform: "tensorflow" } }'
+    )
+    result = serve.list_models(["reverser"], file, registry)
+    assert [config.name for config in result] == ["reverser", "r"]
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ([], "There is no model to serve"),
+        (["nobody"], "there is no model 'nobody'"),
+        (["reverser@7"], "has no version '7'"),
+        (["reverser", "reverser@1"], "Two models have the name 'reverser'"),
+        (["{registry}/../../etc"], "there is no folder"),
+    ],
+)
+def test_models_that_cannot_be_served(registry, models, message):
+    with pytest.raises(UserError, match=message):
+        serve.list_models([text.format(registry=registry) for text in models], None, registry)
+
+
+def test_the_folder_of_a_model_must_be_a_version(registry, tmp_path):
+    folder = tmp_path / "Format-Serving"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(UserError, match="not a version number") as caught:
+        serve.list_models([str(folder)], None, registry)
+    assert "models/Format-Serving/1" in caught.value.remedy
+
+
+def test_changes_of_the_models_file_are_applied(caplog):
+    """An invalid file, or one that the manager rejects, changes nothing."""
+    one, two = ModelConfig("a", Path("/a")), ModelConfig("b", Path("/b"))
+    refused, strange = ModelConfig("refused", Path("/c")), ModelConfig("strange", Path("/d"))
+    unread = UserError("not read")
+    observed = iter(
+        [[one], unread, unread, [one, two], [refused], [refused], [strange], [one, two], [two]]
+    )
+    reloaded, ended = [], asyncio.Event()
+
+    class Manager:
+        async def reload(self, models):
+            if models == [refused]:
+                raise ServingError(StatusCode.FAILED_PRECONDITION, "a label")
+            if models == [strange]:
+                raise ValueError("embedded null byte")
+            reloaded.append(models)
+
+    def read():
+        result = next(observed, None)
+        if result is None:
+            loop.call_soon_threadsafe(ended.set)
+            return reloaded[-1]
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def follow():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(serve._follow_config(Manager(), [one], read, 0.001))
+        await asyncio.wait_for(ended.wait(), 20)
+        task.cancel()
+
+    loop = None
+    with caplog.at_level("ERROR", "regard.serve"):
+        asyncio.run(follow())
+    assert reloaded == [[one, two], [two]]
+    notices = [record.getMessage() for record in caplog.records]
+    # A repeated error is logged once.
+    assert [text.split(": ", 1)[1] for text in notices] == [
+        "not read",
+        "FAILED_PRECONDITION: a label",
+        "embedded null byte",
+    ]
+
+
+def start(registry, *arguments):
+    command = [sys.executable, "-u", "-m", "regard.pipeline.cli", "serve", *arguments]
+    return subprocess.Popen(
+        [*command, "--registry", str(registry)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_life_of_a_server(registry):
+    process = start(registry, "reverser", "--port", "0", "--rest-api-port", str(free_port()))
+    try:
+        assert re.match(r"Serving reverser@2 after \d", process.stdout.readline())
+        page = process.stdout.readline().split()[1]
+        assert httpx.get(page, timeout=60).text.startswith("<!doctype html>")
+        address = process.stdout.readline().split()[1]
+        answer = httpx.post(address, json={"instances": ["abc"]}, timeout=60).json()
+        assert answer == {"predictions": [{"score": -1.5, "translation": "CBA"}]}
+        process.send_signal(signal.SIGTERM)
+        rest, log = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert rest == ""
+    # No output of TensorFlow, and no traceback.
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d  serving version 2 of model reverser\n"
+        r"Stopping. Finishing the requests in progress …\n"
+        r"\d\d:\d\d:\d\d  unloaded version 2\n",
+        log,
+    )
+
+
+def test_a_missing_certificate_is_reported_before_loading(registry):
+    files = ("--tls-certificate", "none.pem", "--tls-key", "none.pem")
+    process = start(registry, "reverser", *files)
+    out, log = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert log == "error: none.pem: The file does not exist.\n"
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):
+    broken = tmp_path / "broken" / "1"
+    broken.mkdir(parents=True)
+    (broken / "saved_model.pb").write_bytes(b"no graph")
+    process = start(tmp_path, "broken", "--port", "0", "--rest-api-port", str(free_port()))
+    out, log = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, "")
+    assert "version 1 of model broken: INTERNAL: Could not load version 1 of model broken" in log
+    assert log.endswith("error: No model could be loaded.\nSee the messages above.\n")
+    assert "Traceback" not in log
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]

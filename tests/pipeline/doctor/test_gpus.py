@@ -1,0 +1,85 @@
+"""GPU checks: each missing part is a warning with a remedy; no GPU is fine."""
+
+import os
+import stat
+
+import pytest
+
+from regard.pipeline.doctor import gpus
+from regard.pipeline.doctor.gpus import GpuSetup, TensorFlowGpus
+
+H200 = "NVIDIA H200, 143771 MiB, 570.86.15"
+TENSORFLOW = TensorFlowGpus("12.5.1", [[9, 0]])
+COMPLETE = {
+    "devices": ("/dev/nvidia0",),
+    "gpus": (H200,),
+    "has_library": True,
+    "cudnn": "9.3",
+    "tensorflow": TENSORFLOW,
+}
+
+
+def fake_tool(folder, script):
+    tool = folder / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+
+
+def test_no_gpu_passes():
+    result = gpus.check(GpuSetup())
+    assert (result.status, result.detail) == ("ok", "no GPU; Regard runs on the CPU")
+    assert result.remedy is None
+
+
+def test_complete_setup_passes():
+    result = gpus.check(GpuSetup(**COMPLETE))
+    assert result.status == "ok"
+    assert H200 in result.detail
+    assert "(CUDA 12.5.1): 1" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail", "remedy"),
+    [
+        ({"gpus": ()}, "no driver", "--gpus all"),
+        ({"gpus": (), "driver_error": "NVIDIA-SMI has failed"}, "SMI has failed", "kernel module"),
+        ({"gpus": ("Tesla V100, 16384 MiB, 470.57.02",)}, "too old for CUDA 12.5.1", "525.60.13"),
+        ({"has_library": False}, "libcuda.so.1", "NVIDIA_DRIVER_CAPABILITIES"),
+        ({"cudnn": None, "tensorflow": TensorFlowGpus()}, "no CUDA libraries", "regard[gpu]"),
+        ({"tensorflow": TensorFlowGpus("12.5.1")}, "finds no GPU", "CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_missing_part_is_a_warning_with_a_remedy(changes, detail, remedy):
+    result = gpus.check(GpuSetup(**{**COMPLETE, **changes}))
+    assert result.status == "warn"  # never a failure: Regard runs on the CPU
+    assert detail in result.detail
+    assert remedy in result.remedy
+    assert "runs on the CPU" in result.remedy
+
+
+def test_lock_installation_has_its_own_command():
+    result = gpus.check(GpuSetup(**{**COMPLETE, "cudnn": None}), "lock")
+    assert "requirements/cuda.txt" in result.remedy
+
+
+def test_detect_driver(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    setup = gpus.detect(tmp_path)
+    assert (setup.devices, setup.gpus, setup.driver_error) == ((), (), "")
+    (tmp_path / "nvidia1").touch()
+    (tmp_path / "nvidiactl").touch()
+    fake_tool(tmp_path, f'echo "{H200}"')
+    setup = gpus.detect(tmp_path)
+    assert setup.devices == (str(tmp_path / "nvidia1"),)
+    assert setup.gpus == (H200,)
+    assert setup.drivers == {"570.86.15"}
+    fake_tool(tmp_path, "echo NVIDIA-SMI has failed; exit 9")
+    setup = gpus.detect(tmp_path)
+    assert (setup.gpus, setup.driver_error) == ((), "NVIDIA-SMI has failed")
+    assert gpus.check(setup).status == "warn"
+
+
+def test_query_tensorflow():
+    support = gpus.query_tensorflow()
+    assert support.cuda.startswith("12.")
+    assert isinstance(support.capabilities, list)

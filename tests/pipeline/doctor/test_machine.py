@@ -1,0 +1,91 @@
+"""Facts about the machine from simulated kernel files and tools."""
+
+import os
+import stat
+
+import pytest
+
+from regard.pipeline.doctor import machine
+
+
+@pytest.mark.parametrize(
+    ("libc", "processor", "way"),
+    [
+        ((2, 38), "x86_64", "lock"),
+        ((2, 39), "x86_64", "index"),
+        ((2, 41), "aarch64", "none"),
+        (None, "x86_64", "none"),
+    ],
+)
+def test_install_way(monkeypatch, libc, processor, way):
+    monkeypatch.setattr(machine.platform, "machine", lambda: processor)
+    assert machine.install_way(libc) == way
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [(("glibc", "2.36"), (2, 36)), (("", ""), None), (("musl", "1"), None)]
+)
+def test_glibc(monkeypatch, version, expected):
+    monkeypatch.setattr(machine.platform, "libc_ver", lambda: version)
+    assert machine.glibc() == expected
+
+
+def set_kernel_files(monkeypatch, files):
+    monkeypatch.setattr(machine, "_read", lambda path: files.get(path, ""))
+
+
+def test_cores_respect_a_container_limit(monkeypatch):
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
+    set_kernel_files(monkeypatch, {"/sys/fs/cgroup/cpu.max": "250000 100000"})
+    assert machine.cores() == 2
+    set_kernel_files(monkeypatch, {"/sys/fs/cgroup/cpu.max": "max 100000"})
+    assert machine.cores() == 16
+    set_kernel_files(monkeypatch, {})
+    assert machine.cores() == 16
+
+
+def test_memory_respects_a_container_limit(monkeypatch):
+    meminfo = "MemTotal:       16 kB\nMemFree:  1 kB\nMemAvailable:    12 kB\nHugePages_Total: 0\n"
+    set_kernel_files(monkeypatch, {"/proc/meminfo": meminfo})
+    assert machine.memory() == (16 * 1024, 12 * 1024)
+    cgroup = {"/sys/fs/cgroup/memory.max": "8192\n", "/sys/fs/cgroup/memory.current": "1024\n"}
+    set_kernel_files(monkeypatch, {"/proc/meminfo": meminfo, **cgroup})
+    assert machine.memory() == (8192, 7168)
+
+
+def test_cpu_flags(monkeypatch):
+    set_kernel_files(
+        monkeypatch, {"/proc/cpuinfo": "processor : 0\nflags\t\t: fpu avx2 avx512_bf16\n"}
+    )
+    assert machine.cpu_flags() == {"fpu", "avx2", "avx512_bf16"}
+    set_kernel_files(monkeypatch, {})
+    assert machine.cpu_flags() == set()
+
+
+def fake_tool(folder, script):
+    tool = folder / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+
+
+def test_gpus(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    assert machine.gpus() == []
+    fake_tool(tmp_path, 'echo "NVIDIA H200, 143771 MiB, 570.1"; echo')
+    assert machine.gpus() == ["NVIDIA H200, 143771 MiB, 570.1"]
+    fake_tool(tmp_path, "echo no driver >&2; exit 9")
+    assert machine.gpus() == []
+
+
+def test_free_disk_of_a_missing_folder(tmp_path):
+    assert machine.free_disk(tmp_path / "a" / "b") > 0
+    assert machine.existing_parent(tmp_path / "a" / "b") == tmp_path
+
+
+def test_unknown_facts_are_omitted(monkeypatch):
+    set_kernel_files(monkeypatch, {})
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(machine.shutil, "which", lambda _: None)
+    facts = machine.facts()
+    assert facts["cores"] == 2
+    assert facts.keys() == {"system", "python", "cores"}

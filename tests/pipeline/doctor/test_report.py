@@ -1,0 +1,94 @@
+"""The report of the doctor: its checks, exit status, JSON and table."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from regard.pipeline.doctor import checks, report
+from regard.pipeline.doctor.report import Check
+
+
+def render(results):
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    report.render(results, console)
+    return console.file.getvalue()
+
+
+def test_every_check_runs_once(tmp_path):
+    names = [check.name for check in report.run_checks({"REGARD_HOME": str(tmp_path)})]
+    assert len(names) == len(set(names))
+    expected = {"installation", "python", "cores", "memory", "processor", "gpu", "disk"}
+    assert {*expected, "REGARD_HOME", "REGARD_DATA", *report.KNOWN_GOOD} <= set(names)
+
+
+def test_compiler_is_checked_only_if_pyfarmhash_is_missing(monkeypatch):
+    def without(*names):
+        return lambda name: None if name in names else "1.21.0"
+
+    monkeypatch.setattr(report, "installed_version", without())
+    assert "compiler" not in [check.name for check in report.run_checks({})]
+    monkeypatch.setattr(report, "installed_version", without("pyfarmhash"))
+    assert "compiler" in [check.name for check in report.run_checks({})]
+
+
+@pytest.mark.parametrize(
+    ("libc", "shim", "expected"),
+    [
+        ((2, 36), "1.21.0", "lock"),
+        ((2, 36), None, "lock"),
+        ((2, 41), None, "index"),
+        ((2, 41), "1.21.0", "lock"),  # `make install WAY=lock` works there too
+    ],
+)
+def test_way_depends_on_glibc_and_the_shim(monkeypatch, libc, shim, expected):
+    monkeypatch.setattr(report.machine, "glibc", lambda: libc)
+    monkeypatch.setattr(report.machine.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(
+        report, "installed_version", lambda name: shim if name == report.SHIM else "0"
+    )
+    first = report.run_checks({})[0]
+    assert ("index" in first.detail) == (expected == "index")
+    assert first.status == "ok"
+
+
+def test_exit_status_and_json_follow_the_worst_check():
+    good, warning, failure = (
+        Check("a", "ok", "1"),
+        Check("b", "warn", "2", "x"),
+        Check("c", "fail", "3"),
+    )
+    assert report.exit_status([good, warning]) == 0
+    assert report.exit_status([good, failure, warning]) == 2
+    assert report.to_json([good, warning])["status"] == "warn"
+    content = json.loads(json.dumps(report.to_json([warning, failure, good])))
+    assert content["status"] == "fail"
+    assert content["checks"][0] == {"name": "b", "status": "warn", "detail": "2", "remedy": "x"}
+
+
+def test_render_summarizes_good_packages_and_puts_failures_first():
+    versions = checks.KNOWN_GOOD
+    results = [checks.check_package(name, version, "lock") for name, version in versions.items()]
+    results[1] = checks.check_package("tensorflow", "2.30.0", "lock")
+    results.append(Check("disk", "fail", "[no] space", "Make room."))
+    text = render(results)
+    assert f"{len(versions) - 1} of {len(versions)} key packages" in text
+    assert text.count("tensorflow==2.21.0") == 1
+    assert "[no] space" in text  # square brackets are not markup
+    assert text.index("Make room.") < text.index("tensorflow==2.21.0")
+
+
+def test_render_without_problems():
+    assert "This machine meets all requirements." in render([Check("cores", "ok", "2")])
+
+
+def test_doctor_does_not_import_tensorflow():
+    code = (
+        "import sys; from regard.pipeline.doctor import report; report.run_checks();"
+        "print([m for m in ('tensorflow', 'keras', 'tfx', 'numpy') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr

@@ -1,0 +1,100 @@
+"""Runs between two versions that pushed nothing."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+
+from regard.pipeline import run_store
+from regard.pipeline.lineage.failed_runs import failed_runs_between
+from regard.pipeline.workspace import Workspace
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return Workspace(tmp_path).pipeline("tiny")
+
+
+def at(minute):
+    """The creation time of a version."""
+    return datetime.fromtimestamp(60 * minute, timezone.utc).isoformat(timespec="seconds")
+
+
+def add_run(paths, minute, status, **fields):
+    run = run_store.create(paths)
+    run.update(started=60.0 * minute, status=status, **fields)
+    return run.id
+
+
+def test_only_runs_between_the_versions_that_pushed_nothing(paths):
+    before = add_run(paths, 1, run_store.NOT_BLESSED)
+    add_run(paths, 3, run_store.SUCCEEDED, pushed_version="2")
+    refused = add_run(paths, 4, run_store.NOT_BLESSED)
+    failed = add_run(paths, 5, run_store.FAILED, failure={"error": "no"})
+    add_run(paths, 6, run_store.SUCCEEDED)  # of some nodes only
+    after = add_run(paths, 9, run_store.INTERRUPTED)
+
+    def ids(first, last):
+        return [run["id"] for run in failed_runs_between(paths, first, last)]
+
+    assert ids(at(2), at(8)) == [refused, failed]
+    assert ids(None, at(2)) == [before]
+    assert ids("", at(2)) == [before]  # a parent that was removed
+    assert ids(at(8), None) == [after]
+    assert ids(None, None) == [before, refused, failed, after]
+
+
+def test_spans_and_reasons(paths):
+    spans = [{"span": 9, "name": "9", "version": 2, "rows": {"train": 5}}]
+    add_run(paths, 1, run_store.NOT_BLESSED, reason="Not blessed: worse.", data={"spans": spans})
+    failure = {"node": "CorpusGen", "where": "a.tsv:3", "error": "not UTF-8"}
+    add_run(paths, 2, run_store.FAILED, failure=failure)
+    add_run(paths, 3, run_store.FAILED, failure={"error": "the disk is full"})
+    refused, failed, other = failed_runs_between(paths, None, None)
+    assert (refused["spans"], refused["reason"]) == (spans, "Not blessed: worse.")
+    assert (failed["spans"], failed["reason"]) == ([], "CorpusGen: a.tsv:3: not UTF-8")
+    assert other["reason"] == "the disk is full"
+
+
+def test_a_killed_run_names_its_node(paths):
+    run = run_store.create(paths)  # in progress by its record, but without a lock
+    events = [
+        '{"kind": "plan", "nodes": ["CorpusGen", "Trainer", "Pusher"], "time": 1}',
+        '{"kind": "node", "node": "CorpusGen", "state": "done", "time": 2}',
+        '{"kind": "node", "node": "Trainer", "state": "running", "time": 3}',
+    ]
+    run.events.write_text("".join(f"{event}\n" for event in events))
+    (killed,) = failed_runs_between(paths, None, None)
+    assert (killed["status"], killed["reason"]) == (run_store.KILLED, "in Trainer")
+
+
+def test_a_run_without_a_reason(paths):
+    add_run(paths, 1, run_store.NOT_BLESSED)
+    (refused,) = failed_runs_between(paths, None, None)
+    assert (refused["reason"], refused["spans"]) == ("", [])
+
+
+def test_runs_that_failed_after_their_push_are_left_out(paths):
+    failure = {"node": "Reporter", "error": "the disk is full"}
+    add_run(paths, 1, run_store.FAILED, failure=failure, pushed_version="1")
+    by_label = add_run(paths, 2, run_store.FAILED, failure=failure, pushed_version=None)
+    assert [run["id"] for run in failed_runs_between(paths, None, None)] == [by_label]
+    assert failed_runs_between(paths, None, None, pushing={by_label}) == []
+
+
+@pytest.mark.parametrize("pushed", [0, 1])
+def test_runs_that_were_killed_after_their_push_are_left_out(paths, pushed):
+    run = run_store.create(paths)
+    event = {"kind": "node", "node": "Pusher", "state": "done", "time": 1}
+    event["properties"] = {"pushed_model": {"pushed": pushed, "pushed_version": "1"}}
+    run.events.write_text(f"{json.dumps(event)}\n")
+    assert len(failed_runs_between(paths, None, None)) == 1 - pushed
+
+
+def test_runs_of_a_search_are_left_out(paths):
+    add_run(paths, 1, run_store.FAILED, command="regard tune '/a b/config.yaml'")
+    add_run(paths, 2, run_store.INTERRUPTED, command="regard tune /config.yaml")
+    last = add_run(paths, 3, run_store.FAILED, command="regard run /tune.yaml")
+    assert [run["id"] for run in failed_runs_between(paths, None, None)] == [last]

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from regard.components.reporter.run_facts import ARTIFACTS
+from regard.pipeline import run_store
+from regard.pipeline.lineage import run_report
+from regard.pipeline.workspace import Workspace
+from tests.components.reporter import sample_runs
+from tests.pages import plain
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run in the run store with the artifacts of a text-to-text task."""
+    facts = sample_runs.text_run(tmp_path / "artifacts")
+    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
+    run.config.write_text(json.dumps({**facts.info.config, "name": "mine"}), encoding="utf-8")
+    outputs = {}
+    for name, (node, key) in ARTIFACTS.items():
+        outputs.setdefault(node, {})[key] = str(facts.folders[name])
+    events = [
+        {"kind": "node", "node": node, "state": "done", "seconds": 2.0, "outputs": uris}
+        for node, uris in reversed(outputs.items())
+    ]
+    events[0]["peak_bytes"] = 1_500_000_000
+    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    run.update(
+        status=run_store.SUCCEEDED,
+        command="regard run it.yaml",
+        regard={"version": "0.1.0", "commit": "abc123"},
+        data_fingerprint="f1e2",
+        stack={"keras": "3.15.1"},
+        machine={"system": "Linux x86_64", "cores": 2, "memory_bytes": 24 << 30, "gpus": ["H200"]},
+    )
+    return run
+
+
+def test_report_of_a_successful_run(run, tmp_path):
+    run_report.write_report(run, tmp_path / "r.html")
+    text = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    for part in (
+        "reaches BLEU 40.00",
+        "regard run it.yaml",
+        run.id,
+        "f1e2",
+        "regard 0.1.0 abc123",
+        "keras 3.15.1",
+        "Linux x86_64, 2 cores, 24.0 GiB, H200",
+        "Pusher done 2.0 s 1.4 GiB",
+    ):
+        assert part in text, part
+
+
+def test_nodes_are_in_pipeline_order(run):
+    names = [node.name for node in run_report.read_facts(run).info.nodes]
+    assert names[0] == "CorpusGen"
+    assert names[-1] == "Pusher"
+
+
+def test_report_of_a_run_that_failed_at_once(tmp_path):
+    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
+    run.update(status=run_store.FAILED, failure={"error": "no such file", "remedy": "Fix it."})
+    run_report.write_report(run, tmp_path / "r.html")
+    text = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "not evaluated: the run failed." in text
+    assert "no such file Fix it." in text
+
+
+def test_report_of_a_killed_run(tmp_path):
+    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
+    event = {"time": 1.0, "kind": "node", "node": "Trainer", "state": "running"}
+    run.events.write_text(json.dumps(event) + "\n")
+    run_report.write_report(run, tmp_path / "r.html")
+    text = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "the run was killed." in text
+    assert "Trainer stopped" in text
+
+
+def test_deleted_artifacts_are_omitted(run, tmp_path):
+    (tmp_path / "artifacts" / "predictions").rename(tmp_path / "gone")
+    facts = run_report.read_facts(run)
+    assert "predictions" not in facts.folders
+    assert facts.table is None
+
+
+def test_figures_are_written_as_files(run, tmp_path):
+    files, has_fonts = run_report.write_figures(run_report.read_facts(run), tmp_path / "figures")
+    assert has_fonts
+    names = {file.name for file in files}
+    assert {
+        "loss.svg",
+        "loss.png",
+        "by-length.svg",
+        "entropy.png",
+    } <= names
+    assert all(file.stat().st_size > 1000 for file in files)
+    assert (tmp_path / "figures" / "loss.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from regard.components.common.errors import UserError
+from regard.components.data.fingerprints import fingerprint
+from regard.components.registry import Registry
+from regard.components.registry.rollback import rollback
+from regard.pipeline import lineage, run_store
+from regard.pipeline.cli.rendering import lineage_tree
+from regard.pipeline.config import load
+from regard.pipeline.context import resolve_data
+from regard.pipeline.lineage import data
+from regard.pipeline.lineage.trace import Parent, SpanChanges
+from regard.pipeline.workspace import Workspace
+
+YAML = "name: tiny\ndata:\n  root: {root}/data\n  train: train.tsv\ntraining:\n  seed: {seed}\n"
+
+
+class Place:
+    """A workspace with data, and a registry of versions with records."""
+
+    def __init__(self, root):
+        self.root, self.workspace, self.yaml = root, Workspace(root / "w"), YAML
+        self.paths = self.workspace.pipeline("tiny")
+        self.data = root / "data" / "train.tsv"
+        self.data.parent.mkdir()
+        self.data.write_text("".join(f"a {i}\tb\n" for i in range(50)))
+
+    def push(self, number, compared_with=None, seed=17, **fields):
+        """Add a version to the registry as the Pusher would."""
+        path = self.root / "config.yaml"
+        path.write_text(self.yaml.format(root=self.root, seed=seed))
+        config = load(path)
+        corpus = resolve_data(config)
+        record = {
+            "name": "tiny",
+            "version": number,
+            "created": "2026-11-22T06:16:37+00:00",
+            "config": config.model_dump(mode="json"),
+            "data_fingerprint": fingerprint(corpus),
+            "spans": [span.to_json() for span in corpus.spans],
+            "metrics": {"bleu": {"value": 33.127, "signature": "s"}},
+            "blessing": "Passed: BLEU 33.1 is above the threshold of 30.0.",
+            "compared_with": compared_with,
+            "regard": {"version": "0.1.0", "commit": "c" * 40 + "+dirty"},
+            "stack": {"keras": "3.15.1"},
+            "mlmd_uuid": f"uuid-{number}",
+            **fields,
+        }
+        folder = self.workspace.registry / "tiny" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "saved_model.pb").touch()
+        (folder / "regard.json").write_text(json.dumps(record))
+        return folder
+
+    def trace(self, number):
+        version = self.workspace.registry / "tiny" / str(number)
+        return lineage.trace(version, self.workspace)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def render(result, width=100, terminal=False):
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+    lineage_tree.show(result, console)
+    return console.file.getvalue()
+
+
+def test_a_version_is_traced_to_its_data(place, monkeypatch):
+    from tests.pipeline import pushing
+
+    monkeypatch.setattr(sys, "argv", ["regard"])
+    source = {"files": [str(place.data)], "rows": {"train": 45, "eval": 5}}
+    span = {"span": 20777, "name": "2026-11-20", "version": 2, "fingerprint": "f" * 64}
+    span |= {"files": {"train": [str(place.data)]}, "rows": {"train": 45, "test": 0}}
+    corpus = {"rows": {"train": 45, "eval": 5}, "files": [source], "spans": [span]}
+    run = run_store.create(place.paths, seconds=57.0, command="regard run c.yaml")
+    pushing.push(place.paths, run.id, "uuid-1", corpus)
+    place.push(1, run=run.id)
+
+    result = place.trace(1)
+    assert result.missing == []
+    assert (result.model, result.seed) == ("tiny@1", 17)
+    assert (result.run["id"], result.run["seconds"]) == (run.id, 57.0)
+    assert [node.node for node in result.nodes] == ["Pusher", "CorpusGen"]
+    assert result.data.state == data.UNCHANGED
+    assert result.data.rows == {"train": 45, "eval": 5}
+    (file,) = result.data.sources[0].files
+    assert (file.path, file.bytes) == (str(place.data), place.data.stat().st_size)
+    assert len(file.sha256) == 64
+    assert result.data.examples.properties["span"] == 3
+
+    text = render(result)
+    assert f"pushed     2026-11-22 06:16 UTC, by run {run.id}, 57 s" in text
+    assert "CorpusGen/examples/1" in text
+    assert "└── span 2026-11-20  version 2, 45 train, fingerprint ffffffffffff\n" in text
+    assert f"{place.data}  45 train, 5 eval, " in text
+    assert "commit cccccccccccc+dirty" in text
+    assert "missing" not in text
+    assert max(map(len, render(result, 80, terminal=True).splitlines())) <= 80
+
+    shutil.rmtree(place.paths.artifacts / "CorpusGen")
+    result = place.trace(1)
+    assert "corpus.json is missing" in result.missing[0]
+    assert [file.path for file in result.data.sources[0].files] == [str(place.data)]
+    assert "CorpusGen/examples/1  deleted" in render(result)
+
+
+def test_a_copied_registry_reports_missing_parts(place):
+    place.push(1, run="20260101-101010")
+    result = place.trace(1)
+    assert result.nodes == []
+    assert result.run == {"id": "20260101-101010"}
+    assert result.record.blessing.startswith("Passed")
+    assert result.data.state == data.UNCHANGED
+    executions, run = result.missing
+    assert str(place.paths.metadata) in executions
+    assert "REGARD_HOME" in executions
+    assert "20260101-101010" in run
+    assert not place.workspace.pipelines.exists()  # tracing creates nothing
+    text = render(result, 40)
+    assert "scores     bleu 33.13\n" in text
+    assert executions in text  # lines are not wrapped in a pipe
+
+
+def test_unreadable_metadata_is_reported(place):
+    place.push(1)
+    place.paths.root.mkdir(parents=True)
+    place.paths.metadata.write_text("no database")
+    assert "cannot be read" in place.trace(1).missing[0]
+
+
+def test_later_spans_do_not_change_the_data_of_a_version(place):
+    place.yaml = YAML.replace("train.tsv", "train-{{SPAN}}.tsv")
+    for number in (1, 2, 3):
+        (place.data.parent / f"train-{number}.tsv").write_text(f"a {number}\tb\n")
+        place.push(number, str(number - 1) if number > 1 else None)
+    result = place.trace(2)
+    assert result.data.state == data.UNCHANGED
+    files = [Path(file.path).name for one in result.data.sources for file in one.files]
+    assert files == ["train-1.tsv", "train-2.tsv"]
+    assert "span 2\n" in render(result)
+    assert "changed since: the data: with span 3" in render(place.trace(3))
+    (place.data.parent / "train-1.tsv").write_text("other\tb\n")
+    assert place.trace(2).data.state == data.CHANGED
+    (place.data.parent / "train-1.tsv").unlink()
+    assert place.trace(2).data.state == data.MISSING
+    assert place.trace(3).parents[0].model == "tiny@2"
+
+
+def test_replayed_spans_are_traced(place):
+    place.yaml = YAML.replace(
+        "train.tsv", "train-{{SPAN}}.tsv\n  spans: {{window: 1, replay: 0.5}}"
+    )
+    for number in (1, 2, 3):
+        lines = (f"a {number} {i}\tb\n" for i in range(9))
+        (place.data.parent / f"train-{number}.tsv").write_text("".join(lines))
+        place.push(number, str(number - 1) if number > 1 else None)
+    result = place.trace(3)
+    assert result.data.state == data.UNCHANGED
+    changes = result.parents[0].span_changes
+    assert changes == SpanChanges(new=["3"], removed=[], version=[], replayed=["2"])
+    assert "changed since: the data: with span 3, only replaying span 2\n" in render(result)
+
+
+def test_another_version_of_a_span_is_reported(place):
+    one = {"span": 1, "name": "1", "version": 1, "files": {}}
+    place.push(1, spans=[one, {**one, "name": "2"}])
+    place.push(2, "1", spans=[{**one, "version": 2}], data_fingerprint="f" * 64)
+    text = render(place.trace(2))
+    assert "changed since: the data: another version of span 1, without span 2\n" in text
+
+
+def test_runs_without_a_version_are_listed_in_order(place):
+    def run(started, status, **fields):
+        run_store.create(place.paths).update(started=started, status=status, **fields)
+
+    def push(number, hour, **fields):
+        created = f"2026-11-22T{hour:02}:00:00+00:00"
+        place.push(number, str(number - 1) if number > 1 else None, created=created, **fields)
+
+    noon = 1_795_348_800.0  # 2026-11-22T12:00:00+00:00
+    push(1, 11)
+    run(noon, run_store.FAILED, failure={"node": "Trainer", "error": "the loss is no number"})
+    push(2, 13, warm_start={"start": {"model": "tiny@1"}})
+    spans = [{"name": "8", "replayed": True}, {"name": "9"}]
+    reason = "Failed: chrF 20.1 is worse than version 2 (99.0)."
+    run(noon + 2 * 3600, run_store.NOT_BLESSED, reason=reason, data={"spans": spans})
+    result = place.trace(2)
+    assert [one["status"] for one in result.failed_before] == [run_store.FAILED]
+    assert [one["reason"] for one in result.failed_since] == [reason]
+    push(3, 15, digest="another")
+    result = place.trace(3)
+    assert [one["reason"] for one in result.failed_before] == [reason]
+    assert result.failed_since == []
+    second, first = result.parents
+    assert [one["reason"] for one in second.failed_before] == ["Trainer: the loss is no number"]
+    assert [one.record.warm_start.start.get("model") for one in (second, first)] == ["tiny@1", None]
+    text = render(result)
+    assert f"not blessed, spans 9, replaying 8: {reason}\n" in text
+    assert "started from the weights of tiny@1\n" in text
+    assert text.index("not blessed") < text.index("tiny@2") < text.index("Trainer: the loss")
+    since = place.trace(2).failed_since  # up to the next version
+    assert [one["reason"] for one in since] == [reason]
+    rollback(Registry(place.workspace.registry), "tiny", 2)
+    result = place.trace(4)
+    # Runs before the model was made, not before the rollback.
+    assert [one["reason"] for one in result.failed_before] == ["Trainer: the loss is no number"]
+
+
+@pytest.fixture
+def failures(place):
+    """Failed runs at three, five, seven and nine o'clock, and versions 1, 3 and 4 between them.
+
+    Version 2, of four o'clock, was pruned.
+    """
+    midnight = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
+    for hour in (3, 5, 7, 9):
+        run = run_store.create(place.paths)
+        failure = {"error": f"at {hour}"}
+        run.update(started=midnight + hour * 3600, status=run_store.FAILED, failure=failure)
+    place.push(1, None, created="2026-11-22T02:00:00+00:00")
+    place.push(3, "2", created="2026-11-22T06:00:00+00:00")
+    place.push(4, "3", created="2026-11-22T08:00:00+00:00")
+    return place
+
+
+def reasons(result):
+    return [
+        [one["reason"] for one in attempts]
+        for attempts in (result.failed_before, result.failed_since)
+    ]
+
+
+def test_a_pruned_parent_limits_the_listed_runs(failures):
+    run_store.create(failures.paths).update(
+        started=0.0, status=run_store.FAILED, failure={"error": "old"}
+    )
+    result = failures.trace(3)
+    assert reasons(result) == [["at 3", "at 5"], ["at 7"]]
+    assert (
+        "Runs that pushed nothing between tiny@2 and tiny@3: the former is gone, so runs since "
+        "tiny@1 are listed."
+    ) in result.missing
+    assert [one["reason"] for one in failures.trace(4).parents[0].failed_before] == [
+        "at 3",
+        "at 5",
+    ]
+
+
+def test_a_version_copied_alone_uses_the_workspaces_registry(failures):
+    for place in (failures.root / "backup", failures.root / "tiny"):
+        copied = shutil.copytree(failures.workspace.registry / "tiny" / "4", place / "4")
+        result = lineage.trace(copied, failures.workspace)
+        assert reasons(result) == [["at 7"], ["at 9"]]
+        assert [parent.model for parent in result.parents] == ["tiny@3", "tiny@2"]
+    shutil.rmtree(failures.workspace.registry)
+    result = lineage.trace(copied, failures.workspace)
+    assert reasons(result) == [[], []]
+    assert any("has no version of tiny" in text for text in result.missing)
+
+
+def test_runs_named_by_versions_are_not_listed_as_failed(failures):
+    run = run_store.create(failures.paths)
+    run.update(
+        started=1_795_305_600.0 + 8.5 * 3600, status=run_store.FAILED, failure={"error": "late"}
+    )
+    failures.push(5, "4", created="2026-11-22T08:45:00+00:00", run=run.id)
+    assert reasons(failures.trace(5)) == [[], ["at 9"]]
+    assert reasons(failures.trace(4)) == [["at 7"], []]
+
+
+def test_a_rollback_has_the_lineage_of_its_model(place):
+    place.push(1, run="20260101-101010")
+    place.push(2, compared_with="1", digest="another", run="20260102-101010")
+    rollback(Registry(place.workspace.registry), "tiny", reason="wrong amounts")
+    result = place.trace(3)
+    assert result.run == {"id": "20260101-101010"}
+    assert result.parents == []
+    text = render(result)
+    assert "UTC, replaces tiny@2: wrong amounts\n" in text
+    assert "first as   tiny@1, by run 20260101-101010\n" in text
+
+
+def test_a_version_without_a_run(place):
+    place.push(1)
+    assert "Run: the version does not name it." in place.trace(1).missing
+
+
+def test_parents_are_listed_with_changes(place):
+    place.push(1)
+    place.push(2, compared_with="1", seed=3)
+    with place.data.open("a") as file:
+        file.write("more\trows\n")
+    place.push(4, compared_with="2", seed=3)
+    result = place.trace(4)
+    second, first = result.parents
+    assert (second.model, second.changes, second.same_data) == ("tiny@2", [], False)
+    assert first.changes == [{"key": "training.seed", "a": 17, "b": 3}]
+    assert first.same_data is True
+    text = render(result)
+    assert "changed since: the data" in text
+    assert "changed since: training.seed 17 → 3" in text
+    assert "parent     none: no model was in production" in text
+
+
+def test_a_deleted_parent_ends_the_list(place):
+    place.push(3, compared_with="2")
+    result = place.trace(3)
+    assert result.parents == [Parent("tiny@2")]
+    assert any("tiny@2: it is not in the registry" in text for text in result.missing)
+
+
+def test_cycles_of_versions_end(place):
+    place.push(4, compared_with="5")
+    place.push(5, compared_with="4")
+    assert [parent.model for parent in place.trace(5).parents] == ["tiny@4", "tiny@5"]
+
+
+def test_changed_and_missing_data(place):
+    place.push(1)
+    place.data.write_text("other\trows\n" * 50)
+    result = place.trace(1)
+    assert result.data.state == data.CHANGED
+    assert result.data.sources == [data.DataSource([data.DataFile(str(place.data))])]
+    place.data.unlink()
+    result = place.trace(1)
+    assert (result.data.state, result.data.sources) == (data.MISSING, [])
+    assert any("train.tsv" in text for text in result.missing)
+
+
+def test_a_configuration_of_another_release_is_tolerated(place):
+    place.push(1, config={"task": "translation", "no_such_key": 1})
+    result = place.trace(1)
+    assert result.data.state == data.UNKNOWN
+    assert result.seed is None
+    assert "fingerprint" in render(result)
+
+
+def test_a_folder_without_a_record_is_an_error(place):
+    folder = place.push(1)
+    (folder / "regard.json").unlink()
+    with pytest.raises(UserError, match=r"no regard\.json"):
+        place.trace(1)
+    (folder / "regard.json").write_text('{"run": "of another tool"}')
+    with pytest.raises(UserError, match=r"no regard\.json with a name"):
+        place.trace(1)
+
+
+def test_the_json_form(place):
+    place.push(1, warm_start={"start": {"model": "other@1"}})
+    place.push(3, compared_with="2")
+    first, second = (json.loads(json.dumps(place.trace(n).to_dict())) for n in (1, 3))
+    assert (first["model"], first["seed"], first["parents"]) == ("tiny@1", 17, [])
+    assert first["metrics"] == {"bleu": {"value": 33.127, "signature": "s"}}
+    assert first["data"]["state"] == data.UNCHANGED
+    assert second["parents"] == [{"model": "tiny@2"}]
+    place.push(4, compared_with="1", seed=3)
+    (parent,) = place.trace(4).to_dict()["parents"]
+    assert (parent["started_from"], parent["same_data"]) == ("other@1", True)
+    assert parent["changes"] == [{"key": "training.seed", "a": 17, "b": 3}]

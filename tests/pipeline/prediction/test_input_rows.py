@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.pipeline.prediction.input_rows import InputParser, read_line_batches, split_batches
+from tests import fake_models, fake_tasks
+
+TEXT = fake_models.Reverser().contract()
+TEXTS = fake_tasks.Matcher().contract()
+POINTS = fake_tasks.Sorter().contract()
+IMAGE = fake_tasks.Namer().contract()
+
+
+def read(contract, *texts):
+    return list(InputParser(contract).parse_arguments(texts))
+
+
+def test_a_text_is_not_changed():
+    (row,) = read(TEXT, "  a\tb ")
+    assert row.typed == row.values == {"source": "  a\tb "}
+
+
+def test_an_empty_row_has_no_values():
+    (row,) = read(TEXT, " ")
+    assert (row.typed, row.values) == ({"source": " "}, None)
+    (row,) = read(POINTS, "")
+    assert row.values is None
+
+
+def test_as_many_arguments_as_inputs_make_a_row():
+    rows = read(TEXTS, "a", "b", "", "d")
+    assert [row.values for row in rows] == [
+        {"first": "a", "second": "b"},
+        {"first": "", "second": "d"},
+    ]
+
+
+def test_an_incomplete_row_is_an_error():
+    with pytest.raises(UserError, match="1 value, but the model has 2 inputs: first, second") as e:
+        read(TEXTS, "a", "b", "c")
+    assert e.value.where == "TEXT 3"
+    assert e.value.remedy == "Give 2 arguments for each row."
+
+
+def test_points_are_json():
+    (row,) = read(POINTS, "[[0.1, 2], [3, -4]]")
+    assert row.typed == row.values == {"points": [[0.1, 2.0], [3.0, -4.0]]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0.1 0.2", "points '0.1 0.2' is not a JSON list"),
+        ("[[0.1, NaN]]", "point 0 is NaN"),
+        ("[[1, 2], [3]]", r"point 1 is '?\[3\]'?, not \[x, y\]"),
+        ("[]", "1 point needed, got 0"),
+    ],
+)
+def test_invalid_points(text, message):
+    with pytest.raises(UserError, match=message) as caught:
+        read(POINTS, "[[0, 0]]", text)
+    assert caught.value.where == "TEXT 2"
+    assert "for example [[0.1, 0.2], [0.5, 0.9]]" in caught.value.remedy
+
+
+def test_an_image_is_its_path(tmp_path):
+    path = tmp_path / "a b.png"
+    path.write_bytes(fake_tasks.png(1, 2))
+    (row,) = read(IMAGE, str(path))
+    assert row.typed == {"image": str(path)}
+    assert row.values == {"image": path.read_bytes()}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        (b"text", "is not an image (JPEG, PNG, GIF or BMP)"),
+        (b"\x89PNG\r\n\x1a\n", "is truncated"),
+    ],
+)
+def test_invalid_images(tmp_path, content, message):
+    path = tmp_path / "a.png"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(str(path)) + ".*" + re.escape(message)) as caught:
+        read(IMAGE, str(path))
+    assert caught.value.where == "TEXT 1"
+
+
+def test_lines_come_in_batches_with_tabs_between_inputs():
+    batches = list(InputParser(TEXTS).parse_lines([["a\tb", ""], ["\tc"]]))
+    assert [[row.values for row in batch] for batch in batches] == [
+        [{"first": "a", "second": "b"}, None],
+        [{"first": "", "second": "c"}],
+    ]
+
+
+def test_a_single_text_may_contain_tabs():
+    ((row,),) = InputParser(TEXT).parse_lines([["a\tb"]])
+    assert row.values == {"source": "a\tb"}
+
+
+def test_rows_before_an_invalid_line_are_yielded():
+    batches = InputParser(TEXTS).parse_lines([["a\tb", "c\td"], ["e\tf", "alone", "g\th"]])
+    assert [len(next(batches)), len(next(batches))] == [2, 1]
+    with pytest.raises(UserError, match="1 value") as caught:
+        next(batches)
+    assert caught.value.where == "standard input:4"
+    assert "tabs" in caught.value.remedy
+
+
+def test_a_row_is_shortened_for_messages():
+    (row,) = read(TEXTS, "a\nb", "x" * 80)
+    assert row.description == f"a b {'x' * 55}…"
+
+
+def batches_of(content: bytes, size: int = 64) -> list[list[str]]:
+    return list(read_line_batches(io.BytesIO(content), size))
+
+
+def test_fast_lines_come_in_full_batches():
+    lines = [f"line {number}" for number in range(150)]
+    result = batches_of("".join(f"{line}\n" for line in lines).encode())
+    assert [line for batch in result for line in batch] == lines
+    assert max(map(len, result)) == 64
+
+
+def test_only_the_line_feed_ends_a_line():
+    content = "\ufeffone\r\n\ntwo\u2028still two\nlast".encode()
+    assert batches_of(content) == [["one", "", "two\u2028still two", "last"]]
+
+
+def test_no_lines():
+    assert batches_of(b"") == []
+
+
+def test_a_line_that_is_not_utf8():
+    batches = read_line_batches(io.BytesIO(b"good\nb\xe4d\n"))
+    assert next(batches) == ["good"]
+    with pytest.raises(UserError) as raised:
+        next(batches)
+    assert raised.value.where == "standard input:2"
+
+
+def test_slow_lines_are_not_delayed():
+    reading, writing = os.pipe()
+    with open(reading, "rb") as file:
+        batches = read_line_batches(file)
+        os.write(writing, b"first\n")
+        timer = threading.Timer(10, os.close, [writing])
+        timer.start()
+        assert next(batches) == ["first"]  # the pipe is still open
+        assert timer.is_alive()
+        timer.cancel()
+        os.write(writing, b"second\n")
+        os.close(writing)
+        assert list(batches) == [["second"]]
+
+
+def test_split_batches():
+    assert list(split_batches("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    assert list(split_batches([])) == []

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.common.native_output import silence_output
+from regard.pipeline.cli.predict import predict
+from regard.pipeline.prediction.input_rows import InputParser
+from regard.pipeline.prediction.output_format import json_fields, one_line
+from regard.pipeline.prediction.predict import LoadedModel
+from regard.serving.contract import CONTRACT
+from tests import fake_models, fake_tasks
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A SavedModel with the contract of ours, which answers in capitals."""
+    import tensorflow as tf
+
+    class Shout(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
+        def serving_default(self, source):
+            upper = tf.strings.upper(source)
+            return {"translation": upper, "score": tf.zeros(tf.shape(source))}
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
+        def align(self, source):
+            vocabulary = tf.strings.split(source, " ")
+            lengths = tf.cast(vocabulary.row_lengths(), tf.int32)
+            padded = vocabulary.to_tensor()
+            width = tf.shape(padded)[1]
+            return {
+                **self.serving_default(source),
+                "source_pieces": padded,
+                "source_length": lengths,
+                "target_pieces": tf.strings.upper(padded),
+                "target_length": lengths,
+                "alignment": tf.eye(width, batch_shape=tf.shape(source)),
+            }
+
+        def signatures(self):
+            return {"serving_default": self.serving_default, "align": self.align}
+
+        def contract(self):
+            contract = fake_models.Reverser().contract()
+            del contract["signatures"]["align"]["outputs"]["source_cut"]
+            return contract
+
+    return fake_models.save(Shout(), tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """A model of two texts, one of points and one of images."""
+    folder = tmp_path_factory.mktemp("others")
+    for name in ("Matcher", "Sorter", "Namer"):
+        fake_models.save(getattr(fake_tasks, name)(), folder / name)
+    (folder / "a.png").write_bytes(fake_tasks.png(3, 4))
+    return folder
+
+
+def _answers(path, *texts, align=False):
+    loaded = LoadedModel(path)
+    rows = list(InputParser(loaded.contract).parse_arguments(texts))
+    return loaded, list(loaded.predict([rows], with_attention=align))
+
+
+def _regard(*arguments: str, provided: str = "") -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "regard.pipeline.cli", *arguments],
+        cwd=ROOT,
+        input=provided,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_predictions_and_attention(model):
+    _, answers = _answers(model, "a b", " ", "c")
+    assert [row.typed["source"] for row, _ in answers] == ["a b", " ", "c"]
+    assert [one_line(answer) for _, answer in answers] == ["A B", "", "C"]
+    assert [answer and answer.score for _, answer in answers] == [0.0, None, 0.0]
+    loaded, ((row, answer),) = _answers(model, "a b", align=True)
+    assert json_fields(row, answer, loaded.contract)["alignment"] == {
+        "source": ["a", "b"],
+        "target": ["A", "B"],
+        "weights": [[1.0, 0.0], [0.0, 1.0]],
+    }
+    _, (_, (_, short)) = _answers(model, "a b c", "d", align=True)
+    assert short.outputs["alignment"].tolist() == [[1.0]]  # without padding
+
+
+def test_predict_from_standard_input_prints_only_predictions(model):
+    completed = _regard("predict", str(model), provided="good morning\n\nüber\n")
+    assert completed.stdout == "GOOD MORNING\n\nÜBER\n".replace("Ü", "ü")
+    assert completed.stderr == ""
+    assert completed.returncode == 0
+
+
+def test_predict_with_alignment(model, capfd):
+    predict(str(model), ["a b"], align=True, as_json=False, registry=None)
+    assert capfd.readouterr().out == "A B\n   a  b\nA  ██\nB     ██\n\n"
+
+
+def test_predict_json(model, capfd):
+    predict(str(model), ["a"], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {
+        "source": "a",
+        "translation": "A",
+        "score": 0.0,
+        "alignment": {"source": ["a"], "target": ["A"], "weights": [[1.0]]},
+    }
+
+
+def test_json_of_an_empty_row(model, capfd):
+    predict(str(model), [""], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {"source": "", "translation": "", "score": None}
+
+
+def test_json_has_all_outputs(tmp_path, capfd):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "m")
+    predict(str(path), ["a" * 101], align=True, as_json=True, registry=None)
+    messages = json.loads(capfd.readouterr().out)
+    assert messages["source_cut"] == 1
+    assert list(messages) == ["source", "translation", "score", "alignment", "source_cut"]
+
+
+def test_two_texts_and_a_number(others, capfd):
+    path = str(others / "Matcher")
+    predict(path, ["abcd", "abxy", "a", "a"], align=False, as_json=False, registry=None)
+    assert capfd.readouterr().out == "0.5\n1\n"
+    predict(path, ["abc", "abx"], align=True, as_json=True, registry=None)
+    messages = json.loads(capfd.readouterr().out)
+    assert messages == {"first": "abc", "second": "abx", "similarity": pytest.approx(2 / 3)}
+
+
+def test_two_texts_on_a_line_of_standard_input(others):
+    completed = _regard("predict", str(others / "Matcher"), provided="ab\tab\n\nab\tax\n")
+    assert (completed.stdout, completed.stderr, completed.returncode) == ("1\n\n0.5\n", "", 0)
+    completed = _regard("predict", str(others / "Matcher"), provided="ab\tab\nalone\n")
+    assert (completed.stdout, completed.returncode) == ("1\n", 2)
+    assert (
+        "standard input:2: 1 value, but the model has 2 inputs: first, second" in completed.stderr
+    )
+
+
+def test_points_and_positions(others, capfd):
+    path = str(others / "Sorter")
+    points = "[[0.5, 0], [0.25, 1]]"
+    predict(path, [points], align=False, as_json=False, registry=None)
+    assert capfd.readouterr().out == "1 0\n"
+    predict(path, [points], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {
+        "points": [[0.5, 0.0], [0.25, 1.0]],
+        "order": [1, 0],
+        "score": -0.5,
+        "pointing": {"weights": [[0.0, 1.0], [1.0, 0.0]]},
+    }
+
+
+def test_an_image_and_its_caption(others, capfd):
+    path, image = str(others / "Namer"), str(others / "a.png")
+    predict(path, [image], align=False, as_json=False, registry=None)
+    assert capfd.readouterr().out == "3 by 4\n"
+    predict(path, [image], align=True, as_json=True, registry=None)
+    assert json.loads(capfd.readouterr().out) == {
+        "image": image,
+        "caption": "3 by 4",
+        "score": -7.0,
+        "alignment": {"target": ["3", "4"], "weights": [[[0.25] * 2] * 2] * 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("Namer", "a.png", "attends to an image, which a table of tokens cannot show"),
+        ("Sorter", "[[0, 1]]", "attends to points, which a table of tokens cannot show"),
+        ("Matcher", "a", "has no attention to show"),
+    ],
+)
+def test_attention_that_a_table_cannot_show(others, name, text, message):
+    with pytest.raises(UserError, match=message) as caught:
+        predict(str(others / name), [text], align=True, as_json=False, registry=None)
+    assert caught.value.where == "--align"
+    assert ("--picture" in caught.value.remedy) == (name != "Matcher")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "align", "where"),
+    [
+        ("Namer", "a.png", True, "--align"),  # a table cannot show an image
+        ("Sorter", "[[0, 1]]", True, "--align"),
+        ("Matcher", "a", False, "--picture"),
+    ],
+)
+def test_a_picture_does_not_allow_a_table(others, tmp_path, name, text, align, where):
+    picture = tmp_path / "attention.html"
+    with pytest.raises(UserError) as caught:
+        predict(str(others / name), [text], align, as_json=False, picture=picture, registry=None)
+    assert caught.value.where == where
+    assert not picture.exists()
+
+
+def test_a_broken_model_is_a_user_error(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"nothing")
+    with pytest.raises(UserError, match="cannot be loaded"):
+        LoadedModel(tmp_path)
+
+
+def test_a_model_without_a_contract_is_a_user_error(tmp_path):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "old")
+    (path / CONTRACT).unlink()
+    with pytest.raises(UserError, match="exported by an older Regard") as caught:
+        LoadedModel(path)
+    assert caught.value.where == str(path)
+
+
+def _break() -> None:
+    os.write(2, b"reason\n")
+    raise ValueError("bad")
+
+
+def test_output_is_silenced_and_shown_after_an_error(capfd):
+    with silence_output() as out:
+        os.write(2, b"noise\n")
+        os.write(1, b"more\n")
+        out.write("answer\n")
+    messages = capfd.readouterr()
+    assert (messages.out, messages.err) == ("answer\n", "")
+    with pytest.raises(ValueError, match="bad"), silence_output():
+        _break()
+    assert "reason" in capfd.readouterr().err
+
+
+def test_predictions_before_a_rejected_row_are_yielded(tmp_path):
+    path = fake_models.save(fake_models.Reverser("refuse"), tmp_path / "strict")
+    loaded = LoadedModel(path)
+    answers = loaded.predict(
+        [list(InputParser(loaded.contract).parse_arguments(["ab", "x" * 101, "cd"]))]
+    )
+    assert next(answers)[1].hypothesis == "BA"
+    with pytest.raises(UserError, match="more than the 100 tokens of max_source_length") as caught:
+        next(answers)
+    assert caught.value.where == "x" * 59 + "…"
+    assert "Shorten it" in caught.value.remedy
+
+
+def test_too_few_points(tmp_path):
+    loaded = LoadedModel(fake_models.save(fake_tasks.Sorter(min_points=3), tmp_path / "sorter"))
+    rows = list(
+        InputParser(loaded.contract).parse_arguments(["[[0, 1], [1, 0], [2, 0]]", "[[0.5, 1]]"])
+    )
+    answers = loaded.predict([rows])
+    assert next(answers)[1].hypothesis == [0, 1, 2]
+    with pytest.raises(UserError, match="fewer than the 3 points") as caught:
+        next(answers)
+    assert caught.value.where == "[[0.5, 1.0]]"
+    assert caught.value.remedy.startswith("Give more points")
+
+
+def test_a_picture_has_the_attention_of_all_rows(others, tmp_path, capfd):
+    picture = tmp_path / "attention.html"
+    rows = {"Sorter": ["[[0.5, 0], [0.25, 1]]", "[[1, 2]]"], "Namer": [str(others / "a.png")]}
+    for name, texts in rows.items():
+        predict(str(others / name), texts, picture=picture, registry=None)
+        page = picture.read_text(encoding="utf-8")
+        data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+        assert len(data["predictions"]) == len(texts)
+        assert data["contract"]["looks"]["weights"] in data["predictions"][0]["outputs"]
+        assert "export " not in page.partition('<script type="module">')[2]
+    assert data["predictions"][0]["inputs"]["image"].startswith("data:image/png;base64,")
+
+
+def test_text_in_a_picture_is_escaped(model, tmp_path, capfd):
+    picture = tmp_path / "attention.html"
+    predict(str(model), ["</script> <b>"], picture=picture, registry=None)
+    page = picture.read_text(encoding="utf-8")
+    assert "</script> <b>" not in page
+    assert page.count("</script>") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.jpg", "Unsupported picture format `.jpg`. Use `.html`."),
+        ("a", "Unsupported picture format without a suffix. Use `.html`."),
+        ("none/a.html", "The folder does not exist."),
+    ],
+)
+def test_invalid_picture_paths(model, tmp_path, name, message):
+    with pytest.raises(UserError) as caught:
+        predict(str(model), ["a"], picture=tmp_path / name, registry=None)
+    assert caught.value.message == message

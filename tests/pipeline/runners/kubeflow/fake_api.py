@@ -1,0 +1,153 @@
+"""A local server with the API of Kubeflow Pipelines. It parses requests with the API's models."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import kfp_server_api
+import uvicorn
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+PREFIX = "/apis/v2beta1"
+
+
+class FakeApi:
+    """Records requests, and misbehaves as its attributes say.
+
+    Attributes:
+        run_status: HTTP status of the response to a run.
+        token: the bearer token that it requires.
+        responses: fixed responses by path, for example ``runs``.
+        delay_seconds: delay of every response.
+        page_size: recurring runs per page.
+    """
+
+    def __init__(self) -> None:
+        self.experiments: list[dict[str, str]] = []
+        self.runs: list[Any] = []
+        self.recurring_runs: list[Any] = []
+        self.run_status = 200
+        self.token: str | None = None
+        self.responses: dict[str, Response] = {}
+        self.delay_seconds = 0.0
+        self.page_size = 100
+        self.url = ""
+
+    def routes(self) -> list[Route]:
+        paths = {
+            "experiments": (self.handle_experiments, ["GET", "POST"]),
+            "runs": (self.create_run, ["POST"]),
+            "recurringruns": (self.handle_recurring_runs, ["GET", "POST"]),
+        }
+        return [
+            Route(f"{PREFIX}/{name}", endpoint, methods=methods)
+            for name, (endpoint, methods) in paths.items()
+        ]
+
+    async def override(self, request: Request) -> Response | None:
+        """The fixed response or the refusal, if there is one."""
+        name = request.url.path.removeprefix(f"{PREFIX}/")
+        await asyncio.sleep(self.delay_seconds)
+        if name in self.responses:
+            return self.responses[name]
+        header = request.headers.get("authorization")
+        if self.token and header != f"Bearer {self.token}":
+            return JSONResponse({"error": "no token"}, 403 if header else 401)
+        return None
+
+    async def handle_experiments(self, request: Request) -> Response:
+        if response := await self.override(request):
+            return response
+        if request.method == "GET":
+            (predicate,) = json.loads(request.query_params["filter"])["predicates"]
+            assert predicate["key"] == "display_name"
+            name = predicate["stringValue"]
+            matches = [e for e in self.experiments if e["display_name"] == name]
+            return JSONResponse({"experiments": matches})
+        body = parse(await request.body(), "V2beta1Experiment")
+        experiment = {
+            "experiment_id": f"e{len(self.experiments)}",
+            "display_name": body.display_name,
+        }
+        self.experiments.append(experiment)
+        return JSONResponse(experiment)
+
+    async def create_run(self, request: Request) -> Response:
+        if response := await self.override(request):
+            return response
+        if self.run_status != 200:
+            content = {"code": 3, "message": "invalid pipeline job inputs"}
+            return JSONResponse(content, self.run_status)
+        run = parse(await request.body(), "V2beta1Run")
+        check_spec(run.pipeline_spec)
+        self.runs.append(run)
+        return JSONResponse({"run_id": "r1", "display_name": run.display_name})
+
+    async def handle_recurring_runs(self, request: Request) -> Response:
+        if response := await self.override(request):
+            return response
+        if request.method == "GET":
+            begin = int(request.query_params.get("page_token") or 0)
+            end = begin + min(self.page_size, int(request.query_params["page_size"]))
+            page = [{"display_name": r.display_name} for r in self.recurring_runs[begin:end]]
+            more = {"next_page_token": str(end)} if end < len(self.recurring_runs) else {}
+            return JSONResponse({"recurringRuns": page, **more})
+        run = parse(await request.body(), "V2beta1RecurringRun")
+        check_spec(run.pipeline_spec)
+        assert len(run.trigger.cron_schedule.cron.split()) == 6
+        self.recurring_runs.append(run)
+        return JSONResponse({"recurring_run_id": "s1", "display_name": run.display_name})
+
+
+class _Body:
+    def __init__(self, body: bytes):
+        self.data = body.decode()
+
+
+def parse(body: bytes, model: str) -> Any:
+    """A request as the API's model, which must know every key."""
+    keys = set(getattr(kfp_server_api, model).attribute_map.values())
+    assert set(json.loads(body)) <= keys
+    return kfp_server_api.ApiClient().deserialize(_Body(body), model)
+
+
+def check_spec(spec: dict[str, Any]) -> None:
+    """Raises unless the server could parse the pipeline and its platform."""
+    spec = spec if "pipeline_spec" in spec else {"pipeline_spec": spec, "platform_spec": {}}
+    json_format.ParseDict(spec["pipeline_spec"], pipeline_spec_pb2.PipelineSpec())
+    json_format.ParseDict(spec["platform_spec"], pipeline_spec_pb2.PlatformSpec())
+
+
+@contextlib.contextmanager
+def serve_api(**options: Any) -> Iterator[FakeApi]:
+    """Serves the API at a free port.
+
+    Args:
+        options: of uvicorn, for example a certificate.
+    """
+    api = FakeApi()
+    app = Starlette(routes=api.routes())
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **options))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        api.url = f"{'https' if options else 'http'}://127.0.0.1:{port}"
+        yield api
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join()

@@ -1,0 +1,187 @@
+"""Compiling a configuration to a PipelineSpec and a PlatformSpec."""
+
+import json
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.common.runtime_parameters import PARAMETERS
+from regard.pipeline.config.nodes import NODES
+from regard.pipeline.runners.kubeflow.settings import load_for_cluster
+from tests.pipeline.runners.kubeflow.pipelines import (
+    CONFIG,
+    KUBEFLOW,
+    compile_config,
+    write_config,
+)
+
+GPU_IMAGE = "registry.example.org/regard:1-cuda"
+RICH = """
+kubeflow:
+  image: registry.example.org/regard:1
+  gpu_image: registry.example.org/regard:1-cuda
+  home: /mnt/regard
+  registry: /mnt/models
+  volumes: {regard: /mnt/regard, models: /mnt/models}
+  resources:
+    default: {cpu: 2, memory: 4}
+    Trainer: {memory: 16.5, gpu: 1}
+    Predictor: {gpu: 2, accelerator: amd.com/gpu}
+training: {max_epochs: null, max_steps: 5, seed: 4}
+beam: {runner: processes, workers: 3}
+"""
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return compile_config(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    return compile_config(tmp_path_factory.mktemp("rich"), RICH)
+
+
+def inputs_of(pipeline, node):
+    return pipeline.spec["root"]["dag"]["tasks"][node]["inputs"]["parameters"]
+
+
+def constant(pipeline, node, name):
+    return inputs_of(pipeline, node)[name]["runtimeValue"]["constant"]
+
+
+def container(pipeline, node):
+    return pipeline.spec["deploymentSpec"]["executors"][f"{node}_executor"]["container"]
+
+
+def test_every_node_runs_our_entrypoint_in_the_image(plain):
+    assert set(plain.spec["root"]["dag"]["tasks"]) == set(NODES)
+    for node in NODES:
+        node_container = container(plain, node)
+        assert set(node_container) <= {"image", "command", "args", "resources"}
+        assert node_container["image"] == "registry.example.org/regard:1"
+        command = ["python", "-m", "regard.pipeline.runners.kubeflow.entrypoint"]
+        assert node_container["command"] == command
+        assert "--runner=FnApiRunner" in node_container["args"]
+
+
+def test_paths_are_those_of_the_containers(plain):
+    data = json.loads(constant(plain, "CorpusGen", "corpus"))["config"]
+    assert (data["root"], data["train"]) == ("/regard/data", "train-*.tsv")
+    assert constant(plain, "Pusher", "registry") == "/regard/registry"
+    training = json.loads(constant(plain, "Trainer", "custom_config"))
+    assert training["checkpoints"].startswith("/regard/pipelines/tiny/checkpoints/")
+    assert plain.pipeline_root == "minio://mlpipeline/v2/artifacts"
+
+
+def test_fingerprint_and_production_version_are_resolved_at_run_time(plain):
+    assert constant(plain, "CorpusGen", "fingerprint") == ""
+    assert constant(plain, "Predictor", "production") == "/regard/registry/tiny"
+    assert constant(plain, "Predictor", "production_version") == "latest"
+    profile = json.loads(constant(plain, "ExampleValidator", "production"))
+    assert profile == {"version": "latest", "versions": "/regard/registry/tiny"}
+
+
+def test_run_parameters_default_to_the_configuration(plain, rich):
+    defaults = {name: p["defaultValue"] for name, p in plain.parameters.items()}
+    assert defaults == {"max_epochs": 20, "seed": 17}
+    for name, parameter in plain.parameters.items():
+        assert parameter["parameterType"] == "NUMBER_INTEGER"
+        assert parameter["isOptional"] is True
+        assert parameter["description"] == PARAMETERS[name].description
+    for node in ("Trainer", "Pusher", "Reporter"):
+        assert inputs_of(plain, node)["seed"] == {"componentInputParameter": "seed"}
+    defaults = {name: p["defaultValue"] for name, p in rich.parameters.items()}
+    assert defaults == {"max_epochs": 0, "seed": 4}
+
+
+def test_nodes_request_their_resources(plain, rich):
+    assert "resources" not in container(plain, "Trainer")
+    default = {"cpuRequest": 2.0, "cpuLimit": 2.0, "memoryRequest": 4.0, "memoryLimit": 4.0}
+    assert container(rich, "CorpusGen")["resources"] == default
+    assert container(rich, "Trainer")["resources"] == {
+        **default,
+        "memoryRequest": 16.5,
+        "memoryLimit": 16.5,
+        "accelerator": {"type": "nvidia.com/gpu", "count": "1"},
+    }
+    accelerator = container(rich, "Predictor")["resources"]["accelerator"]
+    assert accelerator == {"type": "amd.com/gpu", "count": "2"}
+    gpu_nodes = {node for node in NODES if container(rich, node)["image"] == GPU_IMAGE}
+    assert gpu_nodes == {"Trainer", "Predictor"}
+
+
+def test_home_registry_and_volumes(rich):
+    assert constant(rich, "Pusher", "registry") == "/mnt/models"
+    assert json.loads(constant(rich, "CorpusGen", "corpus"))["config"]["root"] == "/mnt/regard/data"
+    assert rich.pipeline_root is None
+    executors = rich.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert set(executors) == set(rich.spec["deploymentSpec"]["executors"])
+    for executor in executors.values():
+        assert executor["pvcMount"] == [  # only keys that every server knows
+            {"mountPath": "/mnt/regard", "constant": "regard"},
+            {"mountPath": "/mnt/models", "constant": "models"},
+        ]
+
+
+def test_beam_options_are_arguments_of_the_nodes(rich):
+    args = container(rich, "StatisticsGen")["args"]
+    assert args[-2:] == ["--direct_running_mode=multi_processing", "--direct_num_workers=3"]
+
+
+def test_without_a_production_baseline_no_version_is_read(tmp_path):
+    config = CONFIG.replace("[exact_match]}", "[exact_match], production: null}")
+    pipeline = compile_config(tmp_path, config=config)
+    assert constant(pipeline, "Predictor", "production_version") == ""
+    assert constant(pipeline, "ExampleValidator", "production") == ""
+
+
+def test_spans_are_resolved_at_run_time(tmp_path):
+    config = CONFIG.replace("train-*.tsv", "train-{SPAN}.tsv")
+    config = config.replace('.tsv"}', '.tsv", spans: {window: 3}}')
+    pipeline = compile_config(tmp_path, config=config)
+    corpus = json.loads(constant(pipeline, "CorpusGen", "corpus"))
+    data = corpus["config"]
+    assert data["train"] == "train-{SPAN}.tsv"
+    assert data["spans"]["window"] == 3
+    assert corpus["spans"] is None
+    definitions = {
+        name: (p["parameterType"], p["defaultValue"]) for name, p in pipeline.parameters.items()
+    }
+    assert definitions == {
+        "max_epochs": ("NUMBER_INTEGER", 20),
+        "seed": ("NUMBER_INTEGER", 17),
+        "first_span": ("STRING", ""),
+        "last_span": ("STRING", ""),
+        "span_window": ("NUMBER_INTEGER", 3),
+    }
+    for node in ("CorpusGen", "Pusher", "Reporter"):
+        assert inputs_of(pipeline, node)["last_span"] == {"componentInputParameter": "last_span"}
+    assert "# Parameter last_span (default empty): Last span" in pipeline.to_yaml()
+    features = json.loads(constant(pipeline, "ExampleValidator", "features"))
+    assert [feature["name"] for feature in features] == ["source", "target", "span"]
+
+
+FLINK = "beam: {runner: flink, options: {sdk_container_image: regard}}\n"
+WARM_START = "training: {warm_start: {}}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "where", "message"),
+    [
+        ("", "tiny.yaml", "no section kubeflow"),
+        (KUBEFLOW + FLINK, "beam.runner", "cannot read the local folders"),
+        (KUBEFLOW + WARM_START, "training.warm_start", "Warm starts are not supported"),
+    ],
+)
+def test_unsupported_configurations_are_refused(tmp_path, more, where, message):
+    with pytest.raises(UserError, match=message) as caught:
+        compile_config(tmp_path, more)
+    assert caught.value.where.endswith(where)
+
+
+def test_training_on_several_machines_is_refused(tmp_path):
+    path = write_config(tmp_path, f"{KUBEFLOW}\ntraining: {{devices: workers}}\n")
+    with pytest.raises(UserError, match="one container") as caught:
+        load_for_cluster(path)
+    assert "training.devices to all" in caught.value.remedy

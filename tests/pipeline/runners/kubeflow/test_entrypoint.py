@@ -1,0 +1,115 @@
+"""The command of a container between the launcher and TFX."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from regard.pipeline.runners.kubeflow.entrypoint import local_path, restore_uris
+
+
+def artifact(uri, title=None):
+    schema = {"instanceSchema": f"title: {title}\ntype: object\n" if title else ""}
+    return {"artifacts": [{"name": "7", "uri": uri, "type": schema}]}
+
+
+def run(folder, executor, inputs, declared, outputs):
+    output_file = folder / "kfp_outputs" / "output_metadata.json"
+    executor_input = {
+        "inputs": {"artifacts": inputs, "parameterValues": {"note": "hello"}},
+        "outputs": {"artifacts": outputs, "outputFile": str(output_file)},
+    }
+    types = {
+        key: {"artifactType": {"instanceSchema": f"title: {t}"}} for key, t in declared.items()
+    }
+    spec = {"artifacts": types, "parameters": {"note": {"parameterType": "STRING"}}}
+    call = ["-m", "regard.pipeline.runners.kubeflow.entrypoint", "--executor_class_path", executor]
+    call += ["--json_serialized_invocation_args", json.dumps(executor_input)]
+    call += ["--json_serialized_inputs_spec_args", json.dumps(spec)]
+    environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
+    result = subprocess.run(
+        [sys.executable, *call], env=environment, capture_output=True, text=True, timeout=300
+    )
+    return result, output_file
+
+
+EXECUTOR = """
+from pathlib import Path
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from regard.components.common.artifacts import Findings, Report
+from regard.components.common.errors import UserError
+
+class Executor(BaseExecutor):
+    def Do(self, input_dict, output_dict, exec_properties):
+        (findings,), (report,) = input_dict["findings"], output_dict["report"]
+        assert isinstance(findings, Findings) and isinstance(report, Report)
+        note = Path(findings.uri, "note.txt").read_text() + exec_properties["note"]
+        Path(report.uri).mkdir(parents=True)
+        Path(report.uri, "note.txt").write_text(note)
+        report.set_int_custom_property("pages", 1)
+
+class Refusing(BaseExecutor):
+    def Do(self, input_dict, output_dict, exec_properties):
+        raise UserError("no good", "a.tsv:3", "Fix it.")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "own_executor.py").write_text(EXECUTOR)
+    note = tmp_path / "minio" / "b" / "in" / "note.txt"
+    note.parent.mkdir(parents=True)
+    note.write_text("well, ")
+    return tmp_path
+
+
+def call(folder, executor):
+    return run(
+        folder,
+        f"own_executor.{executor}",
+        {"findings": artifact("minio://b/in")},
+        {"findings": "regard.Findings"},
+        {"report": artifact("minio://b/out", "regard.Report")},
+    )
+
+
+def test_a_node_uses_local_folders_and_reports_uris(folder):
+    result, output_file = call(folder, "Executor")
+    assert result.returncode == 0, result.stderr
+    assert (folder / "minio/b/out/note.txt").read_text() == "well, hello"
+    message = json_format.Parse(output_file.read_text(), pipeline_spec_pb2.ExecutorOutput())
+    (report,) = message.artifacts["report"].artifacts
+    assert report.uri == "minio://b/out"
+    assert report.metadata["pages"] == 1
+
+
+def test_a_user_error_is_printed_last(folder):
+    result, output_file = call(folder, "Refusing")
+    assert result.returncode == 2
+    assert result.stderr.rstrip().endswith("error: a.tsv:3: no good\nFix it.")
+    assert not output_file.exists()
+
+
+def test_null_properties_are_removed():
+    metadata = {"name": "a", "empty": None}
+    message = {"artifacts": {"x": {"artifacts": [{"uri": "/gcs/b/x", "metadata": metadata}]}}}
+    output = json.loads(restore_uris(json.dumps(message), {"/gcs/b/x": "gs://b/x"}))
+    assert output["artifacts"]["x"]["artifacts"] == [{"uri": "gs://b/x", "metadata": {"name": "a"}}]
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("gs://bucket/a/b", "/gcs/bucket/a/b"),
+        ("minio://mlpipeline/v2/artifacts/x", "/minio/mlpipeline/v2/artifacts/x"),
+        ("s3://bucket/a", "/s3/bucket/a"),
+        ("/a/local/folder", "/a/local/folder"),
+        ("https://example.org/a", "https://example.org/a"),
+        ("", ""),
+    ],
+)
+def test_local_path_is_that_of_the_launcher(uri, path):
+    assert local_path(uri, {}) == path

@@ -1,0 +1,50 @@
+"""Loading a configuration for a cluster, and its warnings."""
+
+import pytest
+
+from regard.pipeline.runners.kubeflow.settings import (
+    cluster_warnings,
+    load_for_cluster,
+    run_parameters,
+)
+from tests.pipeline.runners.kubeflow.pipelines import CONFIG, KUBEFLOW, write_config
+
+
+@pytest.fixture(autouse=True)
+def local_home(monkeypatch):
+    monkeypatch.setenv("REGARD_HOME", "/home/me/workspace")
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+
+
+def test_home_is_the_folder_in_the_containers(tmp_path):
+    config = load_for_cluster(write_config(tmp_path))
+    assert config.data.root == "/regard/data"
+    assert run_parameters(config) == {"max_epochs": 20, "seed": 17}
+    assert list(cluster_warnings(config)) == []
+
+
+def test_regard_data_is_resolved_on_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", "/mnt/corpora")
+    config = CONFIG.replace("${REGARD_HOME}/data", "${REGARD_DATA}/multi30k")
+    config = load_for_cluster(write_config(tmp_path, KUBEFLOW, config))
+    assert config.data.root == "/mnt/corpora/multi30k"
+    assert "data.root: /mnt/corpora/multi30k is on no volume" in next(cluster_warnings(config))
+
+
+def test_data_files_outside_the_volumes_are_reported(tmp_path):
+    config = CONFIG.replace('"train-*.tsv"', "[a.tsv, /data/b.tsv, ~/c.tsv, /regard/d.tsv]")
+    warnings = list(cluster_warnings(load_for_cluster(write_config(tmp_path, KUBEFLOW, config))))
+    assert [warning.partition(" is on")[0] for warning in warnings] == [
+        "data.train: /data/b.tsv",
+        "data.train: ~/c.tsv",
+    ]
+
+
+def test_vectors_outside_the_volumes_are_reported(tmp_path):
+    more = "model: {pretrained: {source: vectors.txt}}\n"
+    config = CONFIG.replace("{type: char, ", "{type: word, word_list: /regard/words.txt, ") + more
+    warnings = list(cluster_warnings(load_for_cluster(write_config(tmp_path, KUBEFLOW, config))))
+    assert len(warnings) == 1
+    assert warnings[0].startswith(
+        f"model.pretrained.source: {tmp_path}/vectors.txt is on no volume"
+    )

@@ -1,0 +1,60 @@
+"""What a finished training is found again by."""
+
+import pytest
+
+from regard.pipeline import cache_keys
+from regard.pipeline.config import load
+
+CONFIG = """
+name: tiny
+task: translation
+data: {{root: {root}, train: train.jsonl{data}}}
+tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
+"""
+
+
+@pytest.fixture
+def key(tmp_path):
+    def key(data=""):
+        path = tmp_path / "tiny.yaml"
+        path.write_text(CONFIG.format(root=tmp_path, data=data))
+        return cache_keys.training_key(load(path, home=tmp_path), "content", {})
+
+    return key
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ", extra: [domain]",  # rows without it are left out
+        ", columns: {source: en, target: de}",
+        ", bad_rows: skip",
+        ", split: {eval: 0.1, test: 0.1}",
+    ],
+)
+def test_other_rows_are_another_training(key, data):
+    assert key(data) != key()
+
+
+def test_what_is_only_looked_at_is_the_same_training(key):
+    assert key(", checks: {duplicates: null}") == key()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "regard.components.corpus_gen",
+        "regard.components.tokenizer_trainer",
+        "regard.components.preprocess",
+        "regard.components.trainer",
+        "regard.models.tasks.translation",
+    ],
+)
+def test_other_code_on_the_way_is_another_training(key, monkeypatch, module):
+    before, digest = key(), cache_keys.code_digest
+
+    def changed(*modules):
+        return digest(*modules) + ("changed" if module in modules else "")
+
+    monkeypatch.setattr(cache_keys, "code_digest", changed)
+    assert key() != before

@@ -1,0 +1,189 @@
+"""The context of a pipeline: its data files, and the model that its training starts from."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.components.registry import Registry
+from regard.components.registry.rollback import rollback
+from regard.pipeline import progress, worker
+from regard.pipeline.config import load
+from regard.pipeline.context import resolve_data
+from regard.pipeline.graph import create_pipeline
+from regard.pipeline.workspace import Workspace
+
+CONFIG = """
+name: tiny
+data: {{root: ., train: train.tsv}}
+tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
+training: {{learning_rate: {rate}, warm_start: {start}}}
+evaluation: {{metrics: [exact_match]}}
+"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    """The arguments of the Trainer and the Pusher."""
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
+
+    def make(start="{}", rate=0.001):
+        path = tmp_path / "tiny.yaml"
+        path.write_text(CONFIG.format(start=start, rate=rate))
+        pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+        messages = {one.id: one.exec_properties for one in pipeline.components}
+        return json.loads(messages["Trainer"]["custom_config"]), json.loads(
+            messages["Pusher"]["record"]
+        )
+
+    return make
+
+
+def push(home: Path, version: int, name: str = "tiny", content: bytes = b"model", **record) -> Path:
+    folder = home / "registry" / name / str(version)
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(content)
+    (folder / "regard.json").write_text(json.dumps(record))
+    return folder
+
+
+def test_training_starts_from_scratch_by_default(make, tmp_path):
+    push(tmp_path, 1, digest="d1")
+    trainer, record = make("null")
+    assert trainer["start"] == {}
+    assert "warm_start" not in record
+
+
+def test_production_is_the_newest_version(make, tmp_path):
+    trainer, record = make()
+    assert trainer["start"] == record["warm_start"]["start"] == {}
+    push(tmp_path, 1, digest="d1")
+    push(tmp_path, 2, digest="d2")
+    folder = str(tmp_path / "registry/tiny/2")
+    later, record = make()
+    assert later["start"] == {"model": "tiny@2", "path": folder, "digest": "d2"}
+    assert record["warm_start"]["start"] == later["start"]
+    assert later["checkpoints"] != trainer["checkpoints"]
+
+
+def test_a_training_does_not_start_from_its_own_result(make, tmp_path):
+    push(tmp_path, 1, digest="d1")
+    trainer, record = make()
+    folder = push(tmp_path, 2, digest="d2", **record)
+    again, record_again = make()
+    assert again == trainer
+    assert record_again == record
+    other, _ = make(rate=0.01)
+    assert other["start"]["path"] == str(folder)
+    # Found again when the version that it started from has been deleted.
+    (tmp_path / "registry/tiny/1/saved_model.pb").unlink()
+    assert make()[0] == trainer
+
+
+def test_the_first_training_does_not_start_from_its_own_result(make, tmp_path):
+    trainer, record = make()
+    push(tmp_path, 1, digest="d1", **record)
+    assert make()[0] == trainer
+
+
+def test_after_a_rollback_a_withdrawn_training_is_known_again(make, tmp_path):
+    """Production is the model that it started from, under another number."""
+    data = tmp_path / "train.tsv"
+    _, record = make()
+    push(tmp_path, 1, content=b"one", **record)
+    data.write_text("a\tA\nb\tC\n")
+    trainer, record = make()
+    push(tmp_path, 2, content=b"two", **record)
+    assert make()[0] == trainer
+    rollback(Registry(tmp_path / "registry"), "tiny")
+    assert trainer["start"]["model"] == "tiny@1"
+    assert make() == (trainer, {**record, "compared_with": "3"})
+    # Where the first one is pruned, by what it is, so that its checkpoints are found.
+    shutil.rmtree(tmp_path / "registry/tiny/1")
+    again, _ = make()
+    assert again["start"]["model"] == "tiny@3"
+    assert again["checkpoints"] == trainer["checkpoints"]
+
+
+def test_new_data_start_from_the_result_of_the_old(make, tmp_path):
+    _, record = make()
+    push(tmp_path, 1, digest="d1", **record)
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
+    assert make()[0]["start"]["model"] == "tiny@1"
+
+
+def test_a_version_that_is_named_and_a_path(make, tmp_path):
+    push(tmp_path, 3, name="other", digest="d3")
+    assert make("{model: other@3}")[0]["start"]["model"] == "other@3"
+    assert make("{model: other}")[0]["start"]["digest"] == "d3"
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "saved_model.pb").write_bytes(b"one")
+    (saved / "assets.extra").mkdir()
+    start = make("{model: ./saved}")[0]["start"]  # as the file stands, not the command
+    assert (start["model"], start["path"]) == (str(saved), str(saved))
+    (saved / "assets.extra/training.npz").write_bytes(b"not what it answers by")
+    assert make("{model: ./saved}")[0]["start"] == start
+    (saved / "saved_model.pb").write_bytes(b"two")
+    changed = make("{model: ./saved}")[0]
+    assert changed["start"]["digest"] != start["digest"]
+
+
+def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
+    """By that it is known to be needed, and is not pruned meanwhile."""
+    push(tmp_path, 4, digest="d4")
+    make()
+    messages = tmp_path / "events.jsonl"
+    monkeypatch.setenv("REGARD_EVENTS", str(messages))
+    home = Workspace(tmp_path)
+    worker._emit_origin(create_pipeline(load(tmp_path / "tiny.yaml", home=tmp_path), home))
+    assert progress.read(messages).origin["start"] == {
+        "model": "tiny@4",
+        "path": str(tmp_path / "registry/tiny/4"),
+        "digest": "d4",
+    }
+
+
+def test_a_model_that_is_not_there(make, tmp_path):
+    push(tmp_path, 1, digest="d1")
+    with pytest.raises(UserError, match="'tiny' has no version '7'") as caught:
+        make("{model: tiny@7}")
+    assert caught.value.where == "training.warm_start.model"
+    assert "Its versions: 1" in caught.value.remedy
+    with pytest.raises(UserError, match="no folder"):
+        make("{model: ./nowhere}")
+
+
+def config_with_root(folder, root):
+    path = folder / "tiny.yaml"
+    path.write_text(f"name: tiny\ndata: {{root: {root}, train: a.tsv}}\n")
+    return load(path, home=folder)
+
+
+def test_existing_files_are_resolved(tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tb\n")
+    corpus = resolve_data(config_with_root(tmp_path, "."))
+    assert (corpus.config.root, corpus.config.train) == (str(tmp_path), "a.tsv")
+    assert [(feature.name, feature.role) for feature in corpus.features] == [
+        ("source", "input"),
+        ("target", "reference"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("root", "remedy"),
+    [
+        ("data/quickstart", "regard data generate quickstart"),
+        ("data/multi30k", "regard data fetch multi30k"),
+        ("missing", "Check `data.root`"),
+    ],
+)
+def test_missing_folder_names_the_command(tmp_path, root, remedy):
+    with pytest.raises(UserError) as caught:
+        resolve_data(config_with_root(tmp_path, root))
+    assert remedy in caught.value.remedy
+    (tmp_path / root).mkdir(parents=True)
+    with pytest.raises(UserError, match=r"no such file: .*a\.tsv"):
+        resolve_data(config_with_root(tmp_path, root))

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from regard.pipeline import run_store
+from regard.pipeline.cli.rendering.run_summary import print_failure
+from regard.pipeline.progress import Progress
+from regard.pipeline.run import Outcome, judge
+from regard.pipeline.supervisor import Ending
+
+
+def _state(**pushed) -> Progress:
+    state = Progress(["Trainer", "Pusher"])
+    state.apply(
+        {"kind": "node", "node": "Pusher", "state": "done", "properties": {"pushed_model": pushed}}
+    )
+    return state
+
+
+def _failed(**fields) -> Progress:
+    state = Progress(["Trainer"])
+    state.apply({"kind": "node", "node": "Trainer", "state": "failed", "error": "e", **fields})
+    return state
+
+
+def _stopped() -> Progress:
+    state = Progress(["Trainer"])
+    state.apply({"kind": "node", "node": "Trainer", "state": "running", "time": 1.0})
+    state.stop()
+    return state
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "status", "code"),
+    [
+        (Ending(0, False), _state(pushed=1), run_store.SUCCEEDED, 0),
+        (Ending(0, False), _state(pushed=0), run_store.NOT_BLESSED, 3),
+        (Ending(0, False), Progress(["Trainer"]), run_store.SUCCEEDED, 0),
+        (Ending(2, False), _failed(user=True), run_store.FAILED, 2),
+        (Ending(1, False), _failed(user=False), run_store.FAILED, 1),
+        (Ending(130, True), _stopped(), run_store.INTERRUPTED, 130),
+        (Ending(-9, True), _stopped(), run_store.INTERRUPTED, 130),
+        (Ending(0, True), _state(pushed=1), run_store.SUCCEEDED, 0),
+        (Ending(-9, False), _stopped(), run_store.FAILED, 1),
+    ],
+)
+def test_judge(ending, state, status, code):
+    outcome = judge(ending, state)
+    assert (outcome.status, outcome.exit_status) == (status, code)
+
+
+def test_worker_without_a_failure_event_is_explained():
+    killed = judge(Ending(-9, False), _stopped()).failure
+    assert killed["node"] == "Trainer"
+    assert "memory" in killed["error"]
+    assert "training.batch_tokens" in killed["remedy"]
+    early = Progress(["CorpusGen"])
+    early.apply({"kind": "node", "node": "CorpusGen", "state": "running", "time": 1.0})
+    early.stop()
+    failure = judge(Ending(-9, False), early).failure
+    assert "training" not in failure["remedy"]
+    assert "SIGSEGV" in judge(Ending(-11, False), _stopped()).failure["error"]
+
+
+def _print(outcome: Outcome) -> str:
+    console = Console(file=io.StringIO(), width=60)
+    print_failure(outcome, "/w/log.txt", console, "regard run 'my configs/a.yaml'")
+    return console.file.getvalue()
+
+
+def test_failure_shows_node_reason_place_remedy_log_and_command():
+    failure = {"node": "Trainer", "error": "too large", "where": "k", "remedy": "Make it smaller."}
+    text = _print(Outcome(run_store.FAILED, 2, failure))
+    assert "Trainer failed: too large" in text
+    for part in ("k\n", "Make it smaller.", "/w/log.txt", "regard run 'my configs/a.yaml'"):
+        assert part in text
+
+
+def test_interruption_shows_the_command_to_resume():
+    text = _print(Outcome(run_store.INTERRUPTED, 130))
+    assert "Interrupted" in text
+    assert "regard run 'my configs/a.yaml'" in text

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from regard.components.common import events
+from regard.components.common.errors import UserError
+from regard.pipeline import run_store
+from regard.pipeline.workspace import Workspace, lock_pipeline
+from regard.serving import locks
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path)
+
+
+def test_new_run_has_a_folder_named_by_time_and_a_record(workspace):
+    run = run_store.create(workspace.pipeline("quickstart"), runner="local")
+    assert re.fullmatch(r"\d{8}-\d{6}", run.id)
+    record = run.record()
+    assert record["name"] == "quickstart"
+    assert record["status"] == run_store.RUNNING
+    assert record["runner"] == "local"
+
+
+def test_runs_of_the_same_second_are_different(workspace):
+    paths = workspace.pipeline("quickstart")
+    assert len({run_store.create(paths).id for _ in range(3)}) == 3
+
+
+def test_update_keeps_the_other_fields(workspace):
+    run = run_store.create(workspace.pipeline("quickstart"))
+    run.update(status=run_store.SUCCEEDED, pushed_version="2")
+    assert run.record()["name"] == "quickstart"
+    assert run.record()["pushed_version"] == "2"
+
+
+def test_listing_is_newest_first_over_all_pipelines(workspace):
+    for name, started in (("a", 1.0), ("b", 3.0), ("a", 2.0)):
+        run_store.create(workspace.pipeline(name)).update(
+            started=started, status=run_store.SUCCEEDED
+        )
+    assert [r["name"] for r in run_store.listing(workspace)] == ["b", "a", "a"]
+    assert [r["started"] for r in run_store.listing(workspace, "a")] == [2.0, 1.0]
+
+
+def test_run_without_a_lock_was_killed(workspace):
+    paths = workspace.pipeline("quickstart")
+    with lock_pipeline(paths.lock) as lock:
+        run = run_store.create(paths)
+        lock.describe(run.id)
+        assert run_store.listing(workspace)[0]["status"] == run_store.RUNNING
+    assert run_store.listing(workspace)[0]["status"] == run_store.KILLED
+
+
+def test_versions_that_a_running_pipeline_uses_are_needed(workspace):
+    paths = workspace.pipeline("quickstart")
+    models = workspace.registry / "quickstart", workspace.registry / "other"
+
+    def needed():
+        return [run_store.needed_versions(workspace, model) for model in models]
+
+    with lock_pipeline(paths.lock) as lock:
+        run = run_store.create(paths)
+        lock.describe(run.id)
+        assert needed() == [{}, {}]  # it has only begun
+        origin = {"time": 1.0, "kind": "origin", "parent": "4"}
+        run.events.write_text(json.dumps(origin) + "\n")
+        compared = f"run quickstart/{run.id} compares with it"
+        assert needed() == [{4: compared}, {}]
+        start = {"model": "other@2", "path": str(models[1] / "2"), "digest": "d"}
+        run.events.write_text(json.dumps({**origin, "start": start}) + "\n")
+        started = f"run quickstart/{run.id} starts from it"
+        assert needed() == [{4: compared}, {2: started}]
+        start["path"] = str(models[0] / "3")
+        run.events.write_text(json.dumps({**origin, "start": start}) + "\n")
+        assert needed() == [{3: started, 4: compared}, {}]
+    assert needed() == [{}, {}]
+
+
+def test_run_that_ends_during_the_check_was_not_killed(workspace, monkeypatch):
+    run = run_store.create(workspace.pipeline("quickstart"))
+
+    def ends(path):
+        run.update(status=run_store.SUCCEEDED)
+        return {}
+
+    monkeypatch.setattr(locks, "read_holder", ends)
+    assert run_store.status(run) == run_store.SUCCEEDED
+
+
+def test_broken_record_does_not_break_the_listing(workspace):
+    run = run_store.create(workspace.pipeline("quickstart"))
+    run.record_path.write_text("{")
+    assert run_store.listing(workspace)[0]["id"] == run.id
+
+
+def test_unwritable_workspace_is_a_user_error(workspace, tmp_path):
+    (tmp_path / "pipelines").touch()
+    with pytest.raises(UserError, match="Cannot create the record"):
+        run_store.create(workspace.pipeline("quickstart"))
+
+
+def test_empty_workspace_has_no_runs(workspace):
+    assert run_store.listing(workspace) == []
+
+
+class Store:
+    """Runs with fixed ids."""
+
+    def __init__(self, workspace):
+        self.workspace = workspace
+
+    def add(self, full_id, **fields):
+        name, run_id = full_id.split("/")
+        run = run_store.Run(self.workspace.pipeline(name).runs / run_id)
+        run.directory.mkdir(parents=True)
+        run.update(id=run_id, name=name, **fields)
+        return run
+
+    def find(self, text):
+        return run_store.find(self.workspace, text).full_id
+
+
+@pytest.fixture
+def store(workspace):
+    store = Store(workspace)
+    cached, finished = {"Pusher": {"state": "cached"}}, {"Pusher": {"state": "done"}}
+    store.add("a/20260101-101010", pushed_version="1", nodes=finished)
+    store.add("a/20260101-101010-2", pushed_version="1", nodes=cached)
+    store.add("a/20260202-101010", pushed_version="2", nodes=finished)
+    store.add("b/20260202-101010", status=run_store.FAILED)
+    store.add("b/20260303-101010")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("text", "full_id"),
+    [
+        ("20260303-101010", "b/20260303-101010"),
+        ("202603", "b/20260303-101010"),
+        ("20260101-101010", "a/20260101-101010"),  # whole, though another id begins with it
+        ("a", "a/20260202-101010"),
+        ("a/", "a/20260202-101010"),
+        ("b/20260202", "b/20260202-101010"),
+        ("a@1", "a/20260101-101010"),  # not the later one, which had it from the cache
+        ("a@2", "a/20260202-101010"),
+    ],
+)
+def test_find_run(store, text, full_id):
+    assert store.find(text) == full_id
+
+
+def test_find_run_by_folder(store, monkeypatch):
+    folder = store.workspace.pipeline("b").runs / "20260202-101010"
+    assert store.find(str(folder)) == "b/20260202-101010"
+    monkeypatch.chdir(folder.parent)
+    assert store.find("20260202-101010/") == "b/20260202-101010"
+
+
+def test_ambiguous_run_lists_the_candidates(store):
+    with pytest.raises(UserError, match="matches 2 runs") as error:
+        store.find("20260202")
+    assert "b/20260202-101010, a/20260202-101010" in error.value.remedy
+    with pytest.raises(UserError, match="matches 3 runs"):
+        store.find("a/2026")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "remedy"),
+    [
+        ("20260303-101011", "Did you mean 20260303-101010", "`regard runs`"),
+        ("a/20260909", "'a/20260909'", "newest runs: a/20260202-101010, a/20260101-101010-2"),
+        ("a@7", "Unknown run 'a@7'", "Versions pushed by its runs: a@1, a@2."),
+        ("b@1", "Unknown run 'b@1'", "Versions pushed by its runs: none."),
+        ("", "Unknown run ''", "one of a, b"),
+        ("/", "Unknown run '/'", "one of a, b"),
+        ("~nobody-here x", "Unknown run '~nobody-here x'", "one of a, b"),
+    ],
+)
+def test_unknown_run_suggests_existing_ones(store, text, hint, remedy):
+    with pytest.raises(UserError) as error:
+        store.find(text)
+    assert hint in str(error.value)
+    assert remedy in error.value.remedy
+
+
+def test_unknown_run_in_an_empty_workspace(workspace):
+    with pytest.raises(UserError) as error:
+        run_store.find(workspace, "quickstart")
+    assert "REGARD_HOME" in error.value.remedy
+
+
+def test_record_of_the_version_names_its_run(store):
+    """A version number may be used again after versions were deleted."""
+    store.add("a/20260404-101010", pushed_version="1", nodes={"Pusher": {"state": "done"}})
+    version = store.workspace.registry / "a" / "1"
+    version.mkdir(parents=True)
+    (version / "regard.json").write_text('{"run": "20260404-101010"}')
+    assert store.find("a@1") == "a/20260404-101010"
+
+
+def test_nodes_of_a_killed_run_come_from_its_events(store, monkeypatch):
+    run = store.add("c/20260101-101010")
+    assert run.nodes() == {}
+    monkeypatch.setenv(events.VARIABLE, str(run.events))
+    events.emit("node", node="CorpusGen", state="done", seconds=1.0, peak_bytes=7)
+    events.emit("node", node="Trainer", state="running")
+    assert run.nodes() == {
+        "CorpusGen": {"state": "done", "seconds": 1.0, "peak_bytes": 7},
+        "Trainer": {"state": "running"},
+    }

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from regard.components.common import prediction_table
+from regard.pipeline import run_store
+from regard.pipeline.cli.rendering.run_summary import print_summary
+from regard.pipeline.progress import Progress
+from regard.pipeline.run_summary import summarize
+from regard.pipeline.workspace import Workspace
+from regard.serving.saved_model import Prediction
+from tests import fake_models, fake_tasks
+
+
+def _write(folder, name, content) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return str(folder)
+
+
+def node_event(node, state="done", properties=None, **outputs):
+    return {
+        "kind": "node",
+        "node": node,
+        "state": state,
+        "seconds": 1.0,
+        "outputs": outputs,
+        "properties": properties or {},
+    }
+
+
+@pytest.fixture
+def events(tmp_path):
+    """The events of a run that went well, with its artifacts."""
+    contract = fake_models.Reverser().contract()
+    rows = [prediction_table.Row({"source": f"source {i}"}, [f"answer {i}"]) for i in range(9)]
+    texts = [f"answer {i if i != 4 else 'x'}" for i in range(9)]
+    answers = [
+        Prediction({"translation": text, "score": -0.5, "source_length": 1}, contract)
+        for text in texts
+    ]
+    predicted = tmp_path / "predictions"
+    predicted.mkdir()
+    prediction_table.write(
+        predicted / prediction_table.CANDIDATE, fake_models.FEATURES, rows, answers
+    )
+    prediction_table.write_summary(predicted, {"contract": contract})
+    bleu = {"name": "bleu", "label": "BLEU", "value": 33.127, "signature": "nrefs:1", "scale": 100}
+    exact = {"name": "exact_match", "label": "exact match", "value": 0.98125, "scale": 1}
+    training = {"parameters": 1234567, "epochs": 7, "steps": 900, "seconds": 125.0, "history": [1]}
+    evaluation = _write(
+        tmp_path / "e", "metrics.json", {"metrics": {"bleu": bleu, "exact_match": exact}}
+    )
+    decision = {
+        "blessed": True,
+        "sentence": "Passed: BLEU 33.1 is above the threshold of 30.0.",
+        "verdicts": [],
+    }
+    pushed = {
+        "pushed": 1,
+        "pushed_version": "3",
+        "pushed_destination": f"{tmp_path}/registry/tiny/3",
+    }
+    corpus = _write(tmp_path / "c", "corpus.json", {"rows": {"train": 29000, "test": 1000}})
+    return [
+        {"kind": "warning", "node": "CorpusGen", "text": "2 lines were skipped"},
+        node_event("CorpusGen", findings=corpus),
+        node_event(
+            "Trainer", model="/m", model_run=_write(tmp_path / "t", "training.json", training)
+        ),
+        node_event("Predictor", predictions=str(predicted)),
+        node_event(
+            "Evaluator",
+            evaluation=evaluation,
+            blessing=_write(tmp_path / "b", "blessing.json", decision),
+        ),
+        node_event("Pusher", properties={"pushed_model": pushed}, pushed_model="/p"),
+        node_event("Reporter", report=_write(tmp_path / "r", "report.html", "<!doctype html>")),
+    ]
+
+
+def _run(tmp_path, events, status=run_store.SUCCEEDED):
+    run = run_store.create(Workspace(tmp_path).pipeline("tiny"))
+    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    run.update(status=status, seconds=200.0)
+    state = Progress([])
+    for event in events:
+        state.apply(event)
+    return run, state
+
+
+def test_summary_of_the_artifacts(tmp_path, events):
+    summary = summarize(*_run(tmp_path, events), "configs/tiny.yaml")
+    assert summary["data"] == {
+        "rows": {"train": 29000, "test": 1000},
+        "findings": ["2 lines were skipped"],
+    }
+    assert summary["model"]["parameters"] == 1234567
+    assert [score["name"] for score in summary["scores"]] == ["bleu", "exact_match"]
+    assert summary["blessing"]["blessed"] is True
+    assert summary["pushed"] == {"version": "3", "path": f"{tmp_path}/registry/tiny/3"}
+    assert summary["report"] == f"{tmp_path}/r/report.html"
+    sources = [example["inputs"]["source"] for example in summary["examples"]]
+    assert sources == ["source 1", "source 4", "source 7"]
+    assert summary["examples"][1]["hypothesis"] == "answer x"
+    assert summary["examples"][1]["references"] == ["answer 4"]
+    assert summary["next"][0] == 'regard predict tiny "source 1"'
+    assert any(command.startswith("tensorboard --logdir") for command in summary["next"])
+    json.dumps(summary)
+
+
+def test_print_summary(tmp_path, events):
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summarize(*_run(tmp_path, events)), console)
+    text = console.file.getvalue()
+    for part in (
+        "29,000 train, 1,000 test",
+        "2 lines were skipped",
+        "1,234,567 parameters",
+        "trained in 2:05",
+        "BLEU 33.13  nrefs:1",
+        "exact match 0.9812",
+        "Passed: BLEU 33.1",
+        f"version 3: {tmp_path}/registry/tiny/3",
+        f"report     {tmp_path}/r/report.html",
+        "  → answer x\n    reference: answer 4",
+        'next  regard predict tiny "source 1"',
+    ):
+        assert part in text
+
+
+def test_spans_without_their_files(tmp_path, events):
+    old = {"span": 6, "name": "6", "version": None, "files": {"train": ["6.tsv"]}}
+    old |= {"rows": {"train": 20}, "replayed": True, "available": 90, "fingerprint": "f"}
+    new = {"span": 7, "name": "7", "version": 1, "files": {}, "rows": {"train": 80}}
+    corpus = {"rows": {"train": 100}, "spans": [old, new]}
+    (tmp_path / "c" / "corpus.json").write_text(json.dumps(corpus))
+    summary = summarize(*_run(tmp_path, events))
+    six, seven = summary["data"]["spans"]
+    assert (six["replayed"], six["available"], "files" in six) == (True, 90, False)
+    assert seven == {"span": 7, "name": "7", "version": 1, "rows": {"train": 80}}
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summary, console)
+    assert "spans      7, replaying 6\n" in console.file.getvalue()
+
+
+def test_baseline_follows_the_score(tmp_path, events):
+    evaluator = next(event for event in events if event.get("node") == "Evaluator")
+    path = Path(evaluator["outputs"]["evaluation"]) / "metrics.json"
+    content = json.loads(path.read_text())
+    values = {"bleu": {"value": 12.3456}, "exact_match": {"value": 0.25}}
+    path.write_text(json.dumps({**content, "baseline": {"label": "lead-1", "metrics": values}}))
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summarize(*_run(tmp_path, events)), console)
+    assert "BLEU 33.13 (lead-1: 12.35)  nrefs:1" in console.file.getvalue()
+    assert "exact match 0.9812 (lead-1: 0.2500)" in console.file.getvalue()
+
+
+def test_undefined_baseline_is_null_in_json(tmp_path, events):
+    evaluator = next(event for event in events if event.get("node") == "Evaluator")
+    path = Path(evaluator["outputs"]["evaluation"]) / "metrics.json"
+    content = json.loads(path.read_text())
+    values = {"bleu": {"value": float("nan")}, "exact_match": {"value": float("inf")}}
+    path.write_text(json.dumps({**content, "baseline": {"label": "lead-1", "metrics": values}}))
+    summary = summarize(*_run(tmp_path, events))
+    assert [score["baseline"]["value"] for score in summary["scores"]] == [None, None]
+    json.dumps(summary, allow_nan=False)
+
+
+def test_cached_nodes_have_the_warnings_of_the_original_run(tmp_path, events):
+    _run(tmp_path, events)
+    again = [{**event, "state": "cached"} for event in events if event["kind"] == "node"]
+    summary = summarize(*_run(tmp_path, again))
+    assert summary["data"]["findings"] == ["2 lines were skipped"]
+
+
+def test_summary_of_a_run_that_failed_early(tmp_path):
+    events = [{"kind": "node", "node": "CorpusGen", "state": "failed", "error": "e"}]
+    summary = summarize(*_run(tmp_path, events, run_store.FAILED), "a b.yaml")
+    assert "scores" not in summary
+    assert summary["next"] == ["regard run 'a b.yaml'"]
+
+
+def test_missing_and_broken_artifacts_do_not_break_the_summary(tmp_path, events):
+    (tmp_path / "e" / "metrics.json").write_text("{")
+    (tmp_path / "predictions" / "candidate.parquet").write_bytes(b"")
+    summary = summarize(*_run(tmp_path, events))
+    assert "scores" not in summary
+    assert "examples" not in summary
+    assert summary["next"][0] == 'regard predict tiny "..."'
+
+
+def test_undefined_metric(tmp_path, events):
+    nan = {"name": "pearson", "label": "Pearson", "value": float("nan"), "scale": 1}
+    metrics = {"pearson": {**nan, "signature": "nrefs:1|undefined:why"}}
+    _write(tmp_path / "e", "metrics.json", {"metrics": metrics})
+    summary = summarize(*_run(tmp_path, events))
+    assert json.loads(json.dumps(summary, allow_nan=False))["scores"][0]["value"] is None
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summary, console)
+    assert "Pearson undefined  nrefs:1|undefined:why" in console.file.getvalue()
+
+
+def test_image_is_named_by_its_path(tmp_path, events):
+    contract = fake_tasks.Namer().contract()
+    rows = [prediction_table.Row({"image": b""}, ["a dog", "dogs"], {}, {"image": "d/a.png"})]
+    answers = [Prediction({"caption": "a cat", "score": -1.0}, contract)]
+    folder = tmp_path / "predictions"
+    prediction_table.write(
+        folder / prediction_table.CANDIDATE, fake_tasks.CAPTIONING, rows, answers
+    )
+    prediction_table.write_summary(folder, {"contract": contract})
+    run, state = _run(tmp_path, events)
+    run.config.write_text("data: {root: /data/flickr, images: pictures}\n")
+    summary = summarize(run, state)
+    assert summary["next"][0] == 'regard predict tiny "/data/flickr/pictures/d/a.png"'
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summary, console)
+    expected = "a.png\n  → a cat\n    reference: a dog\n    reference: dogs\n"
+    assert expected in console.file.getvalue()
+
+
+def test_other_registry_in_the_next_command(tmp_path, events):
+    events[-2]["properties"]["pushed_model"]["pushed_destination"] = "/srv/all models/tiny/3"
+    summary = summarize(*_run(tmp_path, events))
+    assert summary["next"][0] == "regard predict --registry '/srv/all models' tiny \"source 1\""
+
+
+def test_lines_of_a_log_are_neither_wrapped_nor_padded(tmp_path, events):
+    console = Console(file=io.StringIO(), width=30)
+    print_summary(summarize(*_run(tmp_path, events)), console)
+    lines = console.file.getvalue().splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert any("1,234,567 parameters" in line and "900 steps" in line for line in lines)
+
+
+def test_reason_why_a_good_model_was_not_published(tmp_path, events):
+    text = "Not pushed. It is the model of tiny@2, which production was rolled back from."
+    folder = _write(tmp_path / "p", "pushed.json", {"pushed": False, "text": text})
+    others = [event for event in events if event.get("node") != "Pusher"]
+    others.append(node_event("Pusher", pushed_model=folder))
+    summary = summarize(*_run(tmp_path, others, run_store.NOT_BLESSED))
+    assert "pushed" not in summary
+    assert summary["not_pushed"] == text.removeprefix("Not pushed. ")
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summary, console)
+    assert f"not published  {summary['not_pushed']}\n" in console.file.getvalue()

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.pipeline import run_store, supervisor
+from regard.pipeline.progress import Progress
+from regard.pipeline.workspace import Workspace
+from regard.serving import locks
+
+FAKE = str(Path(__file__).with_name("fake_worker.py"))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Recorder:
+    """Records events and messages."""
+
+    def __init__(self) -> None:
+        self.events: list[dict] = []
+        self.messages: list[str] = []
+
+    def event(self, event, state) -> None:
+        self.events.append(event)
+
+    def refresh(self, state) -> None:
+        pass
+
+    def say(self, text) -> None:
+        self.messages.append(text)
+
+
+@pytest.fixture
+def created(tmp_path):
+    workspace = Workspace(tmp_path)
+    return run_store.create(workspace.pipeline("tiny")), workspace
+
+
+def _supervise(created, how, **options):
+    run, workspace = created
+    state, view = Progress(["CorpusGen", "Trainer", "Pusher"]), Recorder()
+    environment = supervisor.worker_environment(run, workspace.home)
+    command = [sys.executable, FAKE, how]
+    ending = supervisor.supervise(command, run, state, view, environment=environment, **options)
+    return ending, state, view
+
+
+def _signal_soon(*numbers: int, after: float = 1.0, apart: float = 0.5) -> threading.Thread:
+    def send() -> None:
+        time.sleep(after)
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            time.sleep(apart)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def _wait_for(condition, seconds: float = 15.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_events_and_output_of_the_worker(created):
+    ending, state, view = _supervise(created, "ok")
+    assert ending == supervisor.Ending(0, interrupted=False)
+    assert [node.state for node in state.nodes.values()] == ["cached", "done", "done"]
+    assert view.events[0]["text"] == "importing"
+    assert "is busy: ok" in created[0].log.read_text()
+
+
+@pytest.mark.parametrize("how", ["ok", "crash", "user"])
+def test_temporary_files_are_removed(created, tmp_path, monkeypatch, how):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
+    (tmp_path / "t").mkdir()
+    _supervise(created, how)
+    (left,) = re.findall(r"^left (.*)$", created[0].log.read_text(), re.MULTILINE)
+    assert left.startswith(f"{tmp_path}/t/regard-")
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_sigint_stops_the_worker(created):
+    before = signal.getsignal(signal.SIGINT)
+    thread = _signal_soon(signal.SIGINT)
+    ending, state, view = _supervise(created, "slow")
+    thread.join()
+    assert ending == supervisor.Ending(130, interrupted=True)
+    assert state.nodes["Trainer"].state == "stopped"
+    assert any("Stopping" in text for text in view.messages)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_sigterm_stops_the_worker(created):
+    thread = _signal_soon(signal.SIGTERM)
+    ending, _, _ = _supervise(created, "slow")
+    thread.join()
+    assert ending == supervisor.Ending(130, interrupted=True)
+
+
+def test_second_signal_kills(created):
+    thread = _signal_soon(signal.SIGINT, signal.SIGINT)
+    # With this grace period only the second signal can end the worker.
+    ending, _, _ = _supervise(created, "deaf", grace_seconds=3600)
+    thread.join()
+    assert ending == supervisor.Ending(-signal.SIGKILL, interrupted=True)
+
+
+def test_unresponsive_worker_is_killed_after_the_grace_period(created):
+    thread = _signal_soon(signal.SIGINT)
+    ending, _, _ = _supervise(created, "deaf", grace_seconds=0.5)
+    thread.join()
+    assert ending == supervisor.Ending(-signal.SIGKILL, interrupted=True)
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from regard.pipeline import run_store
+from regard.serving import locks
+from regard.pipeline.cli.rendering.live import TerminalDisplay
+from regard.pipeline.progress import Progress
+from regard.pipeline import supervisor
+from regard.pipeline.workspace import Workspace, lock_pipeline
+from rich.console import Console
+
+workspace = Workspace(Path(sys.argv[1]))
+paths = workspace.pipeline("tiny")
+with lock_pipeline(paths.lock) as lock:
+    run = run_store.create(paths)
+    lock.describe(run.id)
+    with TerminalDisplay(Console()).view("tiny", str(run.log)) as view:
+        supervisor.supervise(
+            [sys.executable, sys.argv[2], sys.argv[3]], run, Progress([]), view,
+            lock.descriptor, supervisor.worker_environment(run, workspace.home),
+        )
+"""
+
+
+@pytest.fixture
+def parent(tmp_path):
+    """Starts a process that supervises a fake worker, and waits until it is busy."""
+    started: list[subprocess.Popen] = []
+
+    def start(how: str) -> tuple[subprocess.Popen, int]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PARENT, str(tmp_path), FAKE, how],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        started.append(process)
+        logs = tmp_path / "pipelines" / "tiny" / "runs"
+
+        def busy() -> list[str]:
+            return [p.read_text() for p in logs.glob("*/log.txt") if "is busy" in p.read_text()]
+
+        assert _wait_for(lambda: bool(busy()))
+        return process, int(busy()[0].split()[1])
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def test_worker_ends_with_a_killed_parent(parent, tmp_path):
+    process, worker = parent("watch")
+    assert _alive(worker)
+    process.kill()
+    process.wait()
+    assert _wait_for(lambda: not _alive(worker))
+    paths = Workspace(tmp_path).pipeline("tiny")
+    assert not locks.is_locked(paths.lock)
+    (record,) = run_store.listing(Workspace(tmp_path))
+    assert record["status"] == run_store.KILLED
+
+
+def test_worker_keeps_the_lock_of_a_killed_parent(parent, tmp_path):
+    process, worker = parent("deaf")  # does not end with its parent
+    try:
+        process.kill()
+        process.wait()
+        assert locks.is_locked(Workspace(tmp_path).pipeline("tiny").lock)
+    finally:
+        os.kill(worker, signal.SIGKILL)
+    assert _wait_for(lambda: not locks.is_locked(Workspace(tmp_path).pipeline("tiny").lock))
+
+
+def test_worker_command_and_environment(created, monkeypatch):
+    run, workspace = created
+    command = supervisor.worker_command(run, workspace.home, "beam", "Trainer", None)
+    assert command[1:4] == ["-m", "regard.pipeline.worker", "--config"]
+    assert command[-2:] == ["--from", "Trainer"]
+    assert "--to" not in command
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    environment = supervisor.worker_environment(run, workspace.home)
+    assert environment["REGARD_EVENTS"] == str(run.events)
+    assert environment["REGARD_HOME"] == str(workspace.home)
+    assert environment["PYTHONPATH"].endswith("/mine")

@@ -1,0 +1,200 @@
+"""The worker on a tiny TFX pipeline: events, cache, parts of the graph, failures, both runners."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.components.common import events
+from regard.components.common.child_process import child_environment
+from regard.pipeline import worker
+
+BOTH = pytest.mark.parametrize("runner", ["local", "beam"])
+
+
+class Tiny:
+    """Runs the tiny pipeline and returns its events."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch):
+        self.root, self.file = root, root / "events.jsonl"
+        self.what = root / "what.txt"
+        self.what.write_text("ok")
+        monkeypatch.setenv(events.VARIABLE, str(self.file))
+        monkeypatch.setenv("REGARD_TINY", str(self.what))
+        self.module = importlib.import_module("tiny")
+        self.number = 0
+
+    def run(self, runner: str = "local", start: int = 1, **part: str) -> int:
+        self.file.unlink(missing_ok=True)
+        self.number += 1
+        return worker.run(
+            lambda: self.module.make(self.root, start), runner, f"run-{self.number}", **part
+        )
+
+    def events(self, kind: str = "node") -> list[dict]:
+        return [event for event, _ in events.read(self.file) if event["kind"] == kind]
+
+    def states(self) -> dict[str, str]:
+        return {event["node"]: event["state"] for event in self.events()}
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setattr(sys, "argv", ["regard"])
+    return Tiny(tmp_path, monkeypatch)
+
+
+@BOTH
+def test_second_run_is_cached(tiny, runner):
+    assert tiny.run(runner) == worker.OK
+    assert tiny.events("plan")[0]["nodes"] == ["Add", "Aside", "Fail"]
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "done"}
+    first = {event["node"]: event for event in tiny.events() if event["state"] == "done"}
+    total = Path(first["Add"]["outputs"]["total"])
+    assert (total / "total.txt").read_text() == "2"
+    assert first["Add"]["properties"]["total"]["text"] == "total 2"
+    assert first["Add"]["seconds"] > 0
+    assert first["Add"]["peak_bytes"] > 100 << 20  # TensorFlow is in this process
+
+    assert tiny.run(runner) == worker.OK
+    assert tiny.states() == {"Add": "cached", "Fail": "cached", "Aside": "cached"}
+    second = {event["node"]: event for event in tiny.events() if event["state"] == "cached"}
+    assert "peak_bytes" not in second["Add"]
+    # The outputs are those of the first execution.
+    assert Path(second["Add"]["outputs"]["total"]) == total
+
+
+def test_changed_parameter_runs_again(tiny):
+    tiny.run()
+    assert tiny.run(start=5) == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "done"}
+
+
+def test_node_with_deleted_artifacts_runs_again(tiny):
+    tiny.run()
+    shutil.rmtree(tiny.root / "artifacts" / "Add")
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "done"
+    assert tiny.states()["Aside"] == "cached"
+
+
+@BOTH
+def test_user_error_of_a_node_has_place_and_remedy(tiny, runner):
+    tiny.what.write_text("user")
+    assert tiny.run(runner) == worker.USER
+    failed = tiny.events()[-1] if runner == "local" else _failed(tiny)
+    assert failed["node"] == "Fail"
+    assert failed["state"] == "failed"
+    assert failed["error"] == "the sides differ"
+    assert failed["where"] == "train.de:17"
+    assert failed["remedy"] == "Correct line 17."
+    assert failed["peak_bytes"] > 0
+    assert tiny.events("run") == []
+
+
+def test_run_resumes_after_a_failure(tiny):
+    tiny.what.write_text("user")
+    tiny.run()
+    tiny.what.write_text("ok")
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "cached"
+    assert tiny.states()["Fail"] == "done"
+
+
+def test_bug_is_one_sentence_and_a_traceback_in_the_log(tiny, capfd):
+    tiny.what.write_text("bug")
+    assert tiny.run() == worker.BUG
+    assert _failed(tiny)["error"] == "ValueError: a list of 3"
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_user_error_in_a_beam_job(tiny):
+    tiny.what.write_text("beam")
+    assert tiny.run() == worker.USER
+    assert _failed(tiny)["error"] == "row 3 is empty"
+    assert _failed(tiny)["where"] == "a.tsv:3"
+    assert _failed(tiny)["remedy"] == "Fill it."
+
+
+def test_to_runs_only_the_ancestors(tiny):
+    assert tiny.run(last="fail") == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done"}
+    assert tiny.events("plan")[0]["nodes"] == ["Add", "Fail"]
+
+
+def test_from_runs_the_node_and_its_descendants_again(tiny):
+    tiny.run()
+    assert tiny.run(first="Fail") == worker.OK
+    assert tiny.states() == {"Add": "cached", "Fail": "done", "Aside": "cached"}
+    assert tiny.run(first="Add") == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "cached"}
+
+
+def test_unknown_node(tiny):
+    assert tiny.run(first="Ad") == worker.USER
+    (event,) = tiny.events("run")
+    assert event["error"] == "Unknown node 'Ad'."
+    assert event["where"] == "--from"
+
+
+def test_error_while_the_pipeline_is_built(tiny):
+    def broken():
+        raise KeyError("vocab")
+
+    tiny.file.unlink(missing_ok=True)
+    assert worker.run(broken) == worker.BUG
+    assert tiny.events("run")[0]["error"] == "KeyError: 'vocab'"
+
+
+def test_launcher_is_restored(tiny):
+    from tfx.orchestration.portable import launcher
+
+    original = launcher.Launcher
+    tiny.what.write_text("bug")
+    tiny.run()
+    assert launcher.Launcher is original
+
+
+def _failed(tiny: Tiny) -> dict:
+    return next(event for event in tiny.events() if event["state"] == "failed")
+
+
+CHILD = """
+import importlib, sys
+from pathlib import Path
+from regard.pipeline import worker
+module = importlib.import_module("tiny")
+worker.run(lambda: module.make(Path(sys.argv[1])), "local", "killed")
+"""
+
+
+def test_outputs_of_a_killed_run_are_removed_by_the_next_run(tiny):
+    copies = tiny.root / "artifacts" / "Fail" / "copy"
+    tiny.what.write_text("hang")
+    environment = child_environment()
+    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(tiny.root)], env=environment)
+    deadline = time.monotonic() + 90
+    while not list(copies.glob("*/half.txt")):
+        assert child.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.kill()
+    child.wait()
+    (incomplete,) = copies.iterdir()
+
+    tiny.what.write_text("ok")
+    assert tiny.run() == worker.OK
+    assert not incomplete.exists()
+    (complete,) = copies.iterdir()
+    assert (complete / "copy.txt").exists()
+    assert tiny.run() == worker.OK
+    assert (complete / "copy.txt").exists()

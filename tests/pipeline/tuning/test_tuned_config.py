@@ -1,0 +1,126 @@
+"""The configuration that a search writes."""
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.pipeline.config import load
+from regard.pipeline.tuning.tuned_config import (
+    OriginalConfig,
+    check_output,
+    output_path,
+    write_tuned_config,
+)
+
+TEXT = """\
+# Mine.
+name: a
+data:
+  root: data
+  train: a.tsv   # pairs
+model: {dropout: 0.1}
+tune:
+  search_space:
+    model.dropout: {linear: [0.0, 0.5]}
+    model.attention: {choice: [{score: general}, {score: additive}]}
+"""
+CSV = "/somewhere/trials.csv"
+VALUES = {"model.dropout": 0.3, "model.attention": {"score": "additive"}}
+TABLE = {
+    "objective": "bleu",
+    "algorithm": "random",
+    "trials": [{"trial": 2, "values": VALUES, "score": 23.0, "epochs": 1}, {"trial": 1}],
+}
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def error_of(call, *arguments):
+    with pytest.raises(UserError) as info:
+        call(*arguments)
+    return info.value
+
+
+def test_output_path(source, tmp_path):
+    assert output_path(source, None, False) == tmp_path / "a.tuned.yaml"
+    (tmp_path / "a.tuned.yaml").touch()
+    error = error_of(output_path, source, None, False)
+    assert error.where == str(tmp_path / "a.tuned.yaml")
+    assert "--force" in error.remedy
+    assert output_path(source, None, True) == tmp_path / "a.tuned.yaml"
+    assert "is the configuration itself" in error_of(output_path, source, source, True).message
+    error = error_of(output_path, source, tmp_path, True)
+    assert (error.message, error.where) == ("The output is a folder.", str(tmp_path))
+
+
+def test_tuned_config(source, tmp_path):
+    original = OriginalConfig.read(source)
+    path = tmp_path / "a.tuned.yaml"
+    write_tuned_config(original, path, TABLE, CSV)
+    head, _, rest = path.read_text().partition("\n\n")
+    lines = head.splitlines()
+    assert lines[0].startswith("# Tuned by `regard tune a.yaml` on 20")
+    assert lines[1] == "#   model.dropout: 0.3   (was 0.1)"
+    assert lines[2].startswith('#   model.attention: {"score": "additive"}   (was ')
+    assert lines[3] == "# Trial 2 of 2 trials (random): BLEU 23.00 on the eval split after 1 epoch."
+    edited = "model: {dropout: 0.3, attention: {score: additive}}"
+    assert rest == TEXT.replace("model: {dropout: 0.1}", edited)
+    read = load(path)
+    assert read.model.dropout == 0.3
+    assert read.model.attention.score.type == "additive"
+    assert read.data == original.config.data
+
+
+def test_edits_during_the_search_have_no_effect(source, tmp_path):
+    original = OriginalConfig.read(source)
+    source.write_text(TEXT.replace("model: {dropout: 0.1}\n", ""))
+    write_tuned_config(original, tmp_path / "b.yaml", TABLE, CSV)
+    edited = "model: {dropout: 0.3, attention: {score: additive}}"
+    text = (tmp_path / "b.yaml").read_text()
+    assert text.endswith(TEXT.replace("model: {dropout: 0.1}", edited))
+
+
+def test_write_error_contains_the_values(source, tmp_path):
+    original, path = OriginalConfig.read(source), tmp_path / "b.yaml"
+    path.mkdir()  # since the search began
+    error = error_of(write_tuned_config, original, path, TABLE, CSV)
+    assert error.where == str(path)
+    assert error.message.startswith("The search completed, but its file cannot be written: ")
+    assert "Best values: model.dropout 0.3, model.attention " in error.remedy
+    assert "/somewhere/trials.csv" in error.remedy
+
+
+def test_check_finds_a_file_that_cannot_be_written(source, tmp_path):
+    error = error_of(
+        check_output, OriginalConfig.read(source), tmp_path / f"{'b' * 250}.yaml", VALUES
+    )
+    assert error.message == "The file cannot be written: File name too long."
+
+
+def test_check_leaves_no_file(source, tmp_path):
+    check_output(OriginalConfig.read(source), tmp_path / "b.yaml", VALUES)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+
+
+def test_relative_paths_in_another_folder(source, tmp_path):
+    other = tmp_path / "other"
+    error = error_of(check_output, OriginalConfig.read(source), other / "b.yaml", VALUES)
+    assert error.message == f"The folder {other} does not exist."
+    other.mkdir()
+    error = error_of(check_output, OriginalConfig.read(source), other / "b.yaml", VALUES)
+    assert error.message.startswith(f"Relative paths in {source} would be wrong in ")
+    source.write_text(TEXT.replace("root: data", f"root: {tmp_path}/data"))
+    check_output(OriginalConfig.read(source), other / "b.yaml", VALUES)
+
+
+def test_check_finds_anchors(source, tmp_path):
+    network = "encoder: &e {type: transformer, layers: 1}, decoder: *e"
+    source.write_text(TEXT.replace("model: {dropout: 0.1}", f"model: {{{network}}}"))
+    original, values = OriginalConfig.read(source), {"model.encoder.layers": 2}
+    error = error_of(check_output, original, tmp_path / "b.yaml", values)
+    assert error.where == str(source)
+    assert "anchors" in error.remedy

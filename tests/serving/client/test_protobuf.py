@@ -1,0 +1,46 @@
+"""The client's own protocol buffers against those of TensorFlow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
+
+from regard.serving.client.protobuf import message_class, read_tensor, write_tensor
+
+NUMBERS = ("float16", "float32", "float64", "int8", "int16", "int32", "int64")
+ARRAYS = [
+    *(np.arange(6).reshape(2, 3).astype(name) for name in NUMBERS),
+    *(np.arange(4).astype(name) for name in ("uint8", "uint16", "uint32", "uint64")),
+    np.array([True, False]),
+    np.array([[b"a", b"\xff"]], dtype=object),
+    np.array(3.5, np.float32),
+    np.zeros((0, 2), np.int32),
+]
+
+
+def parse(proto):
+    return read_tensor(message_class("Tensor").FromString(proto.SerializeToString()))
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{list(array.shape)}")
+def test_tensors(array):
+    message = message_class("Tensor")()
+    write_tensor(message, array)
+    stored_text = tf.make_ndarray(tensor_pb2.TensorProto.FromString(message.SerializeToString()))
+    parsed = parse(tf.make_tensor_proto(array))
+    for one in (stored_text, parsed):
+        np.testing.assert_array_equal(one, array)
+        assert (one.dtype, one.shape) == (array.dtype, array.shape)
+
+
+def test_the_last_value_stands_for_missing_ones():
+    proto = tf.make_tensor_proto(np.full((2, 3), 7, np.int32))
+    proto.tensor_content = b""
+    proto.int_val[:] = [1, 7]
+    assert parse(proto).tolist() == [[1, 7, 7], [7, 7, 7]]
+    proto = tf.make_tensor_proto(np.array([0.5, 1.5], np.float16))
+    proto.tensor_content = b""
+    proto.half_val[:] = [int(np.float16(0.5).view(np.uint16))]
+    assert parse(proto).tolist() == [0.5, 0.5]

@@ -1,0 +1,150 @@
+"""The same weights in CTranslate2 and in Keras."""
+
+import ctranslate2
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from regard.models import tasks
+from regard.models.search import GreedySearch
+from regard.models.settings.training import TrainingConfig
+from regard.models.vocabulary import EOS, PAD
+from regard.serving.export.ctranslate2 import create_specification, find_unsupported
+
+PIECES = ["<pad>", "<unk>", "<s>", "</s>", *(f"▁{i}" for i in range(26))]
+SIDE = {
+    "type": "transformer",
+    "layers": 2,
+    "heads": 2,
+    "feed_forward": 12,
+    "norm": "pre",
+    "positions": "sinusoidal",
+    "max_positions": 64,
+    "activation": "relu",
+}
+TRAINING = {"precision": "float32", "label_smoothing": 0.0, "reinforce": {}, "penalties": {}}
+ROWS = [[5, 9, 9, 24, 7, 8, 15], [4], [28, 6, 11], []]
+TARGETS = [[7, 7, 12], [9, 20, 21, 25, 4, 8], [5], [29, 4]]
+
+
+def settings(tie="none", encoder=None, decoder=None, **both):
+    return {
+        "embedding": 8,
+        "dropout": 0.1,
+        "tie_embeddings": tie,
+        "pretrained": None,
+        "encoder": {**SIDE, **both, **(encoder or {})},
+        "decoder": {**SIDE, **both, **(decoder or {})},
+        "attention": {"score": {"type": "scaled_dot"}, "alignment": {"type": "soft"}},
+    }
+
+
+def built(model):
+    """A model whose weights are far enough from those it begins with to tell layers apart."""
+    keras.utils.set_random_seed(5)
+    task = tasks.get("translation")
+    created = task.build(
+        task.description.model.model_validate(model),
+        TrainingConfig.model_validate(TRAINING),
+        dict.fromkeys(("source", "target"), 30),
+    )
+    for weight in created.weights:
+        weight.assign(weight * 1.5 + keras.random.normal(weight.shape) * 0.2)
+    return created
+
+
+def converted(created, model, folder, **quantization):
+    weights = {weight.path: np.array(weight) for weight in created.weights}
+    spec = create_specification(weights, model, {"source": PIECES, "target": PIECES})
+    spec.validate()
+    spec.optimize(**quantization)
+    folder.mkdir()
+    spec.save(str(folder))
+    return ctranslate2.Translator(str(folder), intra_threads=1)
+
+
+def padded(rows, end):
+    width = max(map(len, rows)) + 1
+    return np.array([[*row, *end, *[PAD] * (width - len(row) - len(end))] for row in rows], "int32")
+
+
+def messages(rows):
+    return [[PIECES[i] for i in row] for row in rows]
+
+
+VARIANTS = {
+    "plain": settings(),
+    "post-norm, tied output": settings("output", norm="post"),
+    "all tied, gelu": settings("all", activation="gelu"),
+    "rotary, swiglu": settings(positions="rotary", activation="swiglu"),
+    "learned, few": settings(positions="learned", max_positions=5),
+    "sides that differ": settings(
+        encoder={"layers": 1, "norm": "post", "heads": 4, "positions": "rotary"},
+        decoder={"layers": 3, "activation": "swiglu"},
+    ),
+}
+
+
+@pytest.mark.parametrize("model", VARIANTS.values(), ids=VARIANTS)
+def test_every_piece_is_as_probable_as_in_keras(tmp_path, model):
+    created = built(model)
+    translator = converted(created, model, tmp_path / "model")
+    result = translator.score_batch(messages(ROWS), messages(TARGETS))
+    source, target = padded(ROWS, [EOS]), padded(TARGETS, [EOS])
+    logits, _ = created.teacher_force(source, target)
+    expected = ops.convert_to_numpy(ops.log_softmax(logits, axis=-1))
+    for i, (row, score) in enumerate(zip(TARGETS, result, strict=True)):
+        own = [expected[i, t, piece] for t, piece in enumerate([*row, EOS])]
+        np.testing.assert_allclose(score.log_probs, own, atol=2e-4)
+
+
+def test_greedy_search_and_attention_are_the_same(tmp_path):
+    rows = [row for row in ROWS if row]  # nothing is always translated by nothing there
+    model = VARIANTS["plain"]
+    created = built(model)
+    translator = converted(created, model, tmp_path / "model")
+    result = translator.translate_batch(
+        messages(rows), beam_size=1, max_decoding_length=9, return_attention=True
+    )
+    source = padded(rows, [EOS])
+    ids = ops.convert_to_numpy(created.search(source, GreedySearch(), [10] * len(rows)).ids)[:, 0]
+    _, alignments = created.teacher_force(source, ids)
+    assert len({tuple(row) for row in ids}) > 1
+    for row, own, attention_map, source_row in zip(result, ids, alignments, rows, strict=True):
+        stored_text = [int(i) for i in own if i not in (PAD, EOS)]
+        assert row.hypotheses[0] == messages([stored_text])[0]
+        size = len(stored_text), len(source_row)  # without its end
+        observed = np.reshape(row.attention[0], size)
+        np.testing.assert_allclose(observed, attention_map[: size[0], : size[1]], atol=1e-4)
+
+
+@pytest.mark.parametrize("quantization", ["int8", "int16"])
+def test_quantization_changes_scores_little(tmp_path, quantization):
+    model = VARIANTS["plain"]
+    created = built(model)
+    exact = converted(created, model, tmp_path / "exact").score_batch(
+        messages(ROWS), messages(TARGETS)
+    )
+    rough = converted(created, model, tmp_path / "rough", quantization=quantization)
+    result = rough.score_batch(messages(ROWS), messages(TARGETS))
+    differences = [
+        abs(a - b)
+        for one, other in zip(exact, result, strict=True)
+        for a, b in zip(one.log_probs, other.log_probs, strict=True)
+    ]
+    assert 0 < max(differences) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"encoder": {"type": "recurrent"}}, "model.encoder.type"),
+        ({"decoder": {**SIDE, "pointer_generator": True}}, "model.decoder.pointer_generator"),
+        ({"attention": {"score": {"type": "additive"}}}, "model.attention.score"),
+        ({"attention": {"alignment": {"type": "local_m"}}}, "model.attention.alignment"),
+    ],
+)
+def test_unsupported_settings(change, key):
+    assert find_unsupported(settings()) == []
+    assert [result for result, _ in find_unsupported({**settings(), **change})] == [key]

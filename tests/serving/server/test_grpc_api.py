@@ -1,0 +1,140 @@
+"""The gRPC API: both services, status codes, errors, and the health service."""
+
+from __future__ import annotations
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    predict_pb2,
+)
+
+from tests.serving.server.requests import predict_request
+
+
+def test_predict_over_grpc(server):
+    answer = server.predictions.Predict(predict_request(source=["abc", "é"]))
+    assert answer.model_spec.name == "reverser"
+    assert answer.model_spec.signature_name == "serving_default"
+    assert answer.model_spec.version.value == 2
+    assert set(answer.outputs) == {"translation", "score"}
+    texts = tf.make_ndarray(answer.outputs["translation"])
+    assert [text.decode() for text in texts] == ["CBA", "É"]
+    one = server.predictions.Predict(
+        predict_request(label="stable", outputs=["score"], source=["ab"])
+    )
+    assert one.model_spec.version.value == 1
+    assert set(one.outputs) == {"score"}
+    assert server.predictions.Predict(predict_request(source=np.zeros(0, object))).outputs["score"]
+
+
+@pytest.mark.parametrize(
+    ("message_sent", "code", "message"),
+    [
+        (predict_pb2.PredictRequest(), "INVALID_ARGUMENT", "The request has no model_spec."),
+        (predict_request(""), "INVALID_ARGUMENT", "The request names no model."),
+        (predict_request("m"), "NOT_FOUND", "No version of model 'm' is available."),
+        (predict_request(version=7), "NOT_FOUND", "No version 7 of model 'reverser'"),
+        (predict_request(label="x"), "INVALID_ARGUMENT", "has no version label 'x'"),
+        (
+            predict_request(signature="no", source=["a"]),
+            "FAILED_PRECONDITION",
+            "The model has no signature 'no'.",
+        ),
+        (
+            predict_request(),
+            "INVALID_ARGUMENT",
+            "Missing inputs: source. Unknown inputs: none.",
+        ),
+        (
+            predict_request(text=["a"]),
+            "INVALID_ARGUMENT",
+            "Missing inputs: source. Unknown inputs: text.",
+        ),
+        (predict_request(source=[1.5]), "INVALID_ARGUMENT", "has the type float, expected string"),
+        (predict_request(source="a"), "INVALID_ARGUMENT", "has the shape []"),
+        (
+            predict_request(source=["a"], outputs=["y"]),
+            "INVALID_ARGUMENT",
+            "Unknown output y. The outputs are: score, translation.",
+        ),
+        (
+            predict_request(source=["a"], outputs=["score", "score"]),
+            "INVALID_ARGUMENT",
+            "An output is requested twice.",
+        ),
+    ],
+)
+def test_rejected_requests_over_grpc(server, message_sent, code, message):
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(message_sent)
+    assert caught.value.code().name == code
+    assert message in caught.value.details()
+
+
+def test_a_tensor_that_declares_a_huge_shape(server):
+    request = predict_request(source=["a"])
+    request.inputs["source"].tensor_shape.dim[0].size = 10**12
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(request)
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    request.inputs["source"].tensor_shape.dim[0].size = -5
+    with pytest.raises(grpc.RpcError):
+        server.predictions.Predict(request)
+
+
+def test_metadata_over_grpc(server):
+    request = get_model_metadata_pb2.GetModelMetadataRequest()
+    request.model_spec.name = "reverser"
+    for fields, message in [([], "metadata_field"), (["x"], "metadata_field")]:
+        del request.metadata_field[:]
+        request.metadata_field.extend(fields)
+        with pytest.raises(grpc.RpcError) as caught:
+            server.predictions.GetModelMetadata(request)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert message in caught.value.details()
+    request.metadata_field[:] = ["signature_def"]
+    result = server.predictions.GetModelMetadata(request)
+    assert result.model_spec.version.value == 2
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    result.metadata["signature_def"].Unpack(signatures)
+    assert signatures.signature_def["align"].inputs["source"].dtype == tf.string.as_datatype_enum
+
+
+def test_status_over_grpc(server):
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name = "reverser"
+    result = server.models.GetModelStatus(request).model_version_status
+    assert [(one.version, one.state) for one in result] == [(2, 30), (1, 30)]
+    request.model_spec.name = "nobody"
+    with pytest.raises(grpc.RpcError) as caught:
+        server.models.GetModelStatus(request)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_unsupported_methods_over_grpc(server):
+    for method in ("Classify", "Regress", "MultiInference"):
+        call = server.channel.unary_unary(f"/tensorflow.serving.PredictionService/{method}")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"")
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_health(server):
+    stub = health_pb2_grpc.HealthStub(server.channel)
+    for service in ("", "tensorflow.serving.PredictionService"):
+        result = stub.Check(health_pb2.HealthCheckRequest(service=service))
+        assert result.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_invalid_messages(server):
+    for service, method in (("Prediction", "Predict"), ("Model", "GetModelStatus")):
+        call = server.channel.unary_unary(f"/tensorflow.serving.{service}Service/{method}")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"\xff\xff")
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert caught.value.details() == f"The request is not a valid {method}Request."

@@ -1,0 +1,350 @@
+"""The life cycle of versions: loading, replacing, unloading, labels."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+
+import numpy as np
+import pytest
+from grpc import StatusCode
+
+from regard.serving.contract import IDENTIFIER
+from regard.serving.server.errors import ServingError, invalid
+from regard.serving.server.manager import ModelManager
+from regard.serving.server.model_config import ModelConfig, VersionPolicy
+from regard.serving.server.options import BatchingOptions, ManagerOptions
+from regard.serving.server.versions import AVAILABLE, END, START, ModelSpec, list_versions
+
+INPUTS = {"x": np.zeros(1)}
+
+
+class FakeServable:
+    """A servable that returns its version."""
+
+    def __init__(self, name, version, path):
+        self.name, self.version = name, version
+        if (path / "broken").exists():
+            raise ServingError(StatusCode.INTERNAL, "broken")
+        if (path / "unexpected").exists():
+            raise KeyError("unexpected")
+
+    def warm_up(self):
+        return 0
+
+    def run(self, signature, inputs):
+        return {"version": np.full(len(inputs["x"]), self.version)}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "1").mkdir()
+    return tmp_path
+
+
+def manager(folder, policy=None, **options):
+    config = ModelConfig("m", folder, policy or VersionPolicy())
+    return ModelManager([config], ManagerOptions(poll_seconds=0, **options), load=FakeServable)
+
+
+def states(created):
+    return {one.number: one.state for one in created.list_states(ModelSpec("m"))}
+
+
+async def wait_until_unloaded(created):
+    for _ in range(500):
+        if not created._unload_tasks:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("versions are still unloading")
+
+
+async def version(created, number=None):
+    with created.use(ModelSpec("m", number)) as used:
+        return int((await created.run(used, "", INPUTS))["version"][0])
+
+
+def run(test):
+    asyncio.run(test())
+
+
+def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(folder):
+    async def test():
+        created = manager(folder)
+        await created.start()
+        assert await version(created) == 1
+        with created.use(ModelSpec("m")) as old:
+            (folder / "2").mkdir()
+            await created.poll()
+            assert states(created) == {2: AVAILABLE, 1: "UNLOADING"}
+            assert await version(created) == 2
+            with pytest.raises(ServingError, match="No version 1"):
+                await version(created, 1)
+            assert (await created.run(old, "", INPUTS))["version"][0] == 1
+        await wait_until_unloaded(created)
+        assert states(created) == {2: AVAILABLE, 1: END}
+        shutil.rmtree(folder / "1")
+        await created.poll()
+        assert states(created) == {2: AVAILABLE}
+        await created.close()
+
+    run(test)
+
+
+def test_a_loaded_version_locks_its_folder(folder):
+    def is_locked(number):
+        descriptor = os.open(folder / number, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    async def test():
+        created = manager(folder, load_retries=0)
+        assert not is_locked("1")
+        await created.start()
+        assert is_locked("1")
+        (folder / "2").mkdir()
+        (folder / "2" / "broken").touch()
+        await created.poll()
+        assert (is_locked("1"), is_locked("2")) == (True, False)
+        (folder / "3").mkdir()
+        await created.poll()
+        await wait_until_unloaded(created)
+        assert (is_locked("1"), is_locked("3")) == (False, True)
+        await created.close()
+        assert not is_locked("3")
+
+    run(test)
+
+
+def test_a_broken_version_does_not_replace_a_good_one(folder):
+    async def test():
+        created = manager(folder, load_retries=1, retry_seconds=0)
+        await created.start()
+        (folder / "2").mkdir()
+        (folder / "2" / "broken").touch()
+        await created.poll()
+        assert states(created) == {2: START, 1: AVAILABLE}
+        assert await version(created) == 1
+        await created.poll()
+        assert states(created) == {2: END, 1: AVAILABLE}
+        assert created.list_states(ModelSpec("m", 2))[0].error.message == "broken"
+        await created.poll()  # retries are limited
+        assert await version(created) == 1
+        # A repaired version has a new number.
+        (folder / "3").mkdir()
+        await created.poll()
+        assert await version(created) == 3
+        await created.close()
+
+    run(test)
+
+
+def test_an_unexpected_error_stops_neither_the_server_nor_other_versions(folder):
+    async def test():
+        (folder / "2").mkdir()
+        (folder / "2" / "unexpected").touch()
+        created = manager(folder, VersionPolicy(None, all_versions=True), load_retries=0)
+        await created.start()
+        assert states(created) == {2: END, 1: AVAILABLE}
+        assert created.list_states(ModelSpec("m", 2))[0].error.message == "Could not load version 2"
+        assert await version(created) == 1
+        await created.close()
+
+    run(test)
+
+
+def test_a_failed_load_is_repeated_later(folder):
+    async def test():
+        (folder / "1" / "broken").touch()
+        created = manager(folder, load_retries=3, retry_seconds=0.05)
+        await created.start()
+        (folder / "1" / "broken").unlink()
+        await created.poll()
+        with pytest.raises(ServingError):
+            await version(created)  # too early
+        await asyncio.sleep(0.06)
+        await created.poll()
+        assert await version(created) == 1
+        await created.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("policy", "served"),
+    [
+        (VersionPolicy(), [4]),
+        (VersionPolicy(latest=2), [3, 4]),
+        (VersionPolicy(None, all_versions=True), [1, 3, 4]),
+        (VersionPolicy(None, specific=(1, 4, 9)), [1, 4]),
+    ],
+)
+def test_policies(folder, policy, served):
+    for name in ("3", "0004", "005x", "-6"):
+        (folder / name).mkdir()
+    assert sorted(list_versions(folder)) == [1, 3, 4]
+
+    async def test():
+        created = manager(folder, policy)
+        await created.start()
+        assert sorted(states(created)) == served
+        await created.close()
+
+    run(test)
+
+
+def test_a_new_policy_unloads_and_reloads(folder):
+    async def test():
+        (folder / "2").mkdir()
+        created = manager(folder, VersionPolicy(None, all_versions=True))
+        await created.start()
+        await created.reload([ModelConfig("m", folder, VersionPolicy(None, specific=(1,)))])
+        await wait_until_unloaded(created)
+        assert await version(created) == 1
+        await created.reload([ModelConfig("m", folder, VersionPolicy(None, all_versions=True))])
+        assert await version(created) == 2
+        await created.close()
+
+    run(test)
+
+
+def test_a_loaded_version_stays_when_its_folder_disappears(folder):
+    async def test():
+        created = manager(folder)
+        await created.start()
+        shutil.rmtree(folder)
+        await created.poll()
+        assert await version(created) == 1
+        await created.close()
+
+    run(test)
+
+
+def test_labels(folder):
+    async def test():
+        (folder / "2").mkdir()
+        every = VersionPolicy(None, all_versions=True)
+        created = manager(folder, every)
+        await created.start()
+        await created.reload([ModelConfig("m", folder, every, {"stable": 1, "canary": 2})])
+        with created.use(ModelSpec("m", label="stable")) as used:
+            assert used.number == 1
+        with pytest.raises(ServingError, match="names version 5, which is not available"):
+            await created.reload([ModelConfig("m", folder, every, {"stable": 5})])
+        with created.use(ModelSpec("m", label="stable")) as used:
+            assert used.number == 1
+        await created.close()
+
+    run(test)
+
+
+def test_too_many_requests_are_rejected(folder):
+    async def test():
+        created = manager(folder, batching=BatchingOptions(1, 0, 2))
+        await created.start()
+        with created.use(ModelSpec("m")) as used:
+            requests = [asyncio.ensure_future(created.run(used, "", INPUTS)) for _ in range(3)]
+            result = await asyncio.gather(*requests, return_exceptions=True)
+        assert [getattr(one, "code", None) for one in result] == [
+            None,
+            None,
+            StatusCode.UNAVAILABLE,
+        ]
+        assert await version(created) == 1
+        await created.close()
+
+    run(test)
+
+
+def test_it_polls_for_new_versions(folder):
+    async def test():
+        config = ModelConfig("m", folder)
+        created = ModelManager([config], ManagerOptions(poll_seconds=0.02), load=FakeServable)
+        await created.start()
+        (folder / "2").mkdir()
+        for _ in range(200):
+            await asyncio.sleep(0.01)
+            if await version(created) == 2:
+                break
+        assert await version(created) == 2
+        await created.close()
+
+    run(test)
+
+
+def test_a_version_with_an_identifier_is_recorded(folder):
+    (folder / "1" / IDENTIFIER).parent.mkdir()
+    (folder / "1" / IDENTIFIER).write_text("0123")
+
+    async def load():
+        created = manager(folder)
+        await created.start()
+        await created.close()
+        return created.metrics.text()
+
+    assert 'mlmd_map{model_name="m",version="1"} 0' in asyncio.run(load())
+
+
+def test_a_label_may_name_a_version_of_the_same_reload(folder):
+    (folder / "2").mkdir()
+
+    async def relabel():
+        created = manager(folder)
+        await created.start()
+        both = VersionPolicy(None, specific=(1, 2))
+        await created.reload([ModelConfig("m", folder, both, {"stable": 1, "canary": 2})])
+        result = {
+            label: created.find(ModelSpec("m", label=label)).number
+            for label in ("stable", "canary")
+        }
+        with pytest.raises(ServingError, match="not available"):
+            await created.reload([ModelConfig("m", folder, both, {"stable": 7})])
+        after = created.find(ModelSpec("m", label="stable")).number
+        await created.close()
+        return result, after
+
+    assert asyncio.run(relabel()) == ({"stable": 1, "canary": 2}, 1)
+
+
+def test_one_batcher_for_each_signature(folder):
+    async def count_batchers():
+        created = manager(folder)
+        await created.start()
+        with created.use(ModelSpec("m")) as used:
+            for signature in ("a", "b", "a"):
+                await created.run(used, signature, INPUTS)
+            count = len(used.batchers)
+        await created.close()
+        return count
+
+    assert asyncio.run(count_batchers()) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (None, "OK"),
+        (invalid("no"), "INVALID_ARGUMENT"),
+        (KeyError("unexpected"), "INTERNAL"),
+        (asyncio.CancelledError(), "CANCELLED"),
+    ],
+)
+def test_requests_are_counted_by_their_result(folder, error, status):
+    created = manager(folder)
+    for model in ("m", "unknown"):
+        expected = contextlib.nullcontext() if error is None else pytest.raises(type(error))
+        with expected, created.track_request(model, "Predict", "GRPC"):
+            if error is not None:
+                raise error
+    text = created.metrics.text()
+    assert f':request_count{{model_name="m",status="{status}"}} 1' in text
+    assert f':request_count{{model_name="",status="{status}"}} 1' in text
+    assert ("request_latency" in text) == (error is None)

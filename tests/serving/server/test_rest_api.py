@@ -1,0 +1,204 @@
+"""The REST API: routes, bodies, status codes and errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.serving.server.requests import post
+
+
+def test_rows(server):
+    answer = post(server, "reverser:predict", {"instances": ["abc", "é"]})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {
+        "predictions": [
+            {"score": -1.5, "translation": "CBA"},
+            {"score": -0.5, "translation": "É"},
+        ]
+    }
+
+
+def test_columns(server):
+    body = {"inputs": {"source": ["ab"]}, "signature_name": "align"}
+    result = post(server, "reverser:predict", body).json()["outputs"]
+    assert result["target_pieces"] == [["B", "A", "</s>"]]
+    assert result["alignment"][0][0] == [0.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("path", "weight"),
+    [
+        ("reverser", 0.5),
+        ("reverser/versions/1", 1.0),
+        ("reverser/versions/2", 0.5),
+        ("reverser/versions/0001", 1.0),
+        ("reverser/labels/stable", 1.0),
+        ("Reverser", None),
+    ],
+)
+def test_versions_and_labels(server, path, weight):
+    body = {"instances": ["a"], "signature_name": "align"}
+    answer = post(server, f"{path}:predict", body)
+    if weight is None:
+        assert answer.json() == {"error": "No version of model 'Reverser' is available."}
+    else:
+        assert answer.json()["predictions"][0]["alignment"][0][0] == weight
+
+
+def test_paths_ignore_case(server):
+    assert server.rest.post("/V1/Models/reverser:PREDICT", content=b"{}").status_code == 400
+
+
+def test_points(server):
+    points = [[0.5, 0.0], [0.25, 1.0], [0.75, 0]]
+    row = {"points": points, "points_length": 3}
+    result = post(server, "sorter:predict", {"instances": [row]}).json()
+    assert result["predictions"] == [{"order": [1, 0, 2], "order_length": 3, "score": -0.75}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("reverser:predict", b"", 400, "The request is not valid JSON"),
+        ("reverser:predict", b"{}", 400, "The request needs either `instances` or `inputs`."),
+        ("nobody:predict", b"", 400, "The request is not valid JSON"),
+        (
+            "nobody:predict",
+            b'{"instances": [1]}',
+            404,
+            "No version of model 'nobody' is available.",
+        ),
+        (
+            "reverser/versions/9:predict",
+            b'{"instances": [1]}',
+            404,
+            "No version 9 of model 'reverser' is available.",
+        ),
+        (
+            "reverser/labels/canary:predict",
+            b'{"instances": [1]}',
+            400,
+            "Model 'reverser' has no version label 'canary'.",
+        ),
+        (
+            f"reverser/versions/{10**20}:predict",
+            b"{}",
+            400,
+            f"The version {10**20} is too large.",
+        ),
+        (
+            "reverser:predict",
+            b'{"signature_name": "no", "instances": [1]}',
+            400,
+            "The model has no signature 'no'.",
+        ),
+        (
+            "reverser:predict",
+            b'{"instances": [1.0]}',
+            400,
+            "Input source: 1.0 is not of the type string.",
+        ),
+        (
+            "reverser:predict",
+            b'{"instances": [["a"]]}',
+            400,
+            "Input source has the shape [1, 1], not [?].",
+        ),
+        ("reverser:classify", b"{}", 400, "Unknown request: POST /v1/models/reverser:classify"),
+        ("reverser:guess", b"{}", 400, "Unknown request: POST /v1/models/reverser:guess"),
+        ("reverser", b"{}", 400, "Unknown request: POST /v1/models/reverser"),
+        (
+            "..%2F..%2Fetc:predict",
+            b'{"instances": [1]}',
+            404,
+            "No version of model '../../etc' is available.",
+        ),
+        (
+            "sorter:predict",
+            b'{"instances": [{"points": [[1, 2]], "points_length": 1}]}',
+            400,
+            "a row has fewer than the 2 points of model.min_points",
+        ),
+    ],
+)
+def test_rejected_requests(server, path, body, status, message):
+    answer = post(server, path, body)
+    assert answer.status_code == status
+    assert message in answer.json()["error"]
+    for hidden in ("Traceback", "/tmp", "site-packages", "{{node"):
+        assert hidden not in answer.text
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+def test_other_methods(server, method):
+    answer = server.rest.request(method, "/v1/models/reverser")
+    assert answer.status_code == 400
+    assert answer.json() == {"error": f"Unknown request: {method} /v1/models/reverser"}
+
+
+def test_paths_outside_of_the_api(server):
+    answer = server.rest.get("/v2/models")
+    assert (answer.status_code, answer.headers["content-type"][:10]) == (404, "text/plain")
+    assert server.rest.get("/v1/models").status_code == 400
+    assert server.rest.get("/v1/nothing").status_code == 400
+
+
+def test_options(server):
+    path = "/v1/models/reverser"
+    assert server.rest.options(path).status_code == 400
+    assert server.rest.options(path, headers={"Origin": "https://a.b"}).status_code == 200
+
+
+def test_status(server):
+    result = server.rest.get("/v1/models/reverser")
+    assert result.json() == {
+        "model_version_status": [
+            {
+                "version": version,
+                "state": "AVAILABLE",
+                "status": {"error_code": "OK", "error_message": ""},
+            }
+            for version in ("2", "1")
+        ]
+    }
+    one = server.rest.get("/v1/models/reverser/versions/1").json()["model_version_status"]
+    assert [entry["version"] for entry in one] == ["1"]
+    # A status request ignores a label.
+    both = server.rest.get("/v1/models/reverser/labels/stable").json()["model_version_status"]
+    assert len(both) == 2
+    for path, message in [
+        ("none", "Model 'none' has no versions."),
+        ("nobody", "Model 'nobody' has no versions."),
+        ("reverser/versions/9", "Model 'reverser' has no version 9."),
+    ]:
+        answer = server.rest.get(f"/v1/models/{path}")
+        assert (answer.status_code, answer.json()) == (404, {"error": message})
+
+
+def test_metadata(server):
+    result = server.rest.get("/v1/models/reverser/versions/1/metadata").json()
+    assert result["model_spec"] == {"name": "reverser", "signature_name": "", "version": "1"}
+    signatures = result["metadata"]["signature_def"]["signature_def"]
+    assert {"serving_default", "align", "score", "__saved_model_init_op"} <= set(signatures)
+    source = signatures["align"]["inputs"]["source"]
+    assert source["dtype"] == "DT_STRING"
+    assert source["tensor_shape"] == {
+        "dim": [{"size": "-1", "name": ""}],
+        "unknown_rank": False,
+    }
+    assert signatures["align"]["method_name"] == "tensorflow/serving/predict"
+
+
+def test_metrics(server):
+    post(server, "reverser:predict", {"instances": ["a", "b"]})
+    post(server, "made-up:predict", {"instances": ["a"]})
+    text = server.rest.get("/monitoring/prometheus/metrics").text
+    assert "# TYPE :tensorflow:serving:request_count counter\n" in text
+    assert ':tensorflow:serving:request_count{model_name="reverser",status="OK"} ' in text
+    assert (
+        ':tensorflow:serving:request_latency_count{model_name="reverser",API="predict",'
+        'entrypoint="REST"} ' in text
+    )
+    assert "made-up" not in text
+    assert "# TYPE :tensorflow:serving:runtime_latency histogram" in text

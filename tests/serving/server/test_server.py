@@ -1,0 +1,170 @@
+"""The whole server: both protocols, reloads, batches, limits, version swaps, unusual texts."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import threading
+import time
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import model_management_pb2
+
+from regard.serving.server.model_config import ModelConfig
+from regard.serving.server.options import BatchingOptions, ManagerOptions
+from tests.serving.server.requests import post, predict_request
+
+
+def test_both_protocols_return_the_same_scores(server):
+    over_rest = post(server, "reverser:predict", {"inputs": ["abc", "x" * 500, ""]}).json()
+    over_grpc = server.predictions.Predict(predict_request(source=["abc", "x" * 500, ""])).outputs
+    scores = tf.make_ndarray(over_grpc["score"])
+    np.testing.assert_array_equal(np.float32(over_rest["outputs"]["score"]), scores)
+
+
+def test_the_models_can_be_replaced_while_it_runs(run, saved):
+    server = run([ModelConfig("sorter", saved / "sorter")], ManagerOptions(poll_seconds=0))
+    requested = model_management_pb2.ReloadConfigRequest()
+    entry = requested.config.model_config_list.config.add()
+    entry.name, entry.model_platform = "r", "tensorflow"
+    entry.base_path = str(saved / "reverser")
+    assert server.models.HandleReloadConfigRequest(requested).status.error_code == 0
+    assert (
+        server.predictions.Predict(predict_request("r", source=["ab"])).model_spec.version.value
+        == 2
+    )
+    with pytest.raises(grpc.RpcError):
+        server.predictions.Predict(predict_request("sorter"))
+    entry.version_labels["canary"] = 1  # which is not loaded
+    refused = server.models.HandleReloadConfigRequest(requested).status
+    assert refused.error_code == 9
+    assert "which is not available" in refused.error_message
+    entry.base_path = "relative"
+    assert server.models.HandleReloadConfigRequest(requested).status.error_code == 3
+    assert (
+        server.predictions.Predict(predict_request("r", source=["ab"])).model_spec.version.value
+        == 2
+    )
+
+
+def test_batches(run, saved):
+    batching = BatchingOptions(max_batch_size=4, timeout_seconds=0.02)
+    server = run([ModelConfig("r", saved / "reverser")], ManagerOptions(batching=batching))
+    calls = [
+        server.predictions.Predict.future(predict_request("r", source=["ab" * n])) for n in range(8)
+    ]
+    for n, call in enumerate(calls):
+        actual = tf.make_ndarray(call.result().outputs["translation"])
+        assert actual.tolist() == [b"BA" * n]
+    text = server.rest.get("/monitoring/prometheus/metrics").text
+    assert ":tensorflow:serving:batching_session:wrapped_run_count{} " in text
+    large = server.predictions.Predict(predict_request("r", source=["a"] * 5))
+    assert tf.make_ndarray(large.outputs["score"]).shape == (5,)
+
+
+def test_the_size_of_a_request_is_limited(run, saved):
+    server = run([ModelConfig("r", saved / "reverser")], ManagerOptions(), max_request_bytes=2000)
+    answer = post(server, "r:predict", {"instances": ["a" * 3000]})
+    assert (answer.status_code, answer.json()["error"]) == (
+        429,
+        "The body has more than 2000 bytes.",
+    )
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(predict_request("r", source=["a" * 3000]))
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_port_in_use_is_an_error(run, saved):
+    server = run([ModelConfig("r", saved / "reverser")], ManagerOptions())
+    for ports in (
+        {"grpc_port": None, "rest_port": server.server.rest_port},
+        {"grpc_port": server.server.grpc_port, "rest_port": None},
+    ):
+        with pytest.raises(OSError, match="Cannot bind"):
+            run([], ManagerOptions(), **ports)
+
+
+def test_it_listens_on_localhost_only(server):
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.2:{server.server.rest_port}/v1/models/reverser", timeout=5)
+
+
+def test_version_swaps_under_load(run, saved, tmp_path):
+    """No request fails, and each output comes from one version.
+
+    Even versions return weights of 0.5, odd ones of 1.
+    """
+    base = tmp_path / "swapped"
+    shutil.copytree(saved / "reverser" / "1", base / "1")
+    batching = BatchingOptions(max_batch_size=8, timeout_seconds=0.001)
+    server = run(
+        [ModelConfig("r", base)], ManagerOptions(poll_seconds=0.05, batching=batching, threads=2)
+    )
+    stop, observed, wrong = threading.Event(), set(), []
+
+    def query(number):
+        while not stop.is_set():
+            requested = predict_request("r", "align", source=[f"client {number}"])
+            try:
+                answer = server.predictions.Predict(requested)
+            except grpc.RpcError as error:
+                wrong.append(error)
+                continue
+            version = answer.model_spec.version.value
+            observed.add(version)
+            weight = tf.make_ndarray(answer.outputs["alignment"]).max()
+            text = tf.make_ndarray(answer.outputs["translation"])[0]
+            if weight != (1.0 if version % 2 else 0.5) or text != f"CLIENT {number}"[::-1].encode():
+                wrong.append((version, weight, text))
+
+    threads = [threading.Thread(target=query, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for version in range(2, 8):
+        created = tmp_path / "next"
+        shutil.copytree(saved / "reverser" / str(2 - version % 2), created)
+        created.rename(base / str(version))
+        deadline = time.monotonic() + 60
+        while version not in observed and time.monotonic() < deadline:
+            time.sleep(0.01)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert observed == set(range(1, 8))
+
+
+def test_requests_in_progress_finish_at_shutdown(run, saved):
+    server = run([ModelConfig("r", saved / "reverser")], ManagerOptions(poll_seconds=0))
+    long = ["ab" * 50] * 3000
+    requested = predict_request("r", "align", outputs=["score"], source=long)
+    call = server.predictions.Predict.future(requested)
+    time.sleep(0.1)
+    server.do(server.server.stop(30))
+    assert tf.make_ndarray(call.result().outputs["score"]).shape == (3000,)
+    with pytest.raises(grpc.RpcError):
+        server.predictions.Predict(predict_request("r", source=["a"]), timeout=2)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x00", "a\x00b", "שלום עולם", "👩‍👩‍👧‍👦" * 50, "x" * 100_000, "\u202e", "é" * 3]
+)
+def test_unusual_texts(server, text):
+    answer = post(server, "reverser:predict", {"instances": [text]})
+    assert answer.status_code == 200
+    over_grpc = server.predictions.Predict(predict_request(source=[text]))
+    assert (
+        tf.make_ndarray(over_grpc.outputs["translation"])[0].decode()
+        == (answer.json()["predictions"][0]["translation"])
+    )
+
+
+def test_bytes_that_are_not_utf8(server):
+    raw = {"instances": [{"b64": base64.b64encode(b"\xff\xfe").decode()}]}
+    assert post(server, "reverser:predict", raw).status_code == 200
+    call = server.predictions.Predict.future(predict_request(source=[b"\xff\xfe"]))
+    assert call.code() is grpc.StatusCode.OK

@@ -140,7 +140,9 @@ def test_version_zero_is_a_production_baseline(make, tmp_path):
     assert properties(make(), "Predictor")["production_version"] == "0"
 
 
-@pytest.mark.parametrize(("rival", "expected"), [("", ""), ("1", "1"), ("9", ""), ("2", "")])
+@pytest.mark.parametrize(
+    ("baseline_model", "expected"), [("", ""), ("1", "1"), ("9", ""), ("2", "")]
+)
 def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, baseline_model, expected):
     record = json.loads(properties(make(), "Pusher")["record"])
     push(tmp_path, 1, recipe="another")
@@ -151,7 +153,7 @@ def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, baseline_mode
         assert json.loads(properties(again, "Pusher")["record"]) == record
 
 
-def test_data_is_held_against_the_profile_that_production_kept(make, tmp_path):
+def test_data_is_compared_with_the_profile_of_production(make, tmp_path):
     def locked():
         return properties(make(), "ExampleValidator")["production"]
 

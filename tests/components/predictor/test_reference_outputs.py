@@ -13,7 +13,7 @@ from regard.models.metrics import Rows, attention
 from regard.models.tasks import attention_heads
 from regard.serving import saved_model
 from tests import fake_models, fake_tasks
-from tests.models.tasks.exported import made
+from tests.models.tasks.exported import created
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SIDES = ("source", "target")
@@ -32,7 +32,7 @@ def model(tmp_path_factory) -> saved_model.ServedModel:
     write_tokenizers(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention_heads, "MAX_WEIGHTS", MOST)
-        made(folder)
+        created(folder)
     return saved_model.load(folder / "saved")
 
 
@@ -131,7 +131,7 @@ def test_missing_layers_and_heads_are_errors(
 def test_a_recurrent_decoder_has_no_layers(tmp_path):
     """Its encoder has heads of self-attention only."""
     write_tokenizers(tmp_path)
-    made(tmp_path, decoder={"type": "luong", "units": 8})
+    created(tmp_path, decoder={"type": "luong", "units": 8})
     recurrent = saved_model.load(tmp_path / "saved")
     assert recurrent.contract["heads"]
     with pytest.raises(UserError, match="no layers of attention heads") as caught:
@@ -162,7 +162,7 @@ SCORED_REFERENCES = ["eine Katze", "der Hund lief weit weg"]
 
 def test_reference_scores_equal_the_score_signature(tmp_path):
     write_tokenizers(tmp_path)
-    made(tmp_path)
+    created(tmp_path)
     model = saved_model.load(tmp_path / "saved")
     predictions = ReferenceScores().extend(
         model, model.predict("align", SCORED_ROWS), SCORED_ROWS, SCORED_REFERENCES
@@ -181,7 +181,7 @@ def test_reference_scores_equal_the_score_signature(tmp_path):
 
 def test_truncated_reference_tokens_are_counted(tmp_path):
     write_tokenizers(tmp_path)
-    made(tmp_path)
+    created(tmp_path)
     model = saved_model.load(tmp_path / "saved")
     long = "der Hund lief weit weg " * 20
     (prediction,) = ReferenceScores().extend(

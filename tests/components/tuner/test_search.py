@@ -326,12 +326,9 @@ def test_killed_trial_reports_the_signal_and_not_an_older_failure(source, tmp_pa
     (tmp_path / "result.json").write_text('{"error": "old"}')
 
     def kill(text, fraction):
-        (trial,) = (
-            child
-            for child in psutil.Process(os.getpid()).children(recursive=True)
-            if (tmp_path / "log.txt").exists() and str(tmp_path / "log.txt") in open_files(child)
-        )
-        trial.kill()
+        for child in psutil.Process(os.getpid()).children(recursive=True):
+            if str(tmp_path / "log.txt") in open_files(child):
+                child.kill()  # called again with each progress event until the process has ended
 
     config = config_in(tmp_path)
     config["training"] = {**config["training"], "max_epochs": 2000}  # outlasts a poll

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from regard.models.tasks import attention_heads
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
-from tests.models.tasks.exported import made
+from tests.models.tasks.exported import created
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SOURCES = ["a cat sat", "the dog ran far away", "", "a"]
@@ -17,7 +17,7 @@ TARGETS = ["the dog", "", "a cat sat on", "unseen ☃"]
 def loaded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     write_tokenizers(folder)
-    served = made(folder)
+    served = created(folder)
     return tf.saved_model.load(str(folder / "saved")), served, folder / "saved"
 
 
@@ -117,16 +117,16 @@ def test_only_what_is_a_transformer_has_heads(tmp_path):
     write_tokenizers(tmp_path)
     recurrent = {"type": "recurrent", "units": 4}
     luong = {"type": "luong", "units": 8}
-    served = made(tmp_path, decoder=luong)
+    served = created(tmp_path, decoder=luong)
     outputs = set(served.contract["signatures"]["heads"]["outputs"])
     assert outputs == {"source_pieces", "source_length", "source_heads"}
     assert set(served.signatures["heads"](tf.constant(SOURCES), tf.constant(TARGETS))) == outputs
-    served = made(tmp_path, encoder=recurrent)
+    served = created(tmp_path, encoder=recurrent)
     attention = served.contract["heads"]["looks"]
     assert [attention_map["weights"] for attention_map in attention] == [
         "cross_heads",
         "target_heads",
     ]
-    served = made(tmp_path, encoder=recurrent, decoder=luong)
+    served = created(tmp_path, encoder=recurrent, decoder=luong)
     assert served.contract["heads"] is None
     assert "heads" not in served.signatures

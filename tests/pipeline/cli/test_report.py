@@ -54,5 +54,5 @@ def test_paths_that_cannot_be_written_are_refused(home):
 
 
 def test_an_unknown_run_is_refused(home):
-    with pytest.raises(UserError, match="there is no run 'nine'"):
+    with pytest.raises(UserError, match="Unknown run 'nine'"):
         invoke("nine")

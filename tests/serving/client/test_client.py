@@ -193,7 +193,7 @@ def test_metadata_and_status(connect):
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "ask", "code"),
+    ("model", "options", "query", "code"),
     [
         ("nobody", {}, lambda client: client.predict(["a"]), "NOT_FOUND"),
         ("nobody", {}, lambda client: client.status(), "NOT_FOUND"),

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.orchestration.pipeline import Pipeline
 
-from regard.components.common.code_digest import code_digest
 from regard.components.corpus_gen.component import CorpusGen
 from regard.components.evaluator.component import Evaluator
 from regard.components.evaluator.scoring import required_metrics
@@ -69,7 +68,6 @@ def build_pipeline(
     corpus = CorpusGen(
         corpus=context.corpus,
         fingerprint=context.fingerprint,
-        code=code_digest("regard.components.corpus_gen"),
         run_parameters=context.run_parameters,
     )
     examples = corpus.outputs["examples"]
@@ -84,7 +82,6 @@ def build_pipeline(
         checks=config.data.checks.to_json(),
         features=stored,
         production=context.production_profile,
-        code=code_digest("regard.components.example_validator"),
     )
     tokenizer = None
     if task.text_features:
@@ -94,7 +91,6 @@ def build_pipeline(
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
             features=json.dumps(task.text_features),
             seed=0,  # trainings with different seeds share a tokenizer
-            code=code_digest("regard.components.tokenizer_trainer"),
         )
     preprocess = Preprocess(
         examples=examples,
@@ -103,8 +99,8 @@ def build_pipeline(
         custom_config={
             "task": config.task,
             "settings": task.preprocessing_settings(config.model).model_dump(mode="json"),
-            "code": cache_keys.preprocess_code(config.task),
         },
+        code=cache_keys.preprocess_code(config.task),
     )
     # It reads no output of the validator, but must not start with rejected data.
     (tokenizer or preprocess).add_upstream_node(validator)
@@ -113,11 +109,11 @@ def build_pipeline(
         transform_graph=preprocess.outputs["transform_graph"],
         custom_config={
             **trainer_sections(config),
-            "code": cache_keys.trainer_code(config.task),
             "vectors": context.word_vectors,
             "start": context.start,
             **context.checkpoints,
         },
+        code=cache_keys.trainer_code(config.task),
         run_parameters=context.run_parameters,
     )
     model = trainer.outputs["model"]
@@ -130,7 +126,7 @@ def build_pipeline(
         production_version=context.production_version,
         batch_size=config.evaluation.batch_size,
         reference_attention=alignment.heads_json() if alignment else "",
-        reference_scores="perplexity" in required_metrics(config.evaluation),
+        reference_scores=int("perplexity" in required_metrics(config.evaluation)),
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(

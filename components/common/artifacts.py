@@ -1,8 +1,14 @@
-"""Artifact types that TFX does not have."""
+"""Artifact types that TFX does not have, and the types of an executor's arguments."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from tfx.types.artifact import Artifact
+
+Artifacts = dict[str, list[Artifact]]
+# The properties of an execution: the component's parameters.
+Properties = dict[str, Any]
 
 
 class Tokenizer(Artifact):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
-from tfx import types
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
@@ -20,6 +19,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from regard.components.common import events
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file, write_uri
 from regard.components.common.formatting import format_bytes
@@ -44,10 +44,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes the ``examples`` and the ``findings`` of a corpus."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Read every file; the splits appear only if the whole corpus is valid.
 

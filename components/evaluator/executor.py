@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base.base_executor import BaseExecutor
@@ -13,6 +12,7 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
 from regard.components.common import events, prediction_table
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.components.common.prediction_table import PredictionsSummary
@@ -63,10 +63,7 @@ class EvaluatorExecutor(BaseExecutor):
     """
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Score the models and decide; a model that fails the gate is not an error."""
         source = Path(artifact_utils.get_single_uri(input_dict["predictions"]))

@@ -18,6 +18,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from regard.components.common import events
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.files import write_uri
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
@@ -41,10 +42,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes ``anomalies`` as TFX does, and ``findings``."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Check every row; warn or fail according to the limits of ``checks``.
 

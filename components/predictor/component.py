@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from tfx.dsl.components.base.base_beam_component import BaseBeamComponent
-from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
-from tfx.types import standard_artifacts
-from tfx.types.channel import BaseChannel, Channel
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples, Model
 
 from regard.components.common.artifacts import Predictions
-from regard.components.common.code_digest import code_digest
+from regard.components.common.component import Component
 from regard.components.predictor.executor import PredictorExecutor
 
 
-class PredictorSpec(ComponentSpec):
-    """Inputs, outputs and parameters of `Predictor`."""
-
-    PARAMETERS = {
-        "features": ExecutionParameter(type=str),
-        "production": ExecutionParameter(type=str),
-        "production_version": ExecutionParameter(type=str),
-        "batch_size": ExecutionParameter(type=int),
-        "reference_attention": ExecutionParameter(type=str),
-        "reference_scores": ExecutionParameter(type=int),
-        "code": ExecutionParameter(type=str),
-    }
-    INPUTS = {
-        "examples": ChannelParameter(type=standard_artifacts.Examples),
-        "model": ChannelParameter(type=standard_artifacts.Model),
-    }
-    OUTPUTS = {"predictions": ChannelParameter(type=Predictions)}
-
-
-class Predictor(BaseBeamComponent):
+class Predictor(Component):
     """Decodes the test split once with each model, and keeps all outputs.
 
     A Beam pipeline runs for each model, whose workers load the SavedModel and share the batches.
@@ -47,36 +24,17 @@ class Predictor(BaseBeamComponent):
         batch_size: the number of rows in a batch.
         reference_attention: JSON with the ``layer`` and the ``head`` whose attention for the
             reference of each row is kept; null selects the model's default. Empty: none is kept.
-        reference_scores: whether to keep the log-probability of each row's reference.
-        code: a digest of the code, for the cache; by default that of this component.
+        reference_scores: 1 to keep the log-probability of each row's reference, otherwise 0.
     """
 
-    SPEC_CLASS = PredictorSpec
-    EXECUTOR_SPEC = BeamExecutorSpec(PredictorExecutor)
-
-    def __init__(
-        self,
-        examples: BaseChannel,
-        model: BaseChannel,
-        features: str,
-        production: str = "",
-        production_version: str = "",
-        batch_size: int = 64,
-        reference_attention: str = "",
-        reference_scores: bool = False,
-        code: str | None = None,
-    ):
-        super().__init__(
-            PredictorSpec(
-                examples=examples,
-                model=model,
-                features=features,
-                production=production,
-                production_version=production_version,
-                batch_size=batch_size,
-                reference_attention=reference_attention,
-                reference_scores=int(reference_scores),
-                code=code_digest(__package__) if code is None else code,
-                predictions=Channel(type=Predictions),
-            )
-        )
+    EXECUTOR = PredictorExecutor
+    PARAMETERS = {
+        "features": str,
+        "production": str,
+        "production_version": str,
+        "batch_size": int,
+        "reference_attention": str,
+        "reference_scores": int,
+    }
+    INPUTS = {"examples": Examples, "model": Model}
+    OUTPUTS = {"predictions": Predictions}

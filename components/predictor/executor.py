@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils
-from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import events, prediction_table
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
 from regard.components.predictor.batch_results import NODE, WorkerError
@@ -31,10 +30,7 @@ class PredictorExecutor(BaseBeamExecutor):
     """Writes ``candidate.parquet``, ``production.parquet`` and ``predictions.json``."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Decode the split; a production model that fails is reported and left out.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.utils.shared import Shared
@@ -15,6 +14,7 @@ from tfx.proto import example_gen_pb2, transform_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils, proto_utils
 
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.preprocess.transform_graph import (
     TEMPORARY,
     TOKENIZER,
@@ -28,10 +28,7 @@ class Executor(transform_executor.Executor):
     """Runs Transform with the tokenizer's folder in ``custom_config``, and copies the tokenizer."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Write the graph and the transformed examples.
 

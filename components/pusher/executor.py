@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
-from typing import Any
 
 from tfx.components.util import model_utils
 from tfx.dsl.components.base.base_executor import BaseExecutor
@@ -14,6 +13,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import events, provenance, runtime_parameters
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.components.data.profiles import PROFILE_FILE
@@ -32,10 +32,7 @@ class PusherExecutor(BaseExecutor):
     """Pushes a blessed model, and marks the artifact as TFX's Pusher does, with the reason."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Push the model, or mark it as not pushed.
 
@@ -110,9 +107,7 @@ def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
     events.emit("note", node=NODE, text=text)
 
 
-def _record(
-    input_dict: dict[str, list[Artifact]], exec_properties: dict[str, Any]
-) -> VersionRecord:
+def _record(input_dict: Artifacts, exec_properties: Properties) -> VersionRecord:
     """Combine the record that the graph knows with the results of this run."""
     fields = json.loads(exec_properties["record"])
     if "config" in fields:

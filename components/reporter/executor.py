@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
-from tfx.types.artifact import Artifact
 
 from regard.components.common import events, provenance, runtime_parameters
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.files import atomic_write
 from regard.components.reporter.page import render
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
@@ -24,10 +23,7 @@ class ReporterExecutor(BaseExecutor):
     """Writes ``report.html``."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Write the page; sections without an artifact are omitted."""
         folders = {

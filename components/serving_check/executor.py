@@ -9,14 +9,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
-from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import events, prediction_table
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.components.serving_check.requests import exported_rows, sample_rows
@@ -41,16 +40,14 @@ TOLERANCES_ACCELERATOR: Tolerances = {
     "ties": 1 / 4,
 }
 _MAX_LOG_LINES = 15
+TIMEOUT_SECONDS = 900
 
 
 class ServingCheckExecutor(BaseExecutor):
     """Writes ``serving_check.json``, warm-up requests and a blessing in TFX's form, or fails."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Check the export.
 
@@ -74,7 +71,7 @@ class ServingCheckExecutor(BaseExecutor):
             "rows": [*rows, *trainer_rows],
             "tolerances": _tolerances(predictions, trainer_rows),
         }
-        result = run_check(request, int(exec_properties["timeout_seconds"]))
+        result = run_check(request)
         text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
         atomic_write(Path(blessing.uri) / RESULT, text)
         _raise_failures(result)
@@ -93,14 +90,14 @@ class ServingCheckExecutor(BaseExecutor):
         events.emit("progress", node=NODE, text=text, fraction=1.0)
 
 
-def run_check(request: CheckRequest, timeout_seconds: float) -> CheckResult:
+def run_check(request: CheckRequest) -> CheckResult:
     """Run ``serving/checks.py`` in a new, isolated interpreter.
 
     With ``-I`` the interpreter sees installed packages, but neither the working directory nor
     ``PYTHONPATH``.
 
     Raises:
-        RuntimeError: the process fails, or takes longer than ``timeout_seconds``.
+        RuntimeError: the process fails, or takes longer than `TIMEOUT_SECONDS`.
     """
     with tempfile.TemporaryDirectory(prefix="regard-serving-check-") as folder:
         request_file, result_file = Path(folder) / "request.json", Path(folder) / "result.json"
@@ -113,12 +110,12 @@ def run_check(request: CheckRequest, timeout_seconds: float) -> CheckResult:
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=timeout_seconds,
+                timeout=TIMEOUT_SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise RuntimeError(
-                f"the exported model was not loaded and checked within {timeout_seconds:g} s"
+                f"the exported model was not loaded and checked within {TIMEOUT_SECONDS} s"
                 f" in a fresh process{_last_lines(error.stderr)}"
             ) from error
         if process.returncode or not result_file.exists():

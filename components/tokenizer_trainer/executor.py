@@ -6,7 +6,6 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
-from typing import Any
 
 import apache_beam as beam
 from tfx import types
@@ -16,6 +15,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from regard.components.common import events
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import write_uri
 from regard.components.common.formatting import format_count
@@ -44,10 +44,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
     """Writes the models and ``tokenizer.json``."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Train a model for each feature, or one for all of them.
 

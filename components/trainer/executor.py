@@ -7,14 +7,13 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from tfx.components.trainer import fn_args_utils
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import artifact_utils
-from tfx.types.artifact import Artifact
 
 from regard.components.common import runtime_parameters
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
 from regard.components.settings.trainer import TrainerConfig
@@ -26,30 +25,21 @@ class Executor(GenericExecutor):
     """Calls ``run_fn`` with the run-time parameters while it holds the checkpoint lock."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Trains, after any other run of the same training has ended."""
         with contextlib.ExitStack() as self._locks:
             super().Do(input_dict, output_dict, exec_properties)
 
     def _GetFnArgs(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> fn_args_utils.FnArgs:
         fn_args = self.resolve_fn_args(input_dict, output_dict, exec_properties)
         self._locks.enter_context(checkpoint_lock(fn_args.custom_config["checkpoints"]))
         return fn_args
 
     def resolve_fn_args(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> fn_args_utils.FnArgs:
         """Return the arguments of ``run_fn``, with run-time parameters and checkpoint folder.
 

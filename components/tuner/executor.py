@@ -9,8 +9,8 @@ from typing import Any
 from tfx.components.tuner import executor
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils, standard_component_specs
-from tfx.types.artifact import Artifact
 
+from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.files import atomic_write
 from regard.components.tuner.trial_table import TrialTable, rank_trials, to_csv
 
@@ -23,10 +23,7 @@ class Executor(base_executor.BaseExecutor):
     """
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Run the search."""
         tuner: Any = executor.search(

@@ -28,7 +28,14 @@ def test_the_nodes_fit_together(tmp_path):
     corpus = source(Findings, "corpus")
     exported = model.outputs["result"]
     predictor = Predictor(
-        examples=examples.outputs["result"], model=exported, features="[]", batch_size=64
+        examples=examples.outputs["result"],
+        model=exported,
+        features="[]",
+        production="",
+        production_version="",
+        batch_size=64,
+        reference_attention="",
+        reference_scores=0,
     )
     predictions = predictor.outputs["predictions"]
     evaluator = Evaluator(predictions=predictions, config=json.dumps({"metrics": ["bleu"]}))
@@ -37,6 +44,7 @@ def test_the_nodes_fit_together(tmp_path):
         predictions=predictions,
         examples=examples.outputs["result"],
         tf_serving_versions='["2.20"]',
+        rows=32,
     )
     pusher = Pusher(
         model=exported,

@@ -27,7 +27,7 @@ def test_same_content_is_cached(tmp_path):
 
     def run():
         corpus = resolved(tmp_path, **files)
-        node = CorpusGen(json.dumps(corpus.to_json()), fingerprint(corpus), code="1")
+        node = CorpusGen(corpus=json.dumps(corpus.to_json()), fingerprint=fingerprint(corpus))
         assert node.id == "CorpusGen"
         LocalDagRunner().run(
             pipeline.Pipeline(

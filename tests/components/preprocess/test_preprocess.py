@@ -129,7 +129,8 @@ def component_of(task: str = "translation", tokenized: bool = True, **settings: 
         examples=channel_utils.as_channel([standard_artifacts.Examples()]),
         schema=channel_utils.as_channel([standard_artifacts.Schema()]),
         tokenizer=channel_utils.as_channel([Tokenizer()]) if tokenized else None,
-        custom_config={"task": task, "settings": settings, "code": "abc"},
+        custom_config={"task": task, "settings": settings},
+        code="abc",
     )
 
 
@@ -217,8 +218,8 @@ def test_wiring() -> None:
     assert json_utils.loads(properties["custom_config"]) == {
         "task": "translation",
         "settings": {},
-        "code": "abc",
     }
+    assert properties["code"] == "abc"
     assert properties["disable_statistics"] == 1
     config = transform_pb2.SplitsConfig()
     proto_utils.json_to_proto(properties["splits_config"], config)

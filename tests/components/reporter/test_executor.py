@@ -7,7 +7,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from regard.components.common import artifacts, events
-from regard.components.reporter.component import ReporterSpec
+from regard.components.reporter.component import Reporter
 from regard.components.reporter.executor import FILE, ReporterExecutor
 from regard.components.reporter.run_facts import ARTIFACTS
 from tests.components.reporter import sample_runs
@@ -55,4 +55,4 @@ def test_missing_artifacts_are_omitted(tmp_path, omitted, monkeypatch):
 
 
 def test_the_component_takes_all_artifacts_of_a_report():
-    assert set(ReporterSpec.INPUTS) == set(ARTIFACTS)
+    assert set(Reporter.INPUTS) == set(ARTIFACTS)

@@ -58,7 +58,6 @@ def run(
         {
             "tf_serving_versions": json.dumps(servers),
             "rows": 32,
-            "timeout_seconds": 300,
             "code": "",
         },
     )
@@ -105,7 +104,7 @@ def test_a_missing_operation_is_a_user_error(tmp_path):
 
 
 def test_different_outputs_are_an_error_with_row_and_values(tokenizing, tmp_path, monkeypatch):
-    monkeypatch.setattr(executor, "run_check", lambda request, _: checks.check(request))
+    monkeypatch.setattr(executor, "run_check", lambda request: checks.check(request))
     change = {"translation": "OTHER", "score": -99.0}
     with pytest.raises(RuntimeError, match=r"row 0 \('the cat sat'\)[^\n]*'OTHER' \(-99\.0"):
         run(tmp_path, tokenizing, ["2.20"], change)
@@ -133,14 +132,15 @@ def test_an_unknown_server_version_is_a_user_error(tokenizing, tmp_path):
         run(tmp_path, tokenizing, ["2.99"])
 
 
-def test_a_slow_process_is_an_error(tmp_path):
+def test_a_slow_process_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(executor, "TIMEOUT_SECONDS", 0.05)
     with pytest.raises(RuntimeError, match=r"not loaded and checked within 0\.05 s"):
-        run_check({"model": str(tmp_path)}, 0.05)
+        run_check({"model": str(tmp_path)})
 
 
 def test_a_failing_process_shows_its_last_lines():
     with pytest.raises(RuntimeError, match=r"ended with status 1:\n[^$]*KeyError: 'model'"):
-        run_check({}, 300)
+        run_check({})
 
 
 def test_images_come_from_the_examples(tmp_path):

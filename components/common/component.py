@@ -1,0 +1,75 @@
+"""The base of Regard's TFX components: a declaration of what a node takes and produces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.dsl.components.base.executor_spec import BeamExecutorSpec, ExecutorClassSpec
+from tfx.types.artifact import Artifact
+from tfx.types.channel import Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from regard.components.common import runtime_parameters
+from regard.components.common.code_digest import code_digest
+
+ArtifactTypes = Mapping[str, type[Artifact]]
+
+
+class Component(BaseComponent):
+    """A TFX component that declares its specification by class attributes.
+
+    Every component also has a parameter ``code`` for the cache, the digest of its code: by
+    default, of the package of the class.
+
+    Attributes:
+        EXECUTOR: the executor; one with Beam receives the pipeline's Beam options.
+        PARAMETERS: the type of each parameter.
+        RUN_SECTIONS: the sections whose run-time parameters the component takes.
+        INPUTS: the artifact type of each input.
+        OPTIONAL_INPUTS: the artifact type of each input that may be None.
+        OUTPUTS: the artifact type of each output.
+
+    Args:
+        run_parameters: the run-time parameters of the pipeline by name; None for a local run.
+        arguments: the parameters and input channels. An output channel replaces the default one.
+
+    Raises:
+        ValueError: an argument is missing or unknown.
+        TypeError: an argument has the wrong type.
+    """
+
+    EXECUTOR: ClassVar[type[BaseExecutor]]
+    PARAMETERS: ClassVar[Mapping[str, type]] = {}
+    RUN_SECTIONS: ClassVar[tuple[str, ...]] = ()
+    INPUTS: ClassVar[ArtifactTypes] = {}
+    OPTIONAL_INPUTS: ClassVar[ArtifactTypes] = {}
+    OUTPUTS: ClassVar[ArtifactTypes] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Build the specification that TFX expects."""
+        content = {
+            "PARAMETERS": {
+                name: ExecutionParameter(type=kind)
+                for name, kind in {**cls.PARAMETERS, "code": str}.items()
+            }
+            | runtime_parameters.properties(*cls.RUN_SECTIONS),
+            "INPUTS": {
+                name: ChannelParameter(type=kind, optional=name in cls.OPTIONAL_INPUTS)
+                for name, kind in {**cls.INPUTS, **cls.OPTIONAL_INPUTS}.items()
+            },
+            "OUTPUTS": {name: ChannelParameter(type=kind) for name, kind in cls.OUTPUTS.items()},
+        }
+        cls.SPEC_CLASS = type(f"{cls.__name__}Spec", (ComponentSpec,), content)
+        uses_beam = issubclass(cls.EXECUTOR, BaseBeamExecutor)
+        cls.EXECUTOR_SPEC = (BeamExecutorSpec if uses_beam else ExecutorClassSpec)(cls.EXECUTOR)
+
+    def __init__(self, run_parameters: Mapping[str, Any] | None = None, **arguments: Any):
+        if "code" not in arguments:
+            arguments["code"] = code_digest(type(self).__module__.rpartition(".")[0])
+        outputs = {name: Channel(type=kind) for name, kind in self.OUTPUTS.items()}
+        values = runtime_parameters.of_sections(run_parameters, *self.RUN_SECTIONS)
+        super().__init__(self.SPEC_CLASS(**{**outputs, **values, **arguments}))

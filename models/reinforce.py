@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
 @register
-class Reinforce(keras.layers.Layer):
+class Reinforce(ConfiguredLayer):
     """The loss that trains a hard alignment.
 
     Xu et al. 2015, "Show, Attend and Tell", §4.1: -λr (R - b) log p(a) - λe H(p) for each sample
@@ -86,9 +85,6 @@ class Reinforce(keras.layers.Layer):
         mean = ops.sum(reward * rows) / ops.maximum(ops.sum(rows), 1.0)
         decay = self.settings["baseline_decay"]
         self.baseline.assign(decay * self.baseline + (1.0 - decay) * mean)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
 
 
 def _safe_log(probabilities: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import keras
@@ -12,6 +13,20 @@ from regard.models.suggestions import did_you_mean
 T = TypeVar("T", bound=type)
 
 register = keras.saving.register_keras_serializable(package="regard")
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """Base class of layers that are rebuilt from ``settings``.
+
+    Attributes:
+        settings: the arguments of the constructor without those of ``keras.layers.Layer``; see
+            ``constructor_arguments``.
+    """
+
+    settings: Any = MappingProxyType({})
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.settings}
 
 
 def by_name(kind: str, choices: Mapping[str, T], name: str) -> T:

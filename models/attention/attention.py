@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from regard.models.attention import windows
 from regard.models.attention.alignments import ALIGNMENTS
 from regard.models.attention.alignments.local import source_lengths
 from regard.models.attention.scores import SCORES
-from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
 
 
 @register
-class Attention(keras.layers.Layer):
+class Attention(ConfiguredLayer):
     """Attend to a memory with a query and return the weighted sum of the memory.
 
     Any score can be combined with any alignment. A decoder that attends to one memory at every
@@ -147,6 +146,3 @@ class Attention(keras.layers.Layer):
         self, query: Tensor, memory: Tensor, mask: Tensor = None, training: bool = False
     ) -> tuple[Tensor, Tensor]:
         return self.attend(query, self.prepare(memory, mask), training=training)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

@@ -12,7 +12,7 @@ from regard.models.attention.scores import SCORES, ScaledDotScore
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.loops import append_step
 from regard.models.layers.positions import rotate
-from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
 
 # Added to a score that must not count.
@@ -20,7 +20,7 @@ MASK_BIAS = -1e9
 
 
 @register
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(ConfiguredLayer):
     """Attend to a memory, or to the query itself, with several heads.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.2.2. Each head has its own projections
@@ -328,9 +328,6 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         weights, distribution = (ops.reshape(x, (-1, self.heads, target, source)) for x in both)
         return weights, distribution
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
 
 
 def _transpose_as_int(x: Tensor, axes: tuple[int, ...]) -> Any:

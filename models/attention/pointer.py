@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, masked_softmax
 from regard.models.attention.scores import SCORES
-from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
 
 
 @register
-class Pointer(keras.layers.Layer):
+class Pointer(ConfiguredLayer):
     """Choose one of the positions of a memory: the weights are the output.
 
     Vinyals et al. 2015, "Pointer Networks", §2.3: u = score(q, k), p = softmax(u). With ``clip``
@@ -81,6 +80,3 @@ class Pointer(keras.layers.Layer):
     def _mask(self, prepared: State, choices: Tensor) -> Tensor:
         mask = prepared["mask"][:, None, :]
         return mask if choices is None else ops.logical_and(mask, choices)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

@@ -8,10 +8,11 @@ import keras
 from keras import ops
 
 from regard.models.layers.embeddings import TokenEmbedding
+from regard.models.serialization import ConfiguredLayer
 from regard.models.tensors import Memory, State, Tensor
 
 
-class Decoder(keras.layers.Layer):
+class Decoder(ConfiguredLayer):
     """Base class of the decoders.
 
     A *memory* is the output of an encoder: a dictionary of ``values`` ``[batch, source, depth]``,

@@ -230,9 +230,6 @@ class PointerDecoder(Decoder):
             remaining = ops.logical_and(mask, ops.ones_like(visited))
         return ops.concatenate([can_end, remaining], axis=-1)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
-
 
 def _take_vectors(vectors: Tensor, tokens: Tensor) -> Tensor:
     """Return the vectors of tokens ``[batch, n]``; the first vectors are those of BOS and EOS."""

@@ -346,9 +346,6 @@ class RecurrentDecoder(Decoder):
         masks = (dropout_mask(self.layer_dropout, steps, dtype) for _ in self.cells[1:])
         return DropoutMasks(per_step=tuple(masks))
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
-
 
 def _flatten_rows(x: Tensor) -> Tensor:
     """Reshape ``[batch, hypotheses, depth]`` to ``[batch * hypotheses, depth]``."""

@@ -8,18 +8,15 @@ from keras import ops
 
 from regard.models.attention.multi_head import MASK_BIAS
 from regard.models.decoders.base import Decoder
-from regard.models.layers.dropout import Dropout
 from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.layers.loops import append_step, initial_length
-from regard.models.layers.normalization import LayerNormalization
-from regard.models.layers.positions import POSITIONS
-from regard.models.layers.transformer import EPSILON, BlockAttention, DecoderBlock
-from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.layers.transformer import BlockAttention, DecoderBlock, TransformerStack
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Memory, State, Tensor
 
 
 @register
-class TransformerDecoder(Decoder):
+class TransformerDecoder(TransformerStack, Decoder):
     """A stack of blocks of causal self-attention and attention to a memory.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.1. Works with the memory of any encoder:
@@ -80,38 +77,11 @@ class TransformerDecoder(Decoder):
         super().__init__(**kwargs)
         attention = dict(attention or {})
         self.settings = constructor_arguments(locals())
-        if layers < 1:
-            raise ValueError(f"A Transformer needs at least one layer, not {layers}.")
-        policy = self.dtype_policy
         # Dropout follows the positions, so the embedding has none.
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, scale=scale, dtype=policy, name="embedding"
+            vocabulary, embedding, scale=scale, dtype=self.dtype_policy, name="embedding"
         )
-        self.positions = by_name("positions", POSITIONS, positions)(
-            max_positions, dtype=policy, name="positions"
-        )
-        self.dropout = Dropout(dropout, dtype=policy)
-        self.blocks = [
-            DecoderBlock(
-                embedding,
-                heads,
-                feed_forward,
-                memory_depth,
-                cross=attention,
-                norm=norm,
-                activation=activation,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                activation_dropout=activation_dropout,
-                dtype=policy,
-                name=f"layer_{i}",
-            )
-            for i in range(layers)
-        ]
-        self.positions.check(embedding // heads)
-        self.norm = None
-        if norm == "pre":
-            self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
+        self.create_stack(DecoderBlock, memory_depth=memory_depth, cross=attention)
         self.create_output(vocabulary, embedding, tied)
 
     @property
@@ -119,13 +89,8 @@ class TransformerDecoder(Decoder):
         return self.blocks[0].cross.stochastic
 
     def build(self, tokens_shape: Any = None) -> None:
-        width = self.settings["embedding"]
-        self.build_output(width)
-        self.positions.build((None, None, width))
-        for block in self.blocks:
-            block.build()
-        if self.norm is not None:
-            self.norm.build((None, None, width))
+        self.build_output(self.settings["embedding"])
+        self.build_stack()
         self.built = True
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
@@ -158,7 +123,7 @@ class TransformerDecoder(Decoder):
             state["bias"], ops.reshape(step_bias, (-1, hypotheses)), 1, position * hypotheses
         )
         row_bias = ops.reshape(bias, (-1, hypotheses, ops.shape(bias)[1]))
-        hidden, angles = self._embed(tokens[:, None], ops.reshape(position, (1, 1)), False)
+        hidden, angles = self.embed(tokens[:, None], ops.reshape(position, (1, 1)), False)
         hidden, weights = hidden[:, 0], None
         for block, memory, block_cache in zip(
             self.blocks, prepared["blocks"], cache["caches"], strict=True
@@ -171,7 +136,7 @@ class TransformerDecoder(Decoder):
         alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
         cache = {**cache, "caches": caches, "position": cache["position"] + 1}
         new_state = {"memory": prepared, "shared_cache": cache, "bias": bias}
-        return self._output(hidden), new_state, alignment
+        return self.output_logits(self.normalize(hidden)), new_state, alignment
 
     def unroll(
         self, tokens: Tensor, memory: Memory, training: bool = False
@@ -207,30 +172,17 @@ class TransformerDecoder(Decoder):
     ) -> tuple[Tensor, list[BlockAttention]]:
         """Return the logits and the attention weights of every block."""
         position = ops.arange(ops.shape(tokens)[1])[None]
-        hidden, angles = self._embed(tokens, position, training)
+        hidden, angles = self.embed(tokens, position, training)
         attention = []
         for block, prepared in zip(self.blocks, self._prepare(memory)["blocks"], strict=True):
             hidden, weights = block(hidden, prepared, angles, training=training)
             attention.append(weights)
-        return self._output(hidden, training), attention
+        return self.output_logits(self.normalize(hidden, training)), attention
 
     def _prepare(self, memory: Memory) -> State:
         """Project the memory for every block, once per sentence."""
         values, mask = memory["values"], memory["mask"]
         return {"mask": mask, "blocks": [block.prepare(values, mask) for block in self.blocks]}
-
-    def _embed(self, tokens: Tensor, position: Tensor, training: bool) -> tuple[Tensor, Any]:
-        vectors = self.positions(self.embedding(tokens, training=training), position)
-        depth = self.settings["embedding"] // self.settings["heads"]
-        return self.dropout(vectors, training=training), self.positions.angles(position, depth)
-
-    def _output(self, hidden: Tensor, training: bool = False) -> Tensor:
-        if self.norm is not None:
-            hidden = self.norm(hidden, training=training)
-        return self.output_logits(hidden)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
 
 
 def _concatenate_heads(weights: list[Tensor]) -> Tensor:

@@ -10,4 +10,4 @@ ENCODERS = {
     "embedding": EmbeddingEncoder,
 }
 
-__all__ = ["ENCODERS", "RecurrentEncoder", "TransformerEncoder", "VectorsEncoder"]
+__all__ = ["ENCODERS", "EmbeddingEncoder", "RecurrentEncoder", "TransformerEncoder"]

@@ -10,14 +10,14 @@ from keras import ops
 
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.grid import Coordinates, GridPositions, GridSelfAttention
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 
 _MAX_PIXEL = 255.0
 
 
 @register
-class ConvolutionalEncoder(keras.layers.Layer):
+class ConvolutionalEncoder(ConfiguredLayer):
     """A stack of convolution stages, each of which halves the sides of the image.
 
     Xu et al. 2015, "Show, Attend and Tell", §3.1.1: features of a lower layer, so that the decoder
@@ -135,6 +135,3 @@ class ConvolutionalEncoder(keras.layers.Layer):
         values = ops.reshape(features, (-1, self.cells, self.depth))
         mask = ops.ones(ops.shape(values)[:2], dtype="bool")
         return {"values": self.dropout(values, training=training), "mask": mask}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from regard.models.layers.embeddings import TokenEmbedding
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.vocabulary import PAD
 
 
 @register
-class EmbeddingEncoder(keras.layers.Layer):
+class EmbeddingEncoder(ConfiguredLayer):
     """Return the embedding of each token, independent of its context.
 
     With mean pooling this is the average of word vectors, a common baseline of sentence encoders
@@ -60,6 +59,3 @@ class EmbeddingEncoder(keras.layers.Layer):
         mask = ops.not_equal(ids, PAD)
         values = self.embedding(ids, training=training)
         return {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

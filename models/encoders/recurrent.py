@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from regard.models.layers.cells import CELLS
@@ -12,12 +11,12 @@ from regard.models.layers.deferred_gradient import previous_states
 from regard.models.layers.dropout import Dropout, dropout_mask, sequence_dropout
 from regard.models.layers.embeddings import source_embedding
 from regard.models.layers.loops import scan_steps
-from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 
 
 @register
-class RecurrentEncoder(keras.layers.Layer):
+class RecurrentEncoder(ConfiguredLayer):
     """A stack of recurrent layers over the source, in one direction or both.
 
     Bahdanau et al. 2015, §3.2 (bidirectional annotations); Luong et al. 2015, §4 (stacked).
@@ -171,6 +170,3 @@ class RecurrentEncoder(keras.layers.Layer):
     def _by_direction(self, steps: Tensor) -> Tensor:
         """Stack ``[source, batch, depth]`` to ``[source, directions, batch, depth]``."""
         return ops.stack([ops.flip(steps, 0) if b else steps for b in self.backward], axis=1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

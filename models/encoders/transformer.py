@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
-from regard.models.layers.dropout import Dropout
 from regard.models.layers.embeddings import source_embedding
-from regard.models.layers.normalization import LayerNormalization
-from regard.models.layers.positions import POSITIONS
-from regard.models.layers.transformer import EPSILON, EncoderBlock
-from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.layers.transformer import EncoderBlock, TransformerStack
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 
 
 @register
-class TransformerEncoder(keras.layers.Layer):
+class TransformerEncoder(TransformerStack):
     """A stack of self-attention blocks over the source.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.1. Padding is masked, so it does not
@@ -68,36 +64,11 @@ class TransformerEncoder(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if layers < 1:
-            raise ValueError(f"A Transformer needs at least one layer, not {layers}.")
-        policy = self.dtype_policy
         # Dropout follows the positions, so the embedding has none.
         self.embedding = source_embedding(
-            vocabulary, embedding, scale=scale, dtype=policy, name="embedding"
+            vocabulary, embedding, scale=scale, dtype=self.dtype_policy, name="embedding"
         )
-        self.positions = by_name("positions", POSITIONS, positions)(
-            max_positions, dtype=policy, name="positions"
-        )
-        self.dropout = Dropout(dropout, dtype=policy)
-        self.blocks = [
-            EncoderBlock(
-                embedding,
-                heads,
-                feed_forward,
-                norm=norm,
-                activation=activation,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                activation_dropout=activation_dropout,
-                dtype=policy,
-                name=f"layer_{i}",
-            )
-            for i in range(layers)
-        ]
-        self.positions.check(embedding // heads)
-        self.norm = None
-        if norm == "pre":
-            self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
+        self.create_stack(EncoderBlock)
 
     @property
     def depth(self) -> int:
@@ -107,12 +78,7 @@ class TransformerEncoder(keras.layers.Layer):
     def build(self, ids_shape: Any = None) -> None:
         if not self.embedding.built:
             self.embedding.build()
-        shape = (None, None, self.depth)
-        self.positions.build(shape)
-        for block in self.blocks:
-            block.build(shape)
-        if self.norm is not None:
-            self.norm.build(shape)
+        self.build_stack()
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
@@ -126,17 +92,11 @@ class TransformerEncoder(keras.layers.Layer):
         """
         mask = self.embedding.mask(ids)
         position = ops.arange(ops.shape(ids)[1])[None]
-        angles = self.positions.angles(position, self.depth // self.settings["heads"])
-        values = self.positions(self.embedding(ids, training=training), position)
-        values = self.dropout(values, training=training)
+        values, angles = self.embed(ids, position, training)
         weights = []
         for block in self.blocks:
             values, block_weights = block.call_with_weights(values, mask, angles, training)
             weights.append(block_weights)
-        if self.norm is not None:
-            values = self.norm(values, training=training)
+        values = self.normalize(values, training)
         memory = {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}
         return memory, ops.stack(weights, axis=1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

@@ -8,12 +8,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 
 
 @register
-class Bridge(keras.layers.Layer):
+class Bridge(ConfiguredLayer):
     """Compute the initial states of a stack of recurrent layers from a memory.
 
     tanh(W s + b) for each tensor of a cell's state, where s is the encoder's final state of that
@@ -79,6 +79,3 @@ class Bridge(keras.layers.Layer):
         mask = ops.cast(memory["mask"], "float32")[..., None]
         mean = ops.sum(values * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
         return [ops.cast(mean, self.compute_dtype)]
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

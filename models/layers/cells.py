@@ -12,11 +12,11 @@ import keras
 from keras import ops
 
 from regard.models.layers.deferred_gradient import DeferredWeightGradient
-from regard.models.serialization import register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
-class RecurrentCell(keras.layers.Layer):
+class RecurrentCell(ConfiguredLayer):
     """Base class of the cells: one cell, or one per direction computed together.
 
     Args:
@@ -36,6 +36,7 @@ class RecurrentCell(keras.layers.Layer):
 
     def __init__(self, units: int, directions: int | None = None, extra: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         self.units, self.directions, self.extra = units, directions, extra
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
@@ -123,14 +124,6 @@ class RecurrentCell(keras.layers.Layer):
     def _cast(self, weight: Tensor) -> Any:
         """Cast a weight to the compute dtype where no ``__call__`` does it."""
         return ops.cast(weight, self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "directions": self.directions,
-            "extra": self.extra,
-        }
 
 
 @register

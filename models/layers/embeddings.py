@@ -10,13 +10,13 @@ import keras
 from keras import ops
 
 from regard.models.layers.dropout import Dropout
-from regard.models.serialization import register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 from regard.models.vocabulary import PAD
 
 
 @register
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(ConfiguredLayer):
     """One vector per token, with dropout; the same matrix can compute logits (``attend``).
 
     Vaswani et al. 2017, §3.4, multiply the vectors by the square root of their depth; Press and
@@ -40,7 +40,8 @@ class TokenEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.vocabulary, self.depth, self.rate, self.scale = vocabulary, depth, dropout, scale
+        self.settings = constructor_arguments(locals())
+        self.vocabulary, self.depth, self.scale = vocabulary, depth, scale
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self._shared: Callable[[], Any] | None = None
 
@@ -109,18 +110,9 @@ class TokenEmbedding(keras.layers.Layer):
         scores = ops.matmul(rows, ops.transpose(table))
         return ops.reshape(scores, (*ops.shape(hidden)[:-1], self.vocabulary))
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocabulary": self.vocabulary,
-            "depth": self.depth,
-            "dropout": self.rate,
-            "scale": self.scale,
-        }
-
 
 @register
-class PointEmbedding(keras.layers.Layer):
+class PointEmbedding(ConfiguredLayer):
     """One vector per point: a linear map of (x, y, 1), with dropout.
 
     Vinyals et al. 2015, "Pointer Networks", §3, where points are direct inputs of the network. The
@@ -136,7 +128,8 @@ class PointEmbedding(keras.layers.Layer):
 
     def __init__(self, depth: int, dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
-        self.depth, self.rate = depth, dropout
+        self.settings = constructor_arguments(locals())
+        self.depth = depth
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, points_shape: Any = None) -> None:
@@ -155,9 +148,6 @@ class PointEmbedding(keras.layers.Layer):
     def mask(self, points: Tensor) -> Tensor:
         """Return which points are not padding, ``[batch, length]``."""
         return points[..., 2] > 0.5
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "depth": self.depth, "dropout": self.rate}
 
 
 def source_embedding(

@@ -8,14 +8,14 @@ import keras
 from keras import ops
 
 from regard.models.layers.dropout import Dropout
-from regard.models.serialization import register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
 
 
 @register
-class FeedForward(keras.layers.Layer):
+class FeedForward(ConfiguredLayer):
     """W2 · activation(W1 x).
 
     Vaswani et al. 2017, §3.3 (relu); Hendrycks and Gimpel 2016 (gelu, the exact form); Shazeer
@@ -35,12 +35,13 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, inner: int, activation: str = "relu", dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if activation not in ACTIVATIONS:
             choices = ", ".join(ACTIVATIONS)
             raise ValueError(f"Unknown activation {activation!r}. Choices: {choices}.")
         if inner < 1:
             raise ValueError(f"inner must be at least 1, not {inner}.")
-        self.inner, self.activation, self.rate = inner, activation, dropout
+        self.inner, self.activation = inner, activation
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
@@ -68,11 +69,3 @@ class FeedForward(keras.layers.Layer):
         else:
             hidden = ops.relu(hidden)
         return self.contract(self.dropout(hidden, training=training))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "inner": self.inner,
-            "activation": self.activation,
-            "dropout": self.rate,
-        }

@@ -10,7 +10,7 @@ from keras import ops
 
 from regard.models.attention.alignments.base import masked_softmax
 from regard.models.layers.positions import POSITIONS
-from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 # The positions that are added to the features.
@@ -37,7 +37,7 @@ class Coordinates(keras.layers.Layer):
 
 
 @register
-class GridPositions(keras.layers.Layer):
+class GridPositions(ConfiguredLayer):
     """Add vectors of the row to the first half of the features and of the column to the second.
 
     Carion et al. 2020, "End-to-End Object Detection with Transformers", §A.4: sinusoids per
@@ -85,12 +85,9 @@ class GridPositions(keras.layers.Layer):
         columns = ops.broadcast_to(columns, (height, width, self.depths[1]))
         return grid + ops.concatenate([rows, columns], axis=-1)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
-
 
 @register
-class GridSelfAttention(keras.layers.Layer):
+class GridSelfAttention(ConfiguredLayer):
     """Self-attention between the cells of a grid, with a residual connection.
 
     Zhang et al. 2019, "Self-Attention Generative Adversarial Networks", §3: f = W_f x, g = W_g x,
@@ -108,6 +105,7 @@ class GridSelfAttention(keras.layers.Layer):
 
     def __init__(self, reduction: int = 8, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         self.reduction = reduction
 
     def build(self, grid_shape: tuple[int | None, ...]) -> None:
@@ -135,6 +133,3 @@ class GridSelfAttention(keras.layers.Layer):
         weights = ops.cast(masked_softmax(scores), cells.dtype)
         context = self.output_layer(ops.matmul(weights, self.value(cells)))
         return grid + ops.cast(self.gamma, grid.dtype) * ops.reshape(context, ops.shape(grid))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "reduction": self.reduction}

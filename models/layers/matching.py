@@ -9,12 +9,12 @@ from keras import ops
 
 from regard.models.attention.attention import Attention
 from regard.models.layers.dropout import Dropout
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
 @register
-class CrossAttention(keras.layers.Layer):
+class CrossAttention(ConfiguredLayer):
     """Combine each position with the positions of the other sentence that it attends to.
 
     Chen et al. 2017, "Enhanced LSTM for Natural Language Inference", §3.2-3.3: ã is the sum of
@@ -72,6 +72,3 @@ class CrossAttention(keras.layers.Layer):
             composed * ops.cast(mask, composed.dtype),
             ops.cast(weights, "float32") * ops.cast(mask, "float32"),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

@@ -11,11 +11,11 @@ from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, masked_softmax
 from regard.models.attention.scores import SCORES
-from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
 from regard.models.tensors import Tensor
 
 
-class Pooling(keras.layers.Layer):
+class Pooling(ConfiguredLayer):
     """Base class: ``pooling(states, mask, guide)`` returns a vector and weights.
 
     Shapes: states ``[batch, length, depth]``, mask ``[batch, length]``, true at valid positions;
@@ -162,9 +162,6 @@ class SelfAttentionPooling(Pooling):
         vector = ops.reshape(sums, (-1, self.out_depth(states.shape[-1])))
         return vector, ops.mean(weights, axis=1)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
-
 
 @register
 class TopDownPooling(Pooling):
@@ -198,9 +195,6 @@ class TopDownPooling(Pooling):
         scores = self.score.match(guide[:, None, :], self.score.prepare(states))
         weights = masked_softmax(scores, valid[:, None, :])[:, 0]
         return _weighted_sum(weights, states), weights
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
 
 
 POOLINGS: Mapping[str, type[Pooling]] = MappingProxyType(

@@ -7,13 +7,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.serialization import register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 BASE = 10000.0  # wavelengths of sinusoids and rotations are from 2π to BASE · 2π
 
 
-class Positions(keras.layers.Layer):
+class Positions(ConfiguredLayer):
     """Base class: positions are added to the embeddings, or rotate queries and keys.
 
     Args:
@@ -25,6 +25,7 @@ class Positions(keras.layers.Layer):
 
     def __init__(self, max_positions: int = 1024, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, not {max_positions}.")
         self.max_positions = max_positions
@@ -51,9 +52,6 @@ class Positions(keras.layers.Layer):
             depth: the depth of one head.
         """
         return None
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "max_positions": self.max_positions}
 
 
 @register

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import keras
-
 from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.feed_forward import FeedForward
 from regard.models.layers.normalization import LayerNormalization
-from regard.models.serialization import constructor_arguments, register
+from regard.models.layers.positions import POSITIONS
+from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
 from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")
 EPSILON = 1e-5
 
 
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(ConfiguredLayer):
     """Base class of the blocks: self-attention and a feed-forward network, each with a residual.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.1: norm(x + sublayer(x)) ("post"); Xiong
@@ -97,8 +96,68 @@ class TransformerBlock(keras.layers.Layer):
         outputs = inputs + self.dropout(outputs, training=training)
         return outputs if is_pre_norm else norm(outputs, training=training), extra
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
+
+class TransformerStack(ConfiguredLayer):
+    """Base class of the Transformer encoder and decoder: embedding, positions, blocks, last norm.
+
+    A subclass sets ``settings`` and ``embedding``, then calls ``create_stack``.
+    """
+
+    embedding: Any
+
+    def create_stack(self, block: type[TransformerBlock], **options: Any) -> None:
+        """Create all layers after the embedding.
+
+        Args:
+            block: the class of the blocks.
+            options: the arguments that only this class of blocks takes.
+
+        Raises:
+            ValueError: a name is unknown, there is no layer, or ``heads`` does not divide
+                ``embedding``.
+        """
+        settings, policy = self.settings, self.dtype_policy
+        if settings["layers"] < 1:
+            raise ValueError(f"A Transformer needs at least one layer, not {settings['layers']}.")
+        self.positions = by_name("positions", POSITIONS, settings["positions"])(
+            settings["max_positions"], dtype=policy, name="positions"
+        )
+        self.dropout = Dropout(settings["dropout"], dtype=policy)
+        for name in ("norm", "activation", "dropout", "attention_dropout", "activation_dropout"):
+            options[name] = settings[name]
+        sizes = settings["embedding"], settings["heads"], settings["feed_forward"]
+        self.blocks = [
+            block(*sizes, **options, dtype=policy, name=f"layer_{i}")
+            for i in range(settings["layers"])
+        ]
+        self.positions.check(self.head_depth)
+        self.norm = None
+        if settings["norm"] == "pre":
+            self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
+
+    @property
+    def head_depth(self) -> int:
+        """The depth of one head of the self-attention."""
+        return int(self.settings["embedding"] // self.settings["heads"])
+
+    def build_stack(self) -> None:
+        """Build the layers of ``create_stack``."""
+        shape = (None, None, self.settings["embedding"])
+        self.positions.build(shape)
+        for block in self.blocks:
+            block.build()
+        if self.norm is not None:
+            self.norm.build(shape)
+
+    def embed(self, ids: Tensor, position: Tensor, training: bool) -> tuple[Tensor, Any]:
+        """Return embeddings with positions and dropout, and the angles of ``Positions``."""
+        vectors = self.positions(self.embedding(ids, training=training), position)
+        angles = self.positions.angles(position, self.head_depth)
+        return self.dropout(vectors, training=training), angles
+
+    def normalize(self, hidden: Tensor, training: bool = False) -> Tensor:
+        """Apply the last norm, if there is one."""
+        return hidden if self.norm is None else self.norm(hidden, training=training)
 
 
 @register

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
+from regard.models.serialization import ConfiguredLayer
 from regard.models.tensors import Tensor
 
 MASKED = -1e9  # the score of masked positions: below all others, and finite
 
 
-class Alignment(keras.layers.Layer):
+class Alignment(ConfiguredLayer):
     """Base class of the alignments: ``alignment(scores, mask)`` returns weights.
 
     Shapes: scores and weights ``[batch, target, source]``; mask ``[batch, 1 or target, source]``,

@@ -114,6 +114,3 @@ class HardAlignment(Alignment):
             )  # Gumbel noise is below this bound with probability ``share``
         rows = ops.arange(ops.shape(scores)[0])[:, None, None]
         return gumbel_noise(2, random_key[0], random_key[1], rows) < bound
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}

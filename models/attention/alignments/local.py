@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.alignments.base import Alignment, masked_softmax
-from regard.models.serialization import register
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
@@ -25,6 +25,7 @@ class LocalAlignment(Alignment):
 
     def __init__(self, window: int = 10, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if window < 1:
             raise ValueError(f"window must be at least 1, not {window}.")
         self.window = window
@@ -72,9 +73,6 @@ class LocalAlignment(Alignment):
         offset = steps - self.centers(source_lengths(scores, mask), query, position)
         return self.window_weights(scores, mask, offset)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "window": self.window}
-
 
 @register
 class LocalMAlignment(LocalAlignment):
@@ -107,6 +105,7 @@ class LocalPAlignment(LocalAlignment):
 
     def __init__(self, window: int = 10, units: int | None = None, **kwargs: Any):
         super().__init__(window, **kwargs)
+        self.settings = constructor_arguments(locals())
         if units is not None and units < 1:
             raise ValueError(f"units must be at least 1, not {units}.")
         self.units = units
@@ -126,9 +125,6 @@ class LocalPAlignment(LocalAlignment):
 
     def _gaussian_weight(self, weights: Tensor, offset: Tensor) -> Tensor:
         return weights * ops.exp(-2.0 * ops.square(offset / self.window))  # 1 / 2σ² = 2 / D²
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "units": self.units}
 
 
 def source_lengths(scores: Tensor, mask: Tensor = None) -> Tensor:

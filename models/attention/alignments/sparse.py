@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, Alignment, masked_softmax
-from regard.models.serialization import register
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
@@ -60,6 +60,7 @@ class TopKAlignment(Alignment):
 
     def __init__(self, k: int = 8, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}.")
         self.k = k
@@ -78,6 +79,3 @@ class TopKAlignment(Alignment):
         k = min(self.k, source) if isinstance(source, int) else ops.minimum(self.k, source)
         _, best = ops.top_k(scores, k)
         return ops.any(ops.equal(best[..., None], ops.arange(source)), axis=-2)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "k": self.k}

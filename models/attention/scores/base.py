@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import keras
 from keras import ops
 
+from regard.models.serialization import ConfiguredLayer
 from regard.models.tensors import Tensor
 
 Shape = tuple[int | None, ...]
 
 
-class Score(keras.layers.Layer):
+class Score(ConfiguredLayer):
     """Base class of the scores: ``score(query, keys)``, or ``prepare`` once and ``match`` often.
 
     A decoder calls ``prepare`` once per sentence, so everything that depends only on the keys

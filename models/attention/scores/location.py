@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.scores.base import Score, Shape, gather_positions
-from regard.models.serialization import register
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
@@ -28,6 +28,7 @@ class LocationScore(Score):
 
     def __init__(self, max_source: int = 512, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if max_source < 1:
             raise ValueError(f"max_source must be at least 1, not {max_source}.")
         self.max_source = max_source
@@ -63,6 +64,3 @@ class LocationScore(Score):
         """Return the scores, with minus infinity at positions from ``max_source`` on."""
         excluded = ops.cast(float("-inf"), scores.dtype)
         return ops.where(positions < self.max_source, scores, excluded)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "max_source": self.max_source}

@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.scores.base import Score, Shape
-from regard.models.serialization import register
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
@@ -26,6 +26,7 @@ class PerceptronScore(Score):
 
     def __init__(self, units: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if units is not None and units < 1:
             raise ValueError(f"units must be at least 1, not {units}.")
         self.units = units
@@ -48,9 +49,6 @@ class PerceptronScore(Score):
     def _project_query(self, query: Tensor) -> Tensor:
         """Return f(q), ``[..., target, units]``."""
         raise TypeError(f"{type(self).__name__} does not implement _project_query.")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "units": self.units}
 
 
 @register

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from regard.models.attention.scores.base import Score, Shape, check_equal_depths
-from regard.models.serialization import register
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
@@ -85,6 +85,7 @@ class CosineScore(Score):
 
     def __init__(self, strength: float = 10.0, **kwargs: Any):
         super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
         if strength <= 0:
             raise ValueError(f"strength must be above 0, not {strength}.")
         self.strength = strength
@@ -110,6 +111,3 @@ class CosineScore(Score):
         wide = ops.cast(vectors, "float32")
         square = ops.sum(ops.square(wide), axis=-1, keepdims=True)
         return self._cast(wide * ops.rsqrt(ops.maximum(square, 1e-12)))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "strength": self.strength}

@@ -120,11 +120,13 @@ def test_points_are_dropped_only_in_training():
     np.testing.assert_array_equal(still, layer(points()))
 
 
-def test_what_an_encoder_reads_with():
+def test_source_embedding():
     tokens = source_embedding(6, 4, 0.1, scale=True, name="embedding")
-    assert (type(tokens), tokens.scale, tokens.rate) == (TokenEmbedding, True, 0.1)
-    read = source_embedding(None, 4, 0.1, scale=True, name="embedding")
-    assert (type(read), read.depth, read.rate, read.name) == (PointEmbedding, 4, 0.1, "embedding")
+    assert isinstance(tokens, TokenEmbedding)
+    assert (tokens.scale, tokens.settings["dropout"]) == (True, 0.1)
+    points = source_embedding(None, 4, 0.1, scale=True, name="embedding")
+    assert isinstance(points, PointEmbedding)
+    assert points.settings == {"depth": 4, "dropout": 0.1}
 
 
 def test_config_round_trip_of_points():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import prediction_table
 from regard.components.reporter.run_facts import RunFacts
-from regard.components.reporter.summary_text import format_share
+from regard.components.reporter.tables import format_share
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,9 +7,9 @@ import dataclasses
 import io
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.components.common import prediction_table
 from regard.components.common.formatting import format_metric
@@ -19,36 +19,24 @@ from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.text_diff import Part, closest_text, diff_texts
 from regard.models.metrics import METRICS, MetricOptions, Rows
 
+if TYPE_CHECKING:
+    import numpy as np
+
 GROUP_SIZE = 6
 MAX_SCORED_ROWS = 20_000  # rows that are scored one by one, spread over the split
 _SEED = 17
-_TITLES = {"worst": "Worst", "random": "Random sample", "best": "Best"}
 _MAX_WEIGHTS = 20_000  # of a row on the page; a larger map would be unreadable
 _MAX_CHARACTERS = 1_200
 _MAX_IMAGE_SIZE = 480  # pixels
 
 
 @dataclasses.dataclass(frozen=True)
-class Selection:
-    """The rows to show.
-
-    Attributes:
-        groups: row numbers of the table, as ``worst``, ``random`` and ``best``.
-        scores: the score of each scored row, as text.
-    """
-
-    groups: Mapping[str, Sequence[int]]
-    scores: Mapping[int, str]
-
-
-@dataclasses.dataclass(frozen=True)
 class CardInput:
-    """One input of a row: a text, or an image with its path and data URL (None: unavailable)."""
+    """One input of a row: a text, or the path of an image and its data URL (None: missing)."""
 
     name: str
     kind: str
-    text: str = ""
-    path: str = ""
+    text: str
     url: str | None = None
 
 
@@ -77,31 +65,19 @@ class Card:
     attention: Mapping[str, object] | None
 
 
-@dataclasses.dataclass(frozen=True)
-class CardGroup:
-    """Cards with a title."""
-
-    name: str
-    title: str
-    cards: Sequence[Card]
-
-
-def select_rows(facts: RunFacts) -> Selection:
-    """Select the rows to show; none without predictions."""
-    if facts.table is None:
-        return Selection({}, {})
-    contract = prediction_table.read_summary(facts.table.parent)["contract"]
-    rows = read_rows(facts.table, contract)
+def select_rows(facts: RunFacts, table: Path) -> dict[str, dict[int, str]]:
+    """Select rows of a table: for each group, their scores as texts by row number."""
+    rows = read_rows(table, prediction_table.read_summary(table.parent)["contract"])
     count = len(rows.hypotheses)
-    numbers = list(range(0, count, math.ceil(count / MAX_SCORED_ROWS) or 1))
+    numbers = range(0, count, math.ceil(count / MAX_SCORED_ROWS) or 1)
     rows = rows.take(numbers) if len(numbers) < count else rows
     values, texts = score_rows(rows, facts.metrics.get("metrics", {}), facts.info.config)
-    lengths = [_length(rows.references[at][0]) for at in range(len(numbers))]
-    groups = {
-        name: [numbers[at] for at in indices]
-        for name, indices in choose_groups(values, lengths).items()
+    references = [one[0] for one in rows.references]
+    lengths = [len(one) if isinstance(one, Sequence) else 0 for one in references]
+    return {
+        title: {numbers[at]: texts[at] for at in indices}
+        for title, indices in choose_groups(values, lengths).items()
     }
-    return Selection(groups, dict(zip(numbers, texts, strict=True)))
 
 
 def score_rows(
@@ -144,30 +120,27 @@ def score_rows(
 
 
 def choose_groups(scores: Sequence[float], lengths: Sequence[int]) -> dict[str, list[int]]:
-    """Choose ``worst``, ``random`` and ``best`` rows without overlap; of equal ones the longest."""
+    """Choose the worst, random and the best rows without overlap; of equal ones the longest."""
     order = sorted(range(len(scores)), key=lambda row: (scores[row], -lengths[row]))
     worst = order[:GROUP_SIZE]
     rest = sorted(set(order) - set(worst), key=lambda row: (-scores[row], -lengths[row]))
     best, rest = rest[:GROUP_SIZE], rest[GROUP_SIZE:]
     sample = sorted(random.Random(_SEED).sample(rest, min(GROUP_SIZE, len(rest))))
-    return {"worst": worst, "random": sample, "best": best}
+    return {"Worst": worst, "Random sample": sample, "Best": best}
 
 
-def make_cards(facts: RunFacts, selection: Selection) -> list[CardGroup]:
-    """Read the selected rows, and make a card of each."""
+def make_cards(facts: RunFacts) -> dict[str, list[Card]]:
+    """Select rows, and make a card of each, in groups by title."""
     if facts.table is None:
-        return []
-    numbers = [row for rows in selection.groups.values() for row in rows]
-    table = dict(zip(numbers, prediction_table.rows_at(facts.table, numbers), strict=True))
-    return [
-        CardGroup(
-            name,
-            _TITLES[name],
-            [_make_card(table[row], selection.scores[row], facts) for row in rows],
-        )
-        for name, rows in selection.groups.items()
-        if rows
-    ]
+        return {}
+    groups = select_rows(facts, facts.table)
+    numbers = [row for scores in groups.values() for row in scores]
+    rows = dict(zip(numbers, prediction_table.rows_at(facts.table, numbers), strict=True))
+    return {
+        title: [_make_card(rows[row], score, facts) for row, score in scores.items()]
+        for title, scores in groups.items()
+        if scores
+    }
 
 
 def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
@@ -204,6 +177,8 @@ def attention_data(
     row: Mapping[str, Any], contract: Mapping[str, Any]
 ) -> dict[str, dict[str, object]] | None:
     """The data of a row's attention map; None if it is missing, not finite, or too large."""
+    import numpy as np
+
     outputs = {**row, contract["answer"]: row["hypothesis"]}
     attention_entry = contract.get("looks")
     kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
@@ -213,13 +188,15 @@ def attention_data(
         names = [f"{side}_{what}" for side in kinds for what in ("weights", "pieces")]
         if not all(name in outputs for name in names):
             return None
-    arrays = {name: outputs[name] for name in names if name not in kinds}
-    if not all(_is_drawable(value) for value in arrays.values()):
-        return None
-    points = {name: row[name] for name, kind in kinds.items() if kind == "points"}
+    arrays = {name: np.asarray(outputs[name]) for name in names if name not in kinds}
+    for array in arrays.values():
+        is_finite = array.dtype.kind != "f" or np.isfinite(array).all()
+        if not is_finite or array.size > _MAX_WEIGHTS:
+            return None
+    points = {name: np.asarray(row[name]) for name, kind in kinds.items() if kind == "points"}
     return {
-        "outputs": {name: _round(value) for name, value in arrays.items()},
-        "inputs": {name: _round(value) for name, value in points.items()},
+        "outputs": {name: _round(array) for name, array in arrays.items()},
+        "inputs": {name: _round(array) for name, array in points.items()},
     }
 
 
@@ -249,8 +226,7 @@ def _make_input(value: Any, name: str, kind: str, config: Mapping[str, Any]) -> 
     if kind == "image":
         content = small_jpeg(value, config)
         data = base64.b64encode(content or b"").decode("ascii")
-        url = f"data:image/jpeg;base64,{data}" if content else None
-        return CardInput(name, kind, path=value, url=url)
+        return CardInput(name, kind, value, f"data:image/jpeg;base64,{data}" if content else None)
     return CardInput(name, kind, _truncate(value) if kind == "text" else _format_value(value))
 
 
@@ -267,29 +243,8 @@ def _format_value(value: Any) -> str:
     return " → ".join(map(str, value)) or "(empty)"
 
 
-def _is_drawable(value: object) -> bool:
-    """Whether all numbers are finite, and not too many."""
-    leaves = list(_leaves(value))
-    is_finite = all(math.isfinite(leaf) for leaf in leaves if isinstance(leaf, int | float))
-    return is_finite and len(leaves) <= _MAX_WEIGHTS
-
-
-def _leaves(value: object) -> Iterator[object]:
-    if not isinstance(value, list):
-        yield value
-        return
-    for inner in value:
-        yield from _leaves(inner)
-
-
-def _round(value: object) -> object:
-    if isinstance(value, list):
-        return [_round(inner) for inner in value]
-    return round(value, 4) if isinstance(value, float) else value
-
-
-def _length(reference: object) -> int:
-    return len(reference) if isinstance(reference, Sequence) else 0
+def _round(array: np.ndarray) -> object:
+    return (array.round(4) if array.dtype.kind == "f" else array).tolist()
 
 
 def _image_file(path: str, config: Mapping[str, Any]) -> str:

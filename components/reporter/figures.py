@@ -12,20 +12,20 @@ from regard.components.common.formatting import format_metric, metric_digits
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE
 from regard.components.reporter.attention_statistics import AttentionStatistics
 from regard.components.reporter.run_facts import RunFacts
-from regard.components.reporter.summary_text import format_share
+from regard.components.reporter.tables import format_share
 from regard.models.metrics import METRICS
 
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 _SIZE = (4.4, 2.7)  # inches
 _SPLIT_COLOURS = {"train": BLUE, "eval": ORANGE, "test": GREY}
 _MAX_TABLE_ROWS = 40
 
 History = Sequence[Mapping[str, float]]
+Tooltips = dict[str, Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ReportFigure:
     figure: Figure
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    tooltips: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    tooltips: Tooltips
 
 
 def draw_figures(facts: RunFacts, attention: AttentionStatistics | None) -> list[ReportFigure]:
@@ -59,9 +59,11 @@ def draw_figures(facts: RunFacts, attention: AttentionStatistics | None) -> list
     lengths = facts.data_checks.get("lengths", {})
     figures += [_draw_lengths(name, **entry) for name, entry in lengths.items()]
     if attention is not None:
-        figures.append(_draw_entropy(attention.entropy))
+        title, axis = "Attention entropy per decoding step", "normalized entropy (1 = uniform)"
+        figures.append(_draw_histogram("entropy", title, axis, attention.entropy, 1.0))
         if attention.coverage is not None:
-            figures.append(_draw_coverage(attention.coverage, attention.unit))
+            title, axis = f"Coverage of the input {attention.unit}", "sum of attention weights"
+            figures.append(_draw_histogram("coverage", title, axis, attention.coverage, 3.0))
     return figures
 
 
@@ -81,6 +83,7 @@ def _curves(history: History) -> list[_Curve]:
     """The curves whose values the training has recorded."""
     recorded = {key for entry in history for key in entry}
     loss_keys = {"train_loss": "train", "loss": "eval"}
+    speed_keys = {"tokens_per_second": "tokens/s"}
     curves = [
         _Curve("loss", "Loss", loss_keys, 4, is_logarithmic=True),
         _Curve("perplexity", "Perplexity (eval)", {"perplexity": "eval"}, 3, is_logarithmic=True),
@@ -90,34 +93,19 @@ def _curves(history: History) -> list[_Curve]:
             if name != "perplexity"
         ),
         _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6, starts_at_zero=True),
-        _Curve(
-            "speed",
-            "Training speed, tokens/s",
-            {"tokens_per_second": "tokens/s"},
-            0,
-            starts_at_zero=True,
-        ),
+        _Curve("speed", "Training speed, tokens/s", speed_keys, 0, starts_at_zero=True),
     ]
     return [curve for curve in curves if recorded.issuperset(curve.keys)]
 
 
 def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
     figure, axes = _new_axes()
-    colours = dict(zip(curve.keys, (BLUE, ORANGE), strict=False))
-    tooltips = {}
-    for key, label in curve.keys.items():
-        points = [(entry["step"], entry[key]) for entry in history if _is_finite(entry.get(key))]
-        (line,) = axes.plot(
-            [step for step, _ in points],
-            [value for _, value in points],
-            color=colours[key],
-            marker="o",
-            markersize=3.5 if len(points) < 40 else 2,
-            label=label,
-        )
-        tooltips[_set_gid(line, key)] = [
-            f"step {step:,}: {label} {value:,.{curve.digits}f}" for step, value in points
-        ]
+    tooltips: Tooltips = {}
+    for (key, label), colour in zip(curve.keys.items(), (BLUE, ORANGE), strict=False):
+        points = {entry["step"]: entry[key] for entry in history if _is_finite(entry.get(key))}
+        texts = [f"step {step:,}: {label} {_format(points[step], curve)}" for step in points]
+        size = 3.5 if len(points) < 40 else 2
+        tooltips |= _plot(axes, key, points, texts, color=colour, label=label, markersize=size)
     if curve.is_logarithmic:
         _use_logarithmic_scale(
             axes, [entry[key] for entry in history for key in curve.keys if key in entry]
@@ -128,7 +116,7 @@ def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
     if len(curve.keys) > 1:
         axes.legend()
     rows = [
-        [f"{entry['step']:,}", *(_format(entry.get(key), curve.digits) for key in curve.keys)]
+        [f"{entry['step']:,}", *(_format(entry.get(key), curve) for key in curve.keys)]
         for entry in _sample_history(history)
     ]
     header = ["step", *curve.keys.values()]
@@ -139,35 +127,32 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
     """The main metric by input length (Bahdanau et al. 2015, figure 2)."""
     name, metric = next(iter(facts.metrics["metrics"].items()))
     buckets, unit = facts.by_length["buckets"], facts.by_length["unit"]
-    scale = metric["scale"]
     labels = [_bucket_label(bucket["low"], bucket["high"]) for bucket in buckets]
+    rows = [[label, f"{one['rows']:,}"] for label, one in zip(labels, buckets, strict=True)]
     figure, axes = _new_axes()
-    tooltips, header = {}, [f"length ({unit})", "rows"]
-    columns = []
+    tooltips: Tooltips = {}
+    header = [f"length ({unit})", "rows"]
     models = [("candidate", "this model", BLUE), ("production", "production", GREY)]
     for model, label, colour in models:
-        values = [bucket["scores"].get(model, {}).get(name) for bucket in buckets]
+        values = [one["scores"].get(model, {}).get(name) for one in buckets]
         if not any(map(_is_finite, values)):
             continue
-        numbers = [value if _is_finite(value) else math.nan for value in values]
-        (line,) = axes.plot(range(len(buckets)), numbers, color=colour, marker="o", label=label)
-        tooltips[_set_gid(line, model)] = [
-            f"{at}: {metric['label']} {format_metric(value, scale)}, {bucket['rows']:,} rows"
-            for at, value, bucket in zip(labels, numbers, buckets, strict=True)
+        texts = [format_metric(value, metric["scale"]) for value in values]
+        notes = [
+            f"{row[0]}: {metric['label']} {text}, {row[1]} rows"
+            for row, text, value in zip(rows, texts, values, strict=True)
             if _is_finite(value)
         ]
+        points = {at: value if _is_finite(value) else math.nan for at, value in enumerate(values)}
+        tooltips |= _plot(axes, model, points, notes, color=colour, label=label)
         header.append(label)
-        columns.append([format_metric(value, scale) for value in numbers])
+        rows = [[*row, text] for row, text in zip(rows, texts, strict=True)]
     axes.set_xticks(range(len(buckets)), labels)
     axes.set_xlabel(f"input length, {unit}")
     axes.set_ylabel(metric["label"])
     axes.margins(y=0.15)
-    if len(columns) > 1:
+    if len(tooltips) > 1:
         axes.legend()
-    rows = [
-        [label, f"{bucket['rows']:,}", *values]
-        for label, bucket, *values in zip(labels, buckets, *columns, strict=True)
-    ]
     title = f"{metric['label']} by input length"
     return ReportFigure("by-length", "scores", title, figure, header, rows, tooltips)
 
@@ -177,28 +162,21 @@ def _draw_lengths(
 ) -> ReportFigure:
     """The distribution of the lengths of a feature in each split."""
     used = [i for i in range(len(bounds) + 1) if any(counts[i] for counts in splits.values())]
-    first, last = (used[0], used[-1]) if used else (0, 0)
-    bins = range(first, last + 1)
+    bins = range(used[0], used[-1] + 1) if used else range(1)
     labels = [_bin_label(bounds, i) for i in bins]
     figure, axes = _new_axes()
-    tooltips = {}
+    tooltips: Tooltips = {}
     for split, counts in splits.items():
         total = sum(counts)
         if not total:
             continue
-        fractions = [counts[i] / total for i in bins]
-        (line,) = axes.plot(
-            range(len(fractions)),
-            fractions,
-            color=_SPLIT_COLOURS.get(split, GREY),
-            marker="o",
-            markersize=3,
-            label=f"{split} ({total:,})",
-        )
-        tooltips[_set_gid(line, split)] = [
-            f"{split}, {label}: {counts[i]:,} rows ({format_share(value)})"
-            for i, label, value in zip(bins, labels, fractions, strict=True)
+        points = {at: counts[i] / total for at, i in enumerate(bins)}
+        notes = [
+            f"{split}, {label}: {counts[i]:,} rows ({format_share(counts[i] / total)})"
+            for i, label in zip(bins, labels, strict=True)
         ]
+        style = {"color": _SPLIT_COLOURS.get(split, GREY), "label": f"{split} ({total:,})"}
+        tooltips |= _plot(axes, split, points, notes, markersize=3, **style)
     step = max(1, len(labels) // 6)
     edges = [f">{bounds[-1]}" if i == len(bounds) else f"{bounds[i]}" for i in bins]
     axes.set_xticks(range(0, len(labels), step), edges[::step])
@@ -214,16 +192,6 @@ def _draw_lengths(
     return ReportFigure(file, "data", title, figure, [f"{unit}s", *splits], rows, tooltips)
 
 
-def _draw_entropy(entropy: np.ndarray) -> ReportFigure:
-    axis = "normalized entropy (1 = uniform)"
-    return _draw_histogram("entropy", "Attention entropy per decoding step", axis, entropy, 1.0)
-
-
-def _draw_coverage(coverage: np.ndarray, unit: str) -> ReportFigure:
-    title = f"Coverage of the input {unit}"
-    return _draw_histogram("coverage", title, "sum of attention weights", coverage, 3.0)
-
-
 def _draw_histogram(
     name: str, title: str, axis: str, values: np.ndarray | Sequence[float], maximum: float
 ) -> ReportFigure:
@@ -234,22 +202,22 @@ def _draw_histogram(
     counts, _ = np.histogram(np.clip(values, 0.0, maximum), edges)
     fractions = counts / max(counts.sum(), 1)
     figure, axes = _new_axes()
-    bars = axes.bar(edges[:-1], fractions, width=np.diff(edges), align="edge", color=BLUE)
+    bars = axes.bar(edges[:-1], fractions, np.diff(edges), align="edge", color=BLUE, ec="white")
     labels = [f"{low:.2f} to {up:.2f}" for low, up in itertools.pairwise(edges)]
     if np.max(values, initial=0.0) > maximum:
         labels[-1] = f"over {edges[-2]:.2f}"
-    tooltips = {}
+    rows = [
+        [label, format_share(float(value))] for label, value in zip(labels, fractions, strict=True)
+    ]
     for i, bar in enumerate(bars):
         bar.set_gid(f"bar-{i}")
-        bar.set_edgecolor("white")
-        tooltips[f"bar-{i}"] = [f"{labels[i]}: {format_share(float(fractions[i]))}"]
+    tooltips: Tooltips = {
+        f"bar-{i}": [f"{label}: {share}"] for i, (label, share) in enumerate(rows)
+    }
     _use_percent_scale(axes)
     axes.set_xlim(0, maximum)
     axes.grid(axis="x", visible=False)
     axes.set_xlabel(axis)
-    rows = [
-        [label, format_share(float(value))] for label, value in zip(labels, fractions, strict=True)
-    ]
     return ReportFigure(name, "attention", title, figure, [axis, "share"], rows, tooltips)
 
 
@@ -260,11 +228,13 @@ def _new_axes() -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _set_gid(line: Line2D, name: str) -> str:
-    """Name a line, so that its marks can be found in the SVG."""
+def _plot(
+    axes: Axes, name: str, points: Mapping[Any, float], tooltips: Sequence[str], **style: Any
+) -> Tooltips:
+    """Plot a line with marks, and return their tooltips by the line's id in the SVG."""
     gid = f"marks-{name.replace('_', '-')}"
-    line.set_gid(gid)
-    return gid
+    axes.plot(list(points), list(points.values()), marker="o", gid=gid, **style)
+    return {gid: tooltips}
 
 
 def _use_percent_scale(axes: Axes) -> None:
@@ -307,5 +277,5 @@ def _is_finite(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _format(value: float | None, digits: int) -> str:
-    return f"{value:,.{digits}f}" if _is_finite(value) else ""
+def _format(value: float | None, curve: _Curve) -> str:
+    return f"{value:,.{curve.digits}f}" if _is_finite(value) else ""

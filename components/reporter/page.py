@@ -7,14 +7,14 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE, style
 from regard.components.common.yaml_text import to_yaml
 from regard.components.reporter import attention_statistics, tables
-from regard.components.reporter.examples import CardGroup, make_cards, select_rows
+from regard.components.reporter.examples import Card, make_cards
 from regard.components.reporter.figures import ReportFigure, draw_figures
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import summarize_run
@@ -44,9 +44,10 @@ _CSS_COLOURS = {
     GREY: "var(--soft)",
     "#FFFFFF": "var(--card)",
 }
-_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_SVG = "http://www.w3.org/2000/svg"
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _HEX_COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
-_LOCAL_URL = re.compile(r"url\(#([^)]+)\)")
+_REFERENCE = re.compile(r'(\bid="|\bhref="#|\burl\(#)')  # an id, or what refers to one
 
 
 def render(facts: RunFacts) -> str:
@@ -57,33 +58,20 @@ def render(facts: RunFacts) -> str:
             {**vars(figure), "svg": inline_svg(figure)}
             for figure in draw_figures(facts, statistics)
         ]
-    groups = make_cards(facts, select_rows(facts))
-    return (
-        _environment()
-        .get_template("report.html.jinja")
-        .render(
-            info=facts.info,
-            summary=summarize_run(facts),
-            facts=facts,
-            figures=figures,
-            groups=groups,
-            attention_data=_script_json(_attention_json(facts, groups)),
-            scores=tables.score_table(facts),
-            slices=tables.slice_tables(facts),
-            output_checks=tables.output_checks(facts),
-            training=tables.training_facts(facts),
-            nodes=tables.node_table(facts),
-            splits=tables.split_table(facts),
-            data_checks=tables.data_checks(facts),
-            drift=tables.drift_table(facts),
-            read_problems=tables.read_problems(facts),
-            provenance=tables.provenance_facts(facts),
-            attention=attention_statistics.summarize(statistics) if statistics else [],
-            config=to_yaml(dict(facts.info.config)) if facts.info.config else "",
-            icon=_read(_SERVER_PAGE / "icon.svg"),
-            css="\n".join(map(_read, _STYLES)),
-            script=bundle_scripts(),
-        )
+    groups = make_cards(facts)
+    template = _environment().get_template("report.html.jinja")
+    return template.render(
+        info=facts.info,
+        facts=facts,
+        summary=summarize_run(facts),
+        figures=figures,
+        groups=groups,
+        attention_data=_script_json(_attention_json(facts, groups)),
+        attention=attention_statistics.summarize(statistics) if statistics else [],
+        config=to_yaml(dict(facts.info.config)) if facts.info.config else "",
+        icon=_read(_SERVER_PAGE / "icon.svg"),
+        css="\n".join(map(_read, _STYLES)),
+        script=bundle_scripts(),
     )
 
 
@@ -110,16 +98,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= tables.FILTERS
     environment.filters["trusted"] = Markup  # our own drawings, scripts and styles
     return environment
 
 
-def _attention_json(facts: RunFacts, groups: Sequence[CardGroup]) -> dict[str, object]:
+def _attention_json(facts: RunFacts, groups: Mapping[str, Sequence[Card]]) -> dict[str, object]:
     """The data of the attention maps: the relevant part of the contract, and each card's data."""
     names = ("inputs", "answer", "answer_kind", "looks")
     return {
         "contract": {name: facts.contract.get(name) for name in names},
-        "maps": [card.attention for group in groups for card in group.cards],
+        "maps": [card.attention for cards in groups.values() for card in cards],
     }
 
 
@@ -139,21 +128,20 @@ def inline_svg(figure: ReportFigure) -> str:
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        figure.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        figure.figure.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
+    text = _REFERENCE.sub(rf"\1{figure.name}-", buffer.getvalue()).replace("xlink:href", "href")
     ET.register_namespace("", _SVG)
-    ET.register_namespace("xlink", _XLINK)
-    root = ET.fromstring(buffer.getvalue())
-    for metadata in root.findall(f"{{{_SVG}}}metadata"):
-        root.remove(metadata)
-    elements = {element.get("id"): element for element in root.iter() if element.get("id")}
+    root = ET.fromstring(_HEX_COLOUR.sub(_css_colour, text))
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-label": f"{figure.title}; see the table below for the numbers",
+    }
+    for style_element in root.iter(f"{{{_SVG}}}style"):
+        style_element.text = ""  # it would apply to the whole page
+    elements = {element.get("id"): element for element in root.iter()}
     for gid, texts in figure.tooltips.items():
-        _add_tooltips(elements[gid], texts)
-    for element in root.iter():
-        _adapt(element, figure.name)
-    for size in ("width", "height"):
-        root.attrib.pop(size, None)
-    root.set("role", "img")
-    root.set("aria-label", f"{figure.title}; see the table below for the numbers")
+        _add_tooltips(elements[f"{figure.name}-{gid}"], texts)
     return ET.tostring(root, encoding="unicode")
 
 
@@ -162,25 +150,6 @@ def _add_tooltips(group: ET.Element, texts: Sequence[str]) -> None:
     marks = list(group.iter(f"{{{_SVG}}}use")) or list(group.iter(f"{{{_SVG}}}path"))[:1]
     for mark, text in zip(marks, texts, strict=False):
         ET.SubElement(mark, f"{{{_SVG}}}title").text = text
-
-
-def _adapt(element: ET.Element, name: str) -> None:
-    """Make ids unique, and replace colours by those of the page."""
-    if "id" in element.attrib:
-        element.set("id", f"{name}-{element.get('id')}")
-    link = element.get(f"{{{_XLINK}}}href")
-    if link:
-        del element.attrib[f"{{{_XLINK}}}href"]
-        element.set("href", f"#{name}-{link.removeprefix('#')}")
-    for key in ("style", "fill", "stroke"):
-        if key in element.attrib:
-            element.set(key, _HEX_COLOUR.sub(_css_colour, element.attrib[key]))
-    if "clip-path" in element.attrib:
-        element.set("clip-path", _LOCAL_URL.sub(rf"url(#{name}-\1)", element.attrib["clip-path"]))
-    if element.tag == f"{{{_SVG}}}text" and "fill" not in element.get("style", ""):
-        element.set("style", f"{element.get('style', '')}; fill: var(--ink)")
-    if element.tag == f"{{{_SVG}}}style":
-        element.text = ""
 
 
 def _css_colour(match: re.Match[str]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.files import read_json_object
 
 # The artifacts of a report: for each its node, and the key of the node's output.
 ARTIFACTS: dict[str, tuple[str, str]] = {
@@ -72,6 +72,16 @@ class RunInfo:
     nodes: Sequence[NodeFacts] = ()
 
 
+def _artifact_file(artifact: str, name: str) -> cached_property[dict[str, Any]]:
+    """Return a property that reads a JSON file of an artifact once."""
+
+    def read(facts: RunFacts) -> dict[str, Any]:
+        folder = facts.folders.get(artifact)
+        return read_json_object(folder / name) if folder else {}
+
+    return cached_property(read)
+
+
 @dataclasses.dataclass(frozen=True)
 class RunFacts:
     """The artifacts of a run, read on first use; a missing file is an empty dictionary.
@@ -84,79 +94,33 @@ class RunFacts:
     info: RunInfo
     folders: Mapping[str, Path]
 
-    @cached_property
-    def corpus(self) -> dict[str, Any]:
-        """Sources and counts of CorpusGen."""
-        return self._read_json("corpus", "corpus.json")
+    # Sources and counts of CorpusGen, and the results of ExampleValidator.
+    corpus = _artifact_file("corpus", "corpus.json")
+    data_checks = _artifact_file("checks", "checks.json")
+    # Result and history of the training.
+    training = _artifact_file("model_run", "training.json")
+    # The Predictor's summary, with the contract of the model.
+    predictions = _artifact_file("predictions", prediction_table.SUMMARY)
+    # Metrics of the model, production and a baseline; metrics by input length and in slices;
+    # checks for degenerate outputs.
+    metrics = _artifact_file("evaluation", "metrics.json")
+    by_length = _artifact_file("evaluation", "by_length.json")
+    slices = _artifact_file("evaluation", "slices.json")
+    output_checks = _artifact_file("evaluation", "checks.json")
+    # The decision of the gate, the serving check, and the published version.
+    blessing = _artifact_file("blessing", "blessing.json")
+    serving = _artifact_file("serving", "serving_check.json")
+    pushed = _artifact_file("pushed", "pushed.json")
 
-    @cached_property
-    def data_checks(self) -> dict[str, Any]:
-        """Results of ExampleValidator."""
-        return self._read_json("checks", "checks.json")
-
-    @cached_property
-    def training(self) -> dict[str, Any]:
-        """Result and history of the training."""
-        return self._read_json("model_run", "training.json")
-
-    @cached_property
-    def predictions(self) -> dict[str, Any]:
-        """The Predictor's summary, with the contract of the model."""
-        return self._read_json("predictions", prediction_table.SUMMARY)
-
-    @cached_property
+    @property
     def contract(self) -> dict[str, Any]:
         """The contract of the model."""
         return self.predictions.get("contract", {})
 
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """The metrics of the model, of production and of a baseline."""
-        return self._read_json("evaluation", "metrics.json")
-
-    @cached_property
-    def by_length(self) -> dict[str, Any]:
-        """The metrics by input length."""
-        return self._read_json("evaluation", "by_length.json")
-
-    @cached_property
-    def slices(self) -> list[dict[str, Any]]:
-        """The metrics of slices of the test split."""
-        return self._read_json("evaluation", "slices.json").get("slices", [])
-
-    @cached_property
-    def degenerate_outputs(self) -> dict[str, Any]:
-        """Checks of the outputs."""
-        return self._read_json("evaluation", "checks.json").get("checks", {})
-
-    @cached_property
-    def blessing(self) -> dict[str, Any]:
-        """The decision of the gate, with its reasons."""
-        return self._read_json("blessing", "blessing.json")
-
-    @cached_property
-    def serving(self) -> dict[str, Any]:
-        """Result of the serving check."""
-        return self._read_json("serving", "serving_check.json")
-
-    @cached_property
-    def pushed(self) -> dict[str, Any]:
-        """The published version, if there is one."""
-        return self._read_json("pushed", "pushed.json")
-
     @property
     def table(self) -> Path | None:
         """The table of predictions; None without one."""
-        folder = self.folders.get("predictions")
-        path = folder / prediction_table.CANDIDATE if folder else None
-        return path if path is not None and path.is_file() and self.predictions else None
-
-    def _read_json(self, artifact: str, name: str) -> dict[str, Any]:
-        folder = self.folders.get(artifact)
-        if folder is None:
-            return {}
-        try:
-            content = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
+        if not self.predictions:
+            return None
+        path = self.folders["predictions"] / prediction_table.CANDIDATE
+        return path if path.is_file() else None

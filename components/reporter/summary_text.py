@@ -1,4 +1,4 @@
-"""Texts of the report: shares, and a one-sentence summary of the run."""
+"""The summary of a run in one sentence."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from typing import Any
 
 from regard.components.common.formatting import format_count, format_duration, format_metric
 from regard.components.reporter.run_facts import RunFacts
+from regard.components.reporter.tables import format_interval
 
 _STATUS = {
     "running": ": the run is in progress",
     "killed": ": the run was killed",
     "interrupted": ": the run was interrupted",
 }
-
-
-def format_share(value: float) -> str:
-    """Format a share as a percentage with two significant digits."""
-    if value in (0, 1):
-        return f"{100 * value:.0f}%"
-    if value > 0.99:
-        return "over 99.9%" if value > 0.999 else f"{100 * value:.1f}%"
-    return "under 0.01%" if value < 0.0001 else f"{100 * value:.2g}%"
 
 
 def describe_model(task: str, config: Mapping[str, Any]) -> str:
@@ -56,20 +48,14 @@ def summarize_run(facts: RunFacts) -> str:
         )
     metrics = list(facts.metrics.get("metrics", {}).values())
     if metrics:
-        text += f" reaches {_format_metric(metrics[0])} on {facts.metrics['rows']:,} test rows"
+        value = format_metric(metrics[0]["value"], metrics[0]["scale"])
+        interval = format_interval(metrics[0])
+        interval = f" (95% CI {interval})" if interval else ""
+        rows = f"{facts.metrics['rows']:,} test rows"
+        text += f" reaches {metrics[0]['label']} {value}{interval} on {rows}"
     elif not facts.metrics:
         text = f"{text.rstrip(',')}, not evaluated"
     return f"{text}{_outcome(facts)}."
-
-
-def _format_metric(metric: Mapping[str, Any]) -> str:
-    """A metric with its confidence interval: ``BLEU 35.61 (95% CI 34.50 to 36.70)``."""
-    text = f"{metric['label']} {format_metric(metric['value'], metric['scale'])}"
-    interval = metric.get("interval")
-    if not interval:
-        return text
-    low, high = (format_metric(interval[end], metric["scale"]) for end in ("low", "high"))
-    return f"{text} (95% CI {low} to {high})"
 
 
 def _outcome(facts: RunFacts) -> str:

@@ -163,7 +163,7 @@ def test_the_samples_grow_with_the_number_of_slices():
     assert not news.passed
 
 
-@pytest.mark.parametrize("lost", [[0], [0, 1], [0, 1, 2, 3]])
+@pytest.mark.parametrize("missing", [[0], [0, 1], [0, 1, 2, 3]])
 def test_slices_are_tested_by_randomization(missing):
     """The bootstrap would call the loss of a single row significant."""
     config = section(production(test="bootstrap"))

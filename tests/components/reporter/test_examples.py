@@ -11,12 +11,10 @@ from PIL import Image
 from regard.components.reporter import examples
 from regard.components.reporter.examples import (
     GROUP_SIZE,
-    Selection,
     attention_data,
     choose_groups,
     make_cards,
     score_rows,
-    select_rows,
     small_jpeg,
 )
 from regard.models.metrics import Rows
@@ -30,16 +28,16 @@ def test_groups_do_not_overlap_and_prefer_long_rows():
     scores = [5.0] * 10 + [1.0, 2.0] + [9.0] * 10
     lengths = list(range(22))
     groups = choose_groups(scores, lengths)
-    assert groups["worst"] == [10, 11, 9, 8, 7, 6]
-    assert groups["best"] == [21, 20, 19, 18, 17, 16]
-    assert len(groups["random"]) == GROUP_SIZE
+    assert groups["Worst"] == [10, 11, 9, 8, 7, 6]
+    assert groups["Best"] == [21, 20, 19, 18, 17, 16]
+    assert len(groups["Random sample"]) == GROUP_SIZE
     rows = [row for group in groups.values() for row in group]
     assert len(set(rows)) == len(rows)
     assert groups == choose_groups(scores, lengths)
 
 
 def test_groups_of_few_rows():
-    assert choose_groups([1.0, 0.0], [1, 1]) == {"worst": [1, 0], "best": [], "random": []}
+    assert choose_groups([1.0, 0.0], [1, 1]) == {"Worst": [1, 0], "Best": [], "Random sample": []}
 
 
 def test_texts_are_scored_by_chrf():
@@ -74,39 +72,33 @@ def test_a_tour_that_omits_points_is_undefined(metric):
     assert math.isfinite(values[1])
 
 
-def test_a_large_split_is_sampled_evenly(tmp_path, monkeypatch):
+def test_a_large_split_is_sampled_evenly(facts, monkeypatch):
     monkeypatch.setattr(examples, "MAX_SCORED_ROWS", 8)
-    selection = select_rows(sample_runs.text_run(tmp_path))
-    assert sorted(selection.scores) == list(range(0, 20, 3))
-    assert {row for rows in selection.groups.values() for row in rows} <= selection.scores.keys()
-
-
-def card_groups(facts):
-    return make_cards(facts, select_rows(facts))
+    lines = [int(card.location.removeprefix("test.tsv:")) for card in all_cards(facts)]
+    assert sorted(lines) == list(range(1, 21, 3))
 
 
 def all_cards(facts):
-    return [card for group in card_groups(facts) for card in group.cards]
+    return [card for cards in make_cards(facts).values() for card in cards]
 
 
 def test_no_predictions(tmp_path):
     facts = sample_runs.number_run(tmp_path)
     (tmp_path / "predictions" / "candidate.parquet").unlink()
-    assert select_rows(facts) == Selection({}, {})
-    assert card_groups(facts) == []
+    assert make_cards(facts) == {}
 
 
 def test_cards_of_texts(facts):
-    worst, sample, best = card_groups(facts)
-    assert [group.name for group in (worst, sample, best)] == ["worst", "random", "best"]
-    card = worst.cards[0]
+    groups = make_cards(facts)
+    assert list(groups) == ["Worst", "Random sample", "Best"]
+    card = groups["Worst"][0]
     assert card.location.startswith("test.tsv:")
     assert "chrF" in card.score
     assert "log-probability -" in card.score
     assert not card.is_correct
     assert any(differs and "MORE" in text for text, differs in card.output)
     assert card.attention["outputs"]["alignment"][0] == [0.8, 0.2, 0.0]
-    assert best.cards[0].is_correct
+    assert groups["Best"][0].is_correct
 
 
 def test_attention_maps_that_are_too_large_are_omitted(facts, monkeypatch):
@@ -128,7 +120,7 @@ def test_long_texts_are_truncated(facts, monkeypatch):
 
 
 def test_cards_of_images(tmp_path):
-    cards = {card.inputs[0].path: card for card in all_cards(sample_runs.image_run(tmp_path))}
+    cards = {card.inputs[0].text: card for card in all_cards(sample_runs.image_run(tmp_path))}
     missing, present = cards["images/2.png"], cards["images/0.png"]
     assert (missing.inputs[0].url, missing.attention) == (None, None)
     assert present.inputs[0].url.startswith("data:image/jpeg;base64,")
@@ -136,7 +128,7 @@ def test_cards_of_images(tmp_path):
 
 
 def test_cards_of_points(tmp_path):
-    card = card_groups(sample_runs.points_run(tmp_path))[0].cards[0]
+    card = all_cards(sample_runs.points_run(tmp_path))[0]
     assert card.output == [("0 → 1 → 2", False)]
     assert card.reference == [("0 → 2 → 1", False)]
     assert card.attention["inputs"]["points"] == [[0.1, 0.2], [0.9, 0.4], [0.5, 0.8]]

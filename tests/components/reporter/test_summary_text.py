@@ -6,11 +6,8 @@ import json
 import pytest
 
 from regard.components.reporter.run_facts import RunFacts, RunInfo
-from regard.components.reporter.summary_text import (
-    describe_model,
-    format_share,
-    summarize_run,
-)
+from regard.components.reporter.summary_text import describe_model, summarize_run
+from regard.components.reporter.tables import format_share
 from tests.components.reporter import sample_runs
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,14 @@ def put(root: Path, artifact: str, file: str, content: Any) -> None:
     """Write a file of an artifact."""
     (root / artifact).mkdir(parents=True, exist_ok=True)
     (root / artifact / file).write_text(json.dumps(content), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def edit(root: Path, artifact: str, file: str) -> Iterator[Any]:
+    """Yield the content of a file of an artifact, and write it back with its changes."""
+    content = json.loads((root / artifact / file).read_text(encoding="utf-8"))
+    yield content
+    put(root, artifact, file, content)
 
 
 def _write_predictions(

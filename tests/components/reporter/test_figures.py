@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from regard.components.common.matplotlib_style import style
@@ -63,34 +61,30 @@ def test_the_last_bar_of_a_histogram_includes_larger_values():
 
 
 def test_a_metric_of_the_eval_split_has_a_curve(facts, tmp_path):
-    content = json.loads((tmp_path / "model_run" / "training.json").read_text())
-    for entry in content["history"]:
-        entry["bleu"] = entry["step"] / 20
-    sample_runs.put(tmp_path, "model_run", "training.json", content)
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        for entry in content["history"]:
+            entry["bleu"] = entry["step"] / 20
     assert draw(facts)["bleu"].title == "BLEU (eval)"
 
 
 def test_a_missing_value_does_not_hide_the_curve(facts, tmp_path):
-    content = json.loads((tmp_path / "model_run" / "training.json").read_text())
-    del content["history"][0]["train_loss"]  # right after a resume
-    sample_runs.put(tmp_path, "model_run", "training.json", content)
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        del content["history"][0]["train_loss"]  # right after a resume
     train, evaluation = draw(facts)["loss"].figure.axes[0].lines
     assert len(train.get_xdata()) == 5
     assert len(evaluation.get_xdata()) == 6
 
 
 def test_an_empty_split_is_not_drawn(facts, tmp_path):
-    content = json.loads((tmp_path / "checks" / "checks.json").read_text())
-    content["lengths"]["source"]["splits"]["test"] = [0, 0, 0, 0]
-    sample_runs.put(tmp_path, "checks", "checks.json", content)
+    with sample_runs.edit(tmp_path, "checks", "checks.json") as content:
+        content["lengths"]["source"]["splits"]["test"] = [0, 0, 0, 0]
     assert len(draw(facts)["lengths-source"].figure.axes[0].lines) == 1
 
 
 def test_the_table_of_a_long_training_is_sampled(facts, tmp_path):
-    content = json.loads((tmp_path / "model_run" / "training.json").read_text())
-    entry = content["history"][0]
-    content["history"] = [{**entry, "step": n} for n in range(1, 1001)]
-    sample_runs.put(tmp_path, "model_run", "training.json", content)
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        entry = content["history"][0]
+        content["history"] = [{**entry, "step": n} for n in range(1, 1001)]
     rows = draw(facts)["loss"].rows
     assert len(rows) == 40
     assert rows[-1][0] == "1,000"

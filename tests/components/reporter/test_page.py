@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -50,13 +49,11 @@ def test_ids_are_unique(tmp_path, kind):
 
 
 def test_missing_values_are_omitted(facts, tmp_path):
-    content = json.loads((tmp_path / "model_run" / "training.json").read_text())
-    for key in ("target_tokens", "best_step", "average", "pretrained", "warm_start"):
-        del content[key]
-    sample_runs.put(tmp_path, "model_run", "training.json", content)
-    content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
-    content["metrics"]["bleu"] |= {"value": None, "interval": None, "higher_is_better": False}
-    sample_runs.put(tmp_path, "evaluation", "metrics.json", content)
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        for key in ("target_tokens", "best_step", "average", "pretrained", "warm_start"):
+            del content[key]
+    with sample_runs.edit(tmp_path, "evaluation", "metrics.json") as content:
+        content["metrics"]["bleu"] |= {"value": None, "interval": None, "higher_is_better": False}
     text = plain(page.render(facts))
     assert "tokens seen" not in text
     assert "BLEU lower is better undefined 30.00 0.012" in text

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 
@@ -81,7 +80,6 @@ def test_summary_of_a_failure_after_the_evaluation(facts, tmp_path):
 
 
 def test_summary_of_an_undefined_metric(facts, tmp_path):
-    content = json.loads((tmp_path / "evaluation" / "metrics.json").read_text())
-    content["metrics"]["bleu"] |= {"value": float("nan"), "interval": None}
-    sample_runs.put(tmp_path, "evaluation", "metrics.json", content)
+    with sample_runs.edit(tmp_path, "evaluation", "metrics.json") as content:
+        content["metrics"]["bleu"] |= {"value": float("nan"), "interval": None}
     assert "reaches BLEU undefined on 20 test rows" in summarize_run(facts)

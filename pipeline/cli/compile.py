@@ -87,16 +87,11 @@ def _check_output(path: Path, config: Path) -> None:
     Raises:
         UserError: the output file is the configuration, or another file.
     """
-    from regard.pipeline.runners.kubeflow.pipeline_file import is_compiled_pipeline, read_text
+    from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline
 
     remedy = "Choose another file with --out."
     if path.resolve() == config.resolve():
         raise UserError("The output file is the configuration itself.", f"--out {path}", remedy)
-    if path.is_file() and path.stat().st_size:
-        try:
-            is_ours = is_compiled_pipeline(read_text(path))
-        except UserError:  # not a text file
-            is_ours = False
-        if not is_ours:
-            message = "The file exists and is not a compiled pipeline."
-            raise UserError(message, f"--out {path}", remedy)
+    if path.is_file() and path.stat().st_size and read_pipeline(path) is None:
+        message = "The file exists and is not a compiled pipeline."
+        raise UserError(message, f"--out {path}", remedy)

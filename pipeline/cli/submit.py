@@ -59,12 +59,6 @@ def submit(
             rich_help_panel=_RECURRING,
         ),
     ] = None,
-    max_concurrency: Annotated[
-        int,
-        typer.Option(
-            min=1, max=10, help="Maximum number of simultaneous runs.", rich_help_panel=_RECURRING
-        ),
-    ] = 1,
     no_catchup: Annotated[
         bool,
         typer.Option(
@@ -94,9 +88,8 @@ def submit(
     from regard.pipeline.runners.kubeflow.client import KubeflowClient
     from regard.pipeline.runners.kubeflow.submission import kubeflow_cron, prepare_submission
 
-    if cron is None and (no_catchup or max_concurrency > 1):
-        message = "The options require --cron."
-        raise UserError(message, "--max-concurrency, --no-catchup", "Remove them.")
+    if cron is None and no_catchup:
+        raise UserError("The option requires --cron.", "--no-catchup", "Remove it.")
     six_fields = kubeflow_cron(cron) if cron else None
     with terminal.working("preparing the pipeline …") as update:
         submission = prepare_submission(pipeline, parameters or ())
@@ -106,14 +99,7 @@ def submit(
         if six_fields is None:
             job = client.submit(submission, experiment, name)
         else:
-            job = client.schedule(
-                submission,
-                experiment,
-                name,
-                six_fields,
-                max_concurrency=max_concurrency,
-                catchup=not no_catchup,
-            )
+            job = client.schedule(submission, experiment, name, six_fields, not no_catchup)
     terminal.print_notes(submission.warnings)
     if as_json:
         terminal.print_json(dataclasses.asdict(job))

@@ -47,19 +47,17 @@ def _status_error(
     host: str, status: int, body: str | bytes | None, location: str | None = None
 ) -> UserError:
     """Return the error for an unsuccessful HTTP status."""
-    if status == 401:
-        return UserError("Authentication required (401).", host, _ACCESS_HELP)
-    if status == 403:
-        return UserError("Access denied (403).", host, _ACCESS_HELP)
+    if status in (401, 403):
+        message = "Authentication required" if status == 401 else "Access denied"
+        return UserError(f"{message} ({status}).", host, _ACCESS_HELP)
     if 300 <= status < 400:
         message = f"The server redirects to {location or 'nowhere'} ({status})."
         return UserError(message, host, f"If that is a login page: {_ACCESS_HELP}")
     if status == 404:
         return wrong_service_error(host, f"the request was not found (404): {_reason(body)}")
     if status >= 500:
-        message = f"The cluster or a proxy in front of it failed ({status}): {_reason(body)}"
         remedy = "Try again later, or read `kubectl logs -n kubeflow deploy/ml-pipeline`."
-        return UserError(message, host, remedy)
+        return UserError(f"The cluster failed ({status}): {_reason(body)}", host, remedy)
     message = f"The cluster refused the request ({status}): {_reason(body)}"
     return UserError(message, host, "Correct the request, then try again.")
 
@@ -87,12 +85,10 @@ def _no_response_error(host: str, reason: str) -> UserError:
 def _reason(body: str | bytes | None) -> str:
     """Return the server's message in one line of limited length."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body or ""
-    try:
+    with contextlib.suppress(ValueError):
         content = json.loads(text)
-    except ValueError:
-        content = None
-    if isinstance(content, dict):
-        text = str(content.get("message") or content.get("error") or text)
+        if isinstance(content, dict):
+            text = str(content.get("message") or content.get("error") or text)
     text = " ".join(text.split())
     if not text or text.startswith("<"):  # an HTML page
         return "no reason given"

@@ -25,7 +25,6 @@ HOST_VARIABLE = "KF_PIPELINES_ENDPOINT"
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
-_PAGE_SIZE = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,15 +57,13 @@ class KubeflowClient:
         import kfp_server_api
 
         self.host = _validate_host(host or os.environ.get(HOST_VARIABLE, ""))
-        self.namespace = namespace
-        token, ca_bundle = _read_token(), _find_ca_bundle()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._namespace = {"namespace": namespace} if namespace else {}
         configuration = kfp_server_api.Configuration(host=self.host)
-        configuration.ssl_ca_cert = ca_bundle
+        configuration.ssl_ca_cert = _find_ca_bundle()
         configuration.retries = False  # report each error, and follow no redirect
         client = kfp_server_api.ApiClient(configuration)
-        for name, value in headers.items():
-            client.set_default_header(name, value)
+        if token := _read_token():
+            client.set_default_header("Authorization", f"Bearer {token}")
         self._experiments = kfp_server_api.ExperimentServiceApi(client)
         self._runs = kfp_server_api.RunServiceApi(client)
         self._recurring_runs = kfp_server_api.RecurringRunServiceApi(client)
@@ -79,32 +76,25 @@ class KubeflowClient:
         """
         from kfp_server_api import V2beta1Run
 
-        run = V2beta1Run(
-            experiment_id=self._get_experiment_id(experiment),
-            display_name=name,
-            **_run_fields(submission),
-        )
         with translate_errors(self.host):
+            run = V2beta1Run(
+                experiment_id=self._get_experiment_id(experiment),
+                display_name=name,
+                **_run_fields(submission),
+            )
             response = self._runs.run_service_create_run(run, _request_timeout=_TIMEOUT)
         return self._job(response, "run_id", name, "runs")
 
     def schedule(
-        self,
-        submission: Submission,
-        experiment: str,
-        name: str,
-        cron: str,
-        max_concurrency: int = 1,
-        catchup: bool = True,
+        self, submission: Submission, experiment: str, name: str, cron: str, catchup: bool = True
     ) -> ClusterJob:
-        """Create a recurring run.
+        """Create a recurring run, which starts one run at a time.
 
         Args:
             submission: the pipeline and its parameters.
             experiment: name of the experiment.
             name: name of the recurring run.
             cron: expression with six fields, the seconds first.
-            max_concurrency: maximum number of simultaneous runs.
             catchup: whether the cluster starts a run for each missed time.
 
         Raises:
@@ -112,24 +102,28 @@ class KubeflowClient:
         """
         import kfp_server_api as api
 
-        experiment_id = self._get_experiment_id(experiment)
-        if name in self._list_recurring_run_names(experiment_id):
-            raise UserError(
-                f"The experiment {experiment!r} already has a recurring run {name!r}.",
-                self.host,
-                "Delete it on the cluster, or choose another name with --name.",
-            )
-        recurring_run = api.V2beta1RecurringRun(
-            experiment_id=experiment_id,
-            display_name=name,
-            mode=api.RecurringRunMode.ENABLE,
-            trigger=api.V2beta1Trigger(cron_schedule=api.V2beta1CronSchedule(cron=cron)),
-            max_concurrency=str(max_concurrency),
-            no_catchup=not catchup,
-            **_run_fields(submission),
-        )
+        service = self._recurring_runs
         with translate_errors(self.host):
-            response = self._recurring_runs.recurring_run_service_create_recurring_run(
+            experiment_id = self._get_experiment_id(experiment)
+            existing = service.recurring_run_service_list_recurring_runs(
+                experiment_id=experiment_id, filter=_named(name), _request_timeout=_TIMEOUT
+            )
+            if existing.recurring_runs:
+                raise UserError(
+                    f"The experiment {experiment!r} already has a recurring run {name!r}.",
+                    self.host,
+                    "Delete it on the cluster, or choose another name with --name.",
+                )
+            recurring_run = api.V2beta1RecurringRun(
+                experiment_id=experiment_id,
+                display_name=name,
+                mode=api.RecurringRunMode.ENABLE,
+                trigger=api.V2beta1Trigger(cron_schedule=api.V2beta1CronSchedule(cron=cron)),
+                max_concurrency="1",
+                no_catchup=not catchup,
+                **_run_fields(submission),
+            )
+            response = service.recurring_run_service_create_recurring_run(
                 recurring_run, _request_timeout=_TIMEOUT
             )
         return self._job(response, "recurring_run_id", name, "recurringrun")
@@ -139,43 +133,21 @@ class KubeflowClient:
         from kfp_server_api import V2beta1Experiment
 
         service = self._experiments
-        predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
-        namespace = {"namespace": self.namespace} if self.namespace else {}
-        with translate_errors(self.host):
-            response = service.experiment_service_list_experiments(
-                filter=json.dumps({"predicates": [predicate]}),
-                _request_timeout=_TIMEOUT,
-                **namespace,
-            )
-            experiments = response.experiments or []
-            if not experiments:
-                experiment = V2beta1Experiment(display_name=name, **namespace)
-                experiments = [
-                    service.experiment_service_create_experiment(
-                        experiment, _request_timeout=_TIMEOUT
-                    )
-                ]
+        response = service.experiment_service_list_experiments(
+            filter=_named(name), _request_timeout=_TIMEOUT, **self._namespace
+        )
+        experiments = response.experiments or []
         if len(experiments) > 1:
             message = f"There are {len(experiments)} experiments named {name!r}."
             remedy = "Choose another --experiment, or give the --namespace of one of them."
             raise UserError(message, self.host, remedy)
-        return self._get_id(experiments[0], "experiment_id")
-
-    def _list_recurring_run_names(self, experiment_id: str) -> set[str]:
-        names: set[str] = set()
-        page = ""
-        while True:
-            with translate_errors(self.host):
-                response = self._recurring_runs.recurring_run_service_list_recurring_runs(
-                    page_token=page,
-                    page_size=_PAGE_SIZE,
-                    experiment_id=experiment_id,
-                    _request_timeout=_TIMEOUT,
-                )
-            names.update(run.display_name for run in response.recurring_runs or ())
-            page = response.next_page_token
-            if not page:
-                return names
+        if experiments:
+            return self._get_id(experiments[0], "experiment_id")
+        experiment = V2beta1Experiment(display_name=name, **self._namespace)
+        created = service.experiment_service_create_experiment(
+            experiment, _request_timeout=_TIMEOUT
+        )
+        return self._get_id(created, "experiment_id")
 
     def _job(self, response: object, key: str, name: str, page: str) -> ClusterJob:
         job_id = self._get_id(response, key)
@@ -190,6 +162,12 @@ class KubeflowClient:
             reason = f"a response has no {key}, so nothing was started"
             raise wrong_service_error(self.host, reason)
         return value
+
+
+def _named(name: str) -> str:
+    """Return the filter for objects with a display name."""
+    predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
+    return json.dumps({"predicates": [predicate]})
 
 
 def _run_fields(submission: Submission) -> dict[str, Any]:

@@ -20,7 +20,6 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
 from regard.components.common.runtime_parameters import PARAMETERS
 from regard.components.registry import LATEST
@@ -40,11 +39,7 @@ DEFAULT_ACCELERATOR = "nvidia.com/gpu"
 
 
 def compile_pipeline(config: Config) -> CompiledPipeline:
-    """Compile a configuration. The same configuration and code always give the same result.
-
-    Raises:
-        UserError: the configuration has no section ``kubeflow``, or cannot run on a cluster.
-    """
+    """Compile a configuration. The same configuration and code always give the same result."""
     kubeflow = kubeflow_section(config)
     with silence_output():
         spec = _run_tfx_compiler(config, kubeflow)
@@ -58,29 +53,12 @@ def compile_pipeline(config: Config) -> CompiledPipeline:
 
 
 def cluster_context(config: Config) -> PipelineContext:
-    """Return the context in which the graph is built for a cluster.
-
-    Raises:
-        UserError: the configuration has no section ``kubeflow``; it warm-starts, as the model would
-            be fixed when compiling; or its Beam jobs run outside the nodes.
-    """
+    """Return the context in which the graph is built for a cluster."""
     from tfx.orchestration.data_types import RuntimeParameter
 
     from regard.pipeline import cache_keys
     from regard.pipeline.context import PipelineContext
 
-    if config.training.warm_start is not None:
-        raise UserError(
-            "Warm starts are not supported on Kubeflow Pipelines.",
-            where="training.warm_start",
-            remedy="Remove training.warm_start, or run the pipeline on one machine.",
-        )
-    if not config.beam.local:
-        raise UserError(
-            f"The workers of {config.beam.runner} cannot read the local folders of the nodes.",
-            where="beam.runner",
-            remedy="Set beam.runner to in_process or processes, which run inside each node.",
-        )
     kubeflow = kubeflow_section(config)
     has_baseline = config.evaluation.production is not None
     versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
@@ -160,6 +138,9 @@ def _platform_spec(labels: list[str], kubeflow: KubeflowConfig) -> dict[str, Any
     if not kubeflow.volumes:
         return {}
     # Newer servers also accept another key than `constant`, which older ones refuse.
-    mounts = [{"mountPath": path, "constant": claim} for claim, path in kubeflow.volumes.items()]
-    executors = {label: {"pvcMount": mounts} for label in labels}
+    volumes = kubeflow.volumes.items()
+    executors = {
+        label: {"pvcMount": [{"mountPath": path, "constant": claim} for claim, path in volumes]}
+        for label in labels
+    }
     return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}

@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,11 @@ import yaml
 from regard.components.common.files import atomic_write
 
 if TYPE_CHECKING:
-    from kfp.pipeline_spec.pipeline_spec_pb2 import ComponentInputsSpec, ExecutorInput
+    from kfp.pipeline_spec.pipeline_spec_pb2 import (
+        ComponentInputsSpec,
+        ExecutorInput,
+        RuntimeArtifact,
+    )
 
 COMMAND = ("python", "-m", "regard.pipeline.runners.kubeflow.entrypoint")
 # A folder that holds those of the stores; tests set it, a container has them at the root.
@@ -52,18 +56,12 @@ def main(arguments: list[str] | None = None) -> int:
     return _SUCCESS
 
 
-def local_path(uri: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return the local folder of an artifact's URI; other paths are returned unchanged.
-
-    Args:
-        uri: for example ``gs://bucket/path``.
-        environment: the environment variables; None: those of this process.
-    """
+def local_path(uri: str) -> str:
+    """Return the local folder of an artifact's URI; other paths are returned unchanged."""
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in _STORE_FOLDERS:
         return uri
-    variables = os.environ if environment is None else environment
-    return os.path.join(variables.get(STORAGE_VARIABLE) or "/", _STORE_FOLDERS[scheme], rest)
+    return os.path.join(os.environ.get(STORAGE_VARIABLE) or "/", _STORE_FOLDERS[scheme], rest)
 
 
 def restore_uris(output: str, uris: Mapping[str, str]) -> str:
@@ -114,36 +112,31 @@ def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInp
     """Give every artifact a type by which TFX finds its class."""
     from regard.components.common import artifacts
 
-    class_paths = {
-        kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}"
-        for kind in (
-            artifacts.Tokenizer,
-            artifacts.Findings,
-            artifacts.Predictions,
-            artifacts.Report,
-        )
-    }
+    kinds = artifacts.Tokenizer, artifacts.Findings, artifacts.Predictions, artifacts.Report
+    class_paths = {kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}" for kind in kinds}
     for key, listed in executor_input.inputs.artifacts.items():
         for artifact in listed.artifacts:
             artifact.type.CopyFrom(inputs_spec.artifacts[key].artifact_type)
-    for part in (executor_input.inputs, executor_input.outputs):
-        for listed in part.artifacts.values():
-            for artifact in listed.artifacts:
-                title = yaml.safe_load(artifact.type.instance_schema)["title"]
-                if title in class_paths:
-                    artifact.type.schema_title = class_paths[title]
+    for artifact in _artifacts(executor_input):
+        title = yaml.safe_load(artifact.type.instance_schema)["title"]
+        if title in class_paths:
+            artifact.type.schema_title = class_paths[title]
 
 
 def _use_local_paths(executor_input: ExecutorInput) -> dict[str, str]:
     """Replace the URIs by local paths, and return the URI of each path."""
     uris = {}
+    for artifact in _artifacts(executor_input):
+        path = local_path(artifact.uri)
+        uris[path] = artifact.uri
+        artifact.uri = path
+    return uris
+
+
+def _artifacts(executor_input: ExecutorInput) -> Iterator[RuntimeArtifact]:
     for part in (executor_input.inputs, executor_input.outputs):
         for listed in part.artifacts.values():
-            for artifact in listed.artifacts:
-                path = local_path(artifact.uri)
-                uris[path] = artifact.uri
-                artifact.uri = path
-    return uris
+            yield from listed.artifacts
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -22,6 +22,22 @@ _REMEDY = (
     "Add to the file: kubeflow: {image: registry.example.org/regard:0.1.0, volumes: {regard: "
     "/regard}}. `regard config reference` explains every key."
 )
+# Why a key cannot have its value on a cluster, and what to do instead.
+_UNSUPPORTED = {
+    "training.devices": (
+        "A node of Kubeflow Pipelines is one container and cannot train on several machines.",
+        "Set training.devices to all, and kubeflow.resources.Trainer.gpu to the number of GPUs of "
+        "one machine.",
+    ),
+    "training.warm_start": (  # the model would be fixed when compiling
+        "Warm starts are not supported on Kubeflow Pipelines.",
+        "Remove training.warm_start, or run the pipeline on one machine.",
+    ),
+    "beam.runner": (
+        "Beam's workers outside the nodes cannot read the nodes' local folders.",
+        "Set beam.runner to in_process or processes, which run inside each node.",
+    ),
+}
 
 
 def require_kubeflow_extra() -> None:
@@ -32,47 +48,41 @@ def require_kubeflow_extra() -> None:
     """
     for name in _MODULES:
         try:
-            is_missing = importlib.util.find_spec(name) is None
-        except ModuleNotFoundError:  # its parent package is missing
-            is_missing = True
-        if is_missing:
+            importlib.import_module(name)
+        except ModuleNotFoundError:
             raise UserError(
                 f"Kubeflow Pipelines needs the package {name.partition('.')[0]}, which is not "
                 "installed.",
                 remedy="Install it: pip install 'regard[kubeflow]'",
-            )
+            ) from None
 
 
 def load_for_cluster(path: str | os.PathLike[str]) -> Config:
     """Load a configuration with the cluster's folder as ``${REGARD_HOME}``.
 
     Raises:
-        UserError: the file is invalid, has no section ``kubeflow``, or trains on several machines.
+        UserError: the file is invalid, has no section ``kubeflow``, or needs something that a
+            cluster does not have.
     """
-    config = load(path, home=kubeflow_section(load(path), str(path)).home)
-    if config.training.devices == "workers":
-        raise UserError(
-            "A node of Kubeflow Pipelines is one container and cannot train on several machines.",
-            where=f"{path}: training.devices",
-            remedy="Set training.devices to all, and kubeflow.resources.Trainer.gpu to the number "
-            "of GPUs of one machine.",
-        )
+    local = load(path)
+    if local.kubeflow is None:
+        raise UserError("The configuration has no section kubeflow.", str(path), _REMEDY)
+    config = load(path, home=local.kubeflow.home)
+    is_possible = {
+        "training.devices": config.training.devices != "workers",
+        "training.warm_start": config.training.warm_start is None,
+        "beam.runner": config.beam.local,
+    }
+    for key, ok in is_possible.items():
+        if not ok:
+            message, remedy = _UNSUPPORTED[key]
+            raise UserError(message, f"{path}: {key}", remedy)
     return config
 
 
-def kubeflow_section(config: Config, where: str | None = None) -> KubeflowConfig:
-    """Return the section ``kubeflow``.
-
-    Args:
-        config: the configuration.
-        where: the file it was read from, for the error message.
-
-    Raises:
-        UserError: there is none.
-    """
-    if config.kubeflow is None:
-        message = "The configuration has no section kubeflow."
-        raise UserError(message, where or f"pipeline {config.name}", _REMEDY)
+def kubeflow_section(config: Config) -> KubeflowConfig:
+    """Return the section ``kubeflow`` of a configuration for a cluster."""
+    assert config.kubeflow is not None
     return config.kubeflow
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,7 @@ from zoneinfo import ZoneInfo
 from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS, Value, apply_parameters
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
-from regard.pipeline.runners.kubeflow.pipeline_file import (
-    CompiledPipeline,
-    is_compiled_pipeline,
-    read_text,
-)
+from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline, read_pipeline
 from regard.pipeline.runners.kubeflow.settings import (
     cluster_warnings,
     load_for_cluster,
@@ -56,10 +51,8 @@ def prepare_submission(path: Path, parameters: Sequence[str] = ()) -> Submission
         UserError: the file or a parameter is invalid, or the extra ``kubeflow`` is not installed.
     """
     require_kubeflow_extra()
-    text, warnings = read_text(path), []
-    if is_compiled_pipeline(text):
-        pipeline = CompiledPipeline.from_yaml(text, str(path))
-    else:
+    pipeline, warnings = read_pipeline(path), []
+    if pipeline is None:
         config = load_for_cluster(path)
         warnings = list(cluster_warnings(config))
         pipeline = compile_pipeline(config)
@@ -87,8 +80,11 @@ def parse_parameters(pairs: Sequence[str], pipeline: CompiledPipeline) -> dict[s
             known = ", ".join(pipeline.parameters) or "none"
             message = f"The pipeline has no parameter {name!r}."
             raise UserError(message, _OPTION, f"Available parameters: {known}.")
-        is_text = definition["parameterType"] == "STRING"
-        values[name] = value if is_text else _parse_integer(name, value)
+        try:
+            values[name] = value if definition["parameterType"] == "STRING" else int(value)
+        except ValueError:
+            message = f"The parameter {name} is an integer, not {value!r}."
+            raise UserError(message, _OPTION, "Give an integer.") from None
     return values
 
 
@@ -96,32 +92,17 @@ def kubeflow_cron(expression: str) -> str:
     """Convert a cron expression to the six fields of Kubeflow, the seconds first.
 
     Raises:
-        UserError: the expression is invalid, or would start several runs a minute.
+        UserError: the expression is invalid.
     """
-    seconds, *fields = split_cron(expression)
-    if len(fields) != 5:
-        seconds, fields = "0", [seconds, *fields]
+    *fields, weekdays = split_cron(expression) or [""]
     try:
-        if not re.fullmatch(r"[0-5]?[0-9]", seconds):
-            raise ValueError(f"{expression!r} would start several runs a minute")
-        cron_trigger(" ".join(fields), ZoneInfo("UTC"))
-        days = ["0" if day == "7" else day for day in fields[-1].split(",")]
+        cron_trigger(expression, ZoneInfo("UTC"))
+        days = ["0" if day == "7" else day for day in weekdays.split(",")]
         if any("7" in day for day in days):
             raise ValueError(f"{expression!r}: Kubeflow numbers Sunday 0, not 7; list the days")
     except ValueError as error:
         raise UserError(f"{error}.", "--cron", _CRON_HELP) from None
-    return " ".join([seconds, *fields[:-1], ",".join(days)])
-
-
-def _parse_integer(name: str, text: str) -> int:
-    try:
-        number = json.loads(text)
-        if isinstance(number, bool) or number != int(number):
-            raise ValueError
-    except (ValueError, TypeError, OverflowError):
-        message = f"The parameter {name} is an integer, not {text!r}."
-        raise UserError(message, _OPTION, "Give an integer.") from None
-    return int(number)
+    return " ".join(["0", *fields, ",".join(days)])
 
 
 def _check_with_config(values: Mapping[str, Value], pipeline: CompiledPipeline) -> None:
@@ -135,14 +116,13 @@ def _check_with_config(values: Mapping[str, Value], pipeline: CompiledPipeline) 
     config = compiled_config(pipeline)
     if not config or not values:
         return
-    for name, value in values.items():
-        try:
-            PARAMETERS[name].to_setting(value)
-        except UserError as error:
-            raise UserError(f"{name}: {error.message}", _OPTION, "Give another value.") from None
-    paths: dict[tuple[str | int, ...], str] = {PARAMETERS[name].path: name for name in values}
-    _, problems = validate_values(apply_parameters(config, values))
-    messages = [f"{paths[p.path]}: {p.message}" for p in problems if p.path in paths]
+    try:
+        changed = apply_parameters(config, values)
+    except UserError as error:
+        raise UserError(f"{error.where}: {error.message}", _OPTION, "Give another value.") from None
+    names: dict[tuple[str | int, ...], str] = {PARAMETERS[name].path: name for name in values}
+    _, problems = validate_values(changed)
+    messages = [f"{names[p.path]}: {p.message}" for p in problems if p.path in names]
     if messages:
         raise UserError("\n".join(messages), _OPTION, "Give other values.")
 

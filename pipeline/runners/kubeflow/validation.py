@@ -1,33 +1,23 @@
 """Checks on a compiled pipeline before it is sent to a cluster.
 
-Open-source Kubeflow Pipelines reports some mistakes only at upload, some at the start of a run and
-some never. These checks cover what a pipeline compiled by Regard, possibly edited by hand, can get
-wrong. The rules are those of the API server (``template/v2_template.go``) and the compiler to Argo
-(``v2/compiler``).
+A pipeline that was edited by hand may have parts that open-source Kubeflow Pipelines refuses only
+when a run starts, or never reports. The rules are those of the API server
+(``template/v2_template.go``) and the compiler to Argo (``v2/compiler``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
-from regard.pipeline.runners.kubeflow.pipeline_file import RECOMPILE, CompiledPipeline
+from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
 
 if TYPE_CHECKING:
-    from kfp.pipeline_spec.pipeline_spec_pb2 import (
-        ComponentSpec,
-        PipelineDeploymentConfig,
-        PipelineSpec,
-        PipelineTaskSpec,
-    )
+    from kfp.pipeline_spec.pipeline_spec_pb2 import PipelineDeploymentConfig
 
 SCHEMA_VERSION = "2.1.0"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_MAX_NAME = 128  # characters
-_PIPELINE_ROOT = re.compile(r"(minio|s3|gs)://[^/?]+(/[^?]*)?(\?.+)?")
 
 
 def validate_pipeline(pipeline: CompiledPipeline, source: str) -> None:
@@ -41,7 +31,8 @@ def validate_pipeline(pipeline: CompiledPipeline, source: str) -> None:
         UserError: lists every problem.
     """
     if problems := list(find_problems(pipeline)):
-        raise UserError("\n".join(problems), source, RECOMPILE)
+        remedy = "Compile the pipeline again with `regard compile`."
+        raise UserError("\n".join(problems), source, remedy)
 
 
 def find_problems(pipeline: CompiledPipeline) -> Iterator[str]:
@@ -59,39 +50,14 @@ def find_problems(pipeline: CompiledPipeline) -> Iterator[str]:
     except json_format.ParseError as error:
         yield f"This is not a valid PipelineSpec or PlatformSpec: {error}."
         return
-    problems = [
-        *_header_problems(spec),
-        *_parameter_problems(spec),
-        *_executor_problems(deployment),
-        *_reference_problems(spec, deployment),
-        *_platform_problems(pipeline.platform, deployment),
-    ]
-    yield from problems or _sdk_problems(pipeline)
-
-
-def _header_problems(spec: PipelineSpec) -> Iterator[str]:
+    problems = list(_executor_problems(deployment))
     if spec.schema_version != SCHEMA_VERSION:
-        yield f"schemaVersion is {spec.schema_version!r}; only {SCHEMA_VERSION} is supported."
-    name = spec.pipeline_info.name
-    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
-        yield (
-            f"pipelineInfo.name {name!r} is invalid. Use at most {_MAX_NAME} lowercase letters, "
-            "digits, '-' and '.', with a letter or digit at both ends."
+        problems.append(
+            f"schemaVersion is {spec.schema_version!r}; only {SCHEMA_VERSION} is supported."
         )
-    root = spec.default_pipeline_root
-    if root and not _PIPELINE_ROOT.fullmatch(root):
-        yield f"defaultPipelineRoot {root!r} is not a bucket. Use minio://, s3:// or gs://."
     if not spec.root.dag.tasks:
-        yield "root.dag.tasks is empty. A pipeline needs at least one node."
-
-
-def _parameter_problems(spec: PipelineSpec) -> Iterator[str]:
-    for name, parameter in spec.root.input_definitions.parameters.items():
-        where = f"root.inputDefinitions.parameters.{name}"
-        if not parameter.parameter_type:
-            yield f"{where} has no parameterType."
-        if not parameter.HasField("default_value"):
-            yield f"{where} has no defaultValue, so every run would have to set it."
+        problems.append("root.dag.tasks is empty. A pipeline needs at least one node.")
+    yield from problems or _sdk_problems(pipeline)
 
 
 def _executor_problems(deployment: PipelineDeploymentConfig) -> Iterator[str]:
@@ -100,62 +66,11 @@ def _executor_problems(deployment: PipelineDeploymentConfig) -> Iterator[str]:
         kind = executor.WhichOneof("spec")
         if kind != "container":
             yield f"{where} is a {kind}, which open-source Kubeflow Pipelines does not run."
-            continue
-        container = executor.container
-        if not container.image:
-            yield f"{where}.container has no image."
         # The launcher needs our command: TFX's own reads neither minio:// nor untyped artifacts.
-        if tuple(container.command) != COMMAND:
+        elif tuple(executor.container.command) != COMMAND:
             yield f"{where}.container.command must be {' '.join(COMMAND)!r}."
-        if container.HasField("lifecycle"):
+        elif executor.container.HasField("lifecycle"):
             yield f"{where}.container.lifecycle is ignored: drivers are never executed."
-
-
-def _reference_problems(spec: PipelineSpec, deployment: PipelineDeploymentConfig) -> Iterator[str]:
-    for name, component in {"root": spec.root, **spec.components}.items():
-        label = component.executor_label
-        if label and label not in deployment.executors:
-            yield f"components.{name}.executorLabel {label!r} is not an executor."
-        for task_name, task in component.dag.tasks.items():
-            where = f"{name}.dag.tasks.{task_name}"
-            reference = task.component_ref.name
-            if reference not in spec.components:
-                yield f"{where}.componentRef {reference!r} is not a component."
-                continue
-            for producer in sorted(_producers(task) - set(component.dag.tasks)):
-                yield f"{where} depends on {producer!r}, which is not a task."
-            for missing in _missing_inputs(task, spec.components[reference]):
-                yield f"{where}.inputs lacks {missing!r}."
-
-
-def _producers(task: PipelineTaskSpec) -> set[str]:
-    """Return the names of the tasks that a task waits for."""
-    parameters = task.inputs.parameters.values()
-    artifacts = task.inputs.artifacts.values()
-    sources = [source.task_output_parameter.producer_task for source in parameters]
-    sources += [source.task_output_artifact.producer_task for source in artifacts]
-    return {*task.dependent_tasks, *filter(None, sources)}
-
-
-def _missing_inputs(task: PipelineTaskSpec, component: ComponentSpec) -> Iterator[str]:
-    definitions = component.input_definitions
-    for name, parameter in definitions.parameters.items():
-        optional = parameter.is_optional or parameter.HasField("default_value")
-        if not optional and name not in task.inputs.parameters:
-            yield name
-    for name, artifact in definitions.artifacts.items():
-        if not artifact.is_optional and name not in task.inputs.artifacts:
-            yield name
-
-
-def _platform_problems(
-    platform: dict[str, Any], deployment: PipelineDeploymentConfig
-) -> Iterator[str]:
-    """A platform's settings of an unknown executor are ignored by the cluster."""
-    kubernetes = platform.get("platforms", {}).get("kubernetes", {})
-    for label in kubernetes.get("deploymentSpec", {}).get("executors", {}):
-        if label not in deployment.executors:
-            yield f"The PlatformSpec names {label!r}, which is not an executor."
 
 
 def _sdk_problems(pipeline: CompiledPipeline) -> Iterator[str]:

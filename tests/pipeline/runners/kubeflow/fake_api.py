@@ -30,7 +30,6 @@ class FakeApi:
         token: the bearer token that it requires.
         responses: fixed responses by path, for example ``runs``.
         delay_seconds: delay of every response.
-        page_size: recurring runs per page.
     """
 
     def __init__(self) -> None:
@@ -41,7 +40,6 @@ class FakeApi:
         self.token: str | None = None
         self.responses: dict[str, Response] = {}
         self.delay_seconds = 0.0
-        self.page_size = 100
         self.url = ""
 
     def routes(self) -> list[Route]:
@@ -70,10 +68,7 @@ class FakeApi:
         if response := await self.override(request):
             return response
         if request.method == "GET":
-            (predicate,) = json.loads(request.query_params["filter"])["predicates"]
-            assert predicate["key"] == "display_name"
-            name = predicate["stringValue"]
-            matches = [e for e in self.experiments if e["display_name"] == name]
+            matches = [e for e in self.experiments if e["display_name"] == filtered_name(request)]
             return JSONResponse({"experiments": matches})
         body = parse(await request.body(), "V2beta1Experiment")
         experiment = {
@@ -98,16 +93,21 @@ class FakeApi:
         if response := await self.override(request):
             return response
         if request.method == "GET":
-            begin = int(request.query_params.get("page_token") or 0)
-            end = begin + min(self.page_size, int(request.query_params["page_size"]))
-            page = [{"display_name": r.display_name} for r in self.recurring_runs[begin:end]]
-            more = {"next_page_token": str(end)} if end < len(self.recurring_runs) else {}
-            return JSONResponse({"recurringRuns": page, **more})
+            names = [r.display_name for r in self.recurring_runs]
+            matches = [{"display_name": n} for n in names if n == filtered_name(request)]
+            return JSONResponse({"recurringRuns": matches})
         run = parse(await request.body(), "V2beta1RecurringRun")
         check_spec(run.pipeline_spec)
         assert len(run.trigger.cron_schedule.cron.split()) == 6
         self.recurring_runs.append(run)
         return JSONResponse({"recurring_run_id": "s1", "display_name": run.display_name})
+
+
+def filtered_name(request: Request) -> str:
+    """The display name that the filter of a request selects."""
+    (predicate,) = json.loads(request.query_params["filter"])["predicates"]
+    assert (predicate["key"], predicate["operation"]) == ("display_name", "EQUALS")
+    return predicate["stringValue"]
 
 
 class _Body:

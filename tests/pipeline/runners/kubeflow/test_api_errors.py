@@ -27,8 +27,8 @@ def submit(api):
     return KubeflowClient(api.url).submit(SUBMISSION, "regard", "tiny")
 
 
-def schedule(api, name="tiny"):
-    return KubeflowClient(api.url).schedule(SUBMISSION, "regard", name, "0 0 0 * * *")
+def schedule(api):
+    return KubeflowClient(api.url).schedule(SUBMISSION, "regard", "tiny", "0 0 0 * * *")
 
 
 RESPONSES_WITHOUT_ID = {
@@ -86,15 +86,6 @@ def test_an_ambiguous_experiment(api):
     api.responses["experiments"] = JSONResponse({"experiments": twice})
     with pytest.raises(UserError, match="There are 2 experiments named 'regard'"):
         submit(api)
-
-
-def test_a_recurring_run_of_the_same_name_is_found_on_any_page(api):
-    api.page_size = 1
-    for name in "abc":
-        schedule(api, name)
-    with pytest.raises(UserError, match="already has a recurring run 'c'"):
-        schedule(api, "c")
-    assert len(api.recurring_runs) == 3
 
 
 def test_a_self_signed_certificate(api, tmp_path, monkeypatch):

@@ -111,5 +111,6 @@ def test_null_properties_are_removed():
         ("", ""),
     ],
 )
-def test_local_path_is_that_of_the_launcher(uri, path):
-    assert local_path(uri, {}) == path
+def test_local_path_is_that_of_the_launcher(uri, path, monkeypatch):
+    monkeypatch.delenv("REGARD_STORAGE", raising=False)
+    assert local_path(uri) == path

@@ -42,8 +42,7 @@ def submit(tmp_path, monkeypatch):
         config = load(write_config(tmp_path, more, text))
         record = json.dumps({"config": config.model_dump(mode="json")})
         pipeline = pipeline_of(record)
-        monkeypatch.setattr(submission, "is_compiled_pipeline", lambda text: True)
-        monkeypatch.setattr(CompiledPipeline, "from_yaml", lambda *_: pipeline)
+        monkeypatch.setattr(submission, "read_pipeline", lambda path: pipeline)
         monkeypatch.setattr(submission, "validate_pipeline", lambda *_: None)
         return prepare_submission(tmp_path / "tiny.yaml", pairs).parameters
 
@@ -55,8 +54,7 @@ def submit(tmp_path, monkeypatch):
     [
         (["max_epochs=0"], "max_epochs: training would never end"),
         (["seed=4294967296"], "seed: must be less than 4294967296"),
-        (["seed=1e300"], "seed: must be less than 4294967296"),
-        (["span_window=-1"], "span_window: must be at least 0"),
+        (["span_window=-1"], "data.spans.window: must be at least 0"),
         (["first_span=2026-01-01"], "first_span: a whole number is expected"),
         (["first_span=5", "last_span=3"], "first_span: is after data.spans.last"),
         (["epochs"], "Invalid parameter 'epochs'"),
@@ -65,9 +63,6 @@ def submit(tmp_path, monkeypatch):
         (["sede=3"], "The pipeline has no parameter 'sede'"),
         (["seed=three"], "The parameter seed is an integer, not 'three'"),
         (["seed=1.5"], "seed is an integer"),
-        (["seed=true"], "seed is an integer"),
-        (["seed=1e999"], "seed is an integer"),
-        (["seed=[1]"], "seed is an integer"),
     ],
 )
 def test_invalid_parameters_are_refused(submit, pairs, message):
@@ -102,7 +97,6 @@ def test_a_pipeline_without_our_record_has_no_configuration(record):
     ("expression", "expected"),
     [
         ("0 3 * * *", "0 0 3 * * *"),
-        ("30 0 3 * * *", "30 0 3 * * *"),
         ("0 3 * * 7", "0 0 3 * * 0"),
         ("0 3 * jan-mar mon", "0 0 3 * jan-mar mon"),
         ("@weekly", "0 0 0 * * 0"),
@@ -117,8 +111,7 @@ def test_kubeflow_has_six_fields(expression, expected):
     [
         ("0 25 * * *", "is not a cron expression"),
         ("0 3 * *", "is not a cron expression"),
-        ("* * * * * *", "several runs a minute"),
-        ("0,30 * * * * *", "several runs a minute"),
+        ("", "is not a cron expression"),
         ("0 3 * * 5-7", "Kubeflow numbers Sunday 0"),
     ],
 )

@@ -26,43 +26,20 @@ def trainer(spec):
     return spec["deploymentSpec"]["executors"]["Trainer_executor"]
 
 
-def task(spec):
-    return spec["root"]["dag"]["tasks"]["Trainer"]
-
-
 EDITS = {
     "not a valid PipelineSpec.*unknown": lambda s: s.update(unknown=1),
     "not a valid PipelineSpec.*deploymentSpec|not a valid.*executors": lambda s: s[
         "deploymentSpec"
     ].update(executors=["a"]),
     "schemaVersion is '2.0.0'": lambda s: s.update(schemaVersion="2.0.0"),
-    "pipelineInfo.name 'A' is invalid": lambda s: s["pipelineInfo"].update(name="A"),
-    "pipelineInfo.name 'a+' is invalid": lambda s: s["pipelineInfo"].update(name="a" * 129),
-    "defaultPipelineRoot '/data' is not a bucket": lambda s: s.update(defaultPipelineRoot="/data"),
     "root.dag.tasks is empty": lambda s: s["root"]["dag"].pop("tasks"),
-    "seed has no parameterType": lambda s: s["root"]["inputDefinitions"]["parameters"]["seed"].pop(
-        "parameterType"
-    ),
-    "seed has no defaultValue": lambda s: s["root"]["inputDefinitions"]["parameters"]["seed"].pop(
-        "defaultValue"
-    ),
     "Trainer_executor is a resolver": lambda s: s["deploymentSpec"]["executors"].update(
         Trainer_executor={"resolver": {}}
     ),
-    "container has no image": lambda s: trainer(s)["container"].pop("image"),
     "container.command must be": lambda s: trainer(s)["container"].update(command=["tfx"]),
     "lifecycle is ignored": lambda s: trainer(s)["container"].update(
         lifecycle={"preCacheCheck": {"command": ["drive"]}}
     ),
-    "executorLabel 'none' is not an executor": lambda s: s["components"]["Trainer"].update(
-        executorLabel="none"
-    ),
-    "componentRef 'none' is not a component": lambda s: task(s).update(
-        componentRef={"name": "none"}
-    ),
-    "depends on 'none', which is not a task": lambda s: task(s).update(dependentTasks=["none"]),
-    "inputs lacks 'examples'": lambda s: task(s)["inputs"]["artifacts"].pop("examples"),
-    "inputs lacks 'custom_config'": lambda s: task(s)["inputs"]["parameters"].pop("custom_config"),
 }
 
 
@@ -79,11 +56,6 @@ def test_each_mistake_is_reported(edited, message):
 
 
 def test_the_platform_is_checked(edited):
-    executors = edited.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    executors["Tuner_executor"] = {}
-    assert list(find_problems(edited)) == [
-        "The PlatformSpec names 'Tuner_executor', which is not an executor."
-    ]
     edited.platform["platforms"] = 5
     assert "not a valid PipelineSpec or PlatformSpec" in next(find_problems(edited))
 

@@ -84,6 +84,7 @@ def run(
         with without_gc():
             from regard.pipeline.runners import node_events
             from regard.pipeline.runners.failures import explain
+            from regard.pipeline.runners.local import run_nodes
 
         # TFX calls a deprecated method of protobuf, which attributes the warning to TFX's caller.
         warnings.filterwarnings("ignore", r"label\(\) is deprecated", DeprecationWarning)
@@ -94,7 +95,7 @@ def run(
                 print(f"Removed {path}, an incomplete output of an earlier run.")
             with node_events.observe_nodes() as observation:
                 try:
-                    _execute(ir, runner)
+                    run_nodes(ir, runner)
                 finally:
                     failure = observation.failure
         except Exception as error:
@@ -173,14 +174,6 @@ def _emit_origin(pipeline: Pipeline) -> None:
         parent=properties["Predictor"]["production_version"] or None,
         start=training["start"] or None,
     )
-
-
-def _execute(ir: pipeline_pb2.Pipeline, runner: str) -> None:
-    if runner == "beam":
-        from regard.pipeline.runners.beam import run_with_beam as run_nodes
-    else:
-        from regard.pipeline.runners.local import run_locally as run_nodes
-    run_nodes(ir)
 
 
 def _emit(kind: str, **fields: object) -> None:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from regard.components.common.errors import UserError
 from regard.pipeline.progress import Failure
@@ -110,11 +111,5 @@ def _failure(
     remedy: str | None = None,
     user: bool = False,
 ) -> Failure:
-    failure: Failure = {"error": error, "user": user}
-    if node is not None:
-        failure["node"] = node
-    if where is not None:
-        failure["where"] = where
-    if remedy is not None:
-        failure["remedy"] = remedy
-    return failure
+    facts = {"node": node, "error": error, "where": where, "remedy": remedy, "user": user}
+    return cast("Failure", {name: fact for name, fact in facts.items() if fact is not None})

@@ -53,8 +53,7 @@ def remove_unneeded_nodes(ir: pipeline_pb2.Pipeline, last: str) -> None:
 
 def is_repeated(node: str, first: str) -> bool:
     """Whether ``--from first`` makes ``node`` run again; false for an unknown ``first``."""
-    lower = [name.lower() for name in NODES]
-    return first.lower() in lower[: NODES.index(node) + 1]
+    return first in NODES[: NODES.index(node) + 1]
 
 
 def disable_cache_from(ir: pipeline_pb2.Pipeline, first: str) -> None:

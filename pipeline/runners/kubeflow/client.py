@@ -106,7 +106,7 @@ class KubeflowClient:
         with translate_errors(self.host):
             experiment_id = self._get_experiment_id(experiment)
             existing = service.recurring_run_service_list_recurring_runs(
-                experiment_id=experiment_id, filter=_named(name), _request_timeout=_TIMEOUT
+                experiment_id=experiment_id, filter=_name_filter(name), _request_timeout=_TIMEOUT
             )
             if existing.recurring_runs:
                 raise UserError(
@@ -134,7 +134,7 @@ class KubeflowClient:
 
         service = self._experiments
         response = service.experiment_service_list_experiments(
-            filter=_named(name), _request_timeout=_TIMEOUT, **self._namespace
+            filter=_name_filter(name), _request_timeout=_TIMEOUT, **self._namespace
         )
         experiments = response.experiments or []
         if len(experiments) > 1:
@@ -164,7 +164,7 @@ class KubeflowClient:
         return value
 
 
-def _named(name: str) -> str:
+def _name_filter(name: str) -> str:
     """Return the filter for objects with a display name."""
     predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
     return json.dumps({"predicates": [predicate]})

@@ -28,7 +28,7 @@ REQUIRES = [
     "psutil>=5.9,<8",
     # The command, its configuration and its pictures
     "pydantic>=2.10,<3",
-    "typer>=0.15",
+    "typer>=0.19",
     "rich>=13.9",
     "ruamel.yaml>=0.18,<0.20",
     "pyyaml>=6,<7",  # Kubeflow Pipelines reads YAML 1.1

@@ -113,19 +113,6 @@ def list_versions(registry: Registry, name: str | None = None) -> list[VersionEn
     return [entry for one in names for entry in _entries(registry, one)]
 
 
-def find_version(registry: Registry, name: str, version: int) -> VersionEntry:
-    """Return one version.
-
-    Raises:
-        UserError: it does not exist.
-    """
-    for entry in _entries(registry, name):
-        if entry.version == version:
-            return entry
-    registry.number(name, version)  # lists the available versions
-    raise UserError(f"{name}@{version} is still being published", remedy="Try again in a moment.")
-
-
 def _entries(registry: Registry, name: str) -> list[VersionEntry]:
     """Return the versions of a model at one moment."""
     while versions := registry.versions(name):

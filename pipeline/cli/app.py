@@ -17,7 +17,6 @@ from regard.pipeline.cli import (
     deploy,
     doctor,
     export,
-    init,
     lineage,
     predict,
     registry,
@@ -85,7 +84,7 @@ app.add_typer(registry.app, name="registry", rich_help_panel=_MODELS)
 app.command("rollback", rich_help_panel=_MODELS)(registry.rollback)
 app.command("compile", rich_help_panel=_CLUSTER)(compile.compile_config)
 app.command("submit", rich_help_panel=_CLUSTER)(submit.submit)
-app.command("init", rich_help_panel=_SETUP)(init.init)
+app.command("init", rich_help_panel=_SETUP)(config.init)
 app.add_typer(data.app, name="data", rich_help_panel=_SETUP)
 app.add_typer(config.app, name="config", rich_help_panel=_SETUP)
 app.command("doctor", rich_help_panel=_SETUP)(doctor.doctor)

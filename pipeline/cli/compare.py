@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, argument, flag, option
+from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.pipeline.compare.jobs import Outcome
@@ -22,29 +24,22 @@ _FAILED, _INTERRUPTED = 1, 130
 def compare(
     configs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="CONFIG",
-            help="Configurations, or one file with name, base and models.",
-            show_default=False,
-        ),
+        argument("CONFIG", "Configurations, or one file with name, base and models."),
     ],
     name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Name of the comparison.", show_default="that in the file"
-        ),
+        str | None, option("--name", "NAME", "Name of the comparison.", "that in the file")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Models to train at a time; they share cores.")
+        int, option("--jobs", "N", "Models to train at a time; they share cores.", min=1)
     ] = 1,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="LABEL", help="Train only these models, for example --only A,B."),
+        option("--only", "LABEL", "Train only these models, for example --only A,B."),
     ] = None,
     table_only: Annotated[
-        bool, typer.Option("--table-only", help="Train nothing; write table and plots.")
+        bool, flag("--table-only", "Train nothing; write table and plots.")
     ] = False,
-    as_json: terminal.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train several models on the same data, and compare them in a table and two plots.
 
@@ -65,7 +60,6 @@ def compare(
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.compare.results import ComparisonFolder, gather
     from regard.pipeline.context import resolve_data
-    from regard.pipeline.workspace import Workspace
 
     workspace = Workspace.from_environment()
     comparison = read_comparison(configs, workspace, name)

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Literal
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-
-
-class Target(str, Enum):
-    """The system that runs the compiled pipeline."""
-
-    kubeflow = "kubeflow"
+from regard.pipeline.cli.options import argument, option
 
 
 def compile_config(
-    config: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONFIG",
-            help="YAML file of a pipeline with a section kubeflow.",
-            show_default=False,
-        ),
-    ],
+    config: Annotated[Path, argument("CONFIG", "YAML file of a pipeline with a section kubeflow.")],
     target: Annotated[
-        Target, typer.Option("--to", help="Open-source Kubeflow Pipelines 2.3 or newer.")
-    ] = Target.kubeflow,
+        Literal["kubeflow"], option("--to", None, "Open-source Kubeflow Pipelines 2.3 or newer.")
+    ] = "kubeflow",
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Output file. Overwrites only a compiled pipeline.",
-            show_default="NAME.kubeflow.yaml",
+        option(
+            "--out -o",
+            "FILE",
+            "Output file. Overwrites only a compiled pipeline.",
+            "NAME.kubeflow.yaml",
         ),
     ] = None,
 ) -> None:
@@ -54,31 +38,27 @@ def compile_config(
     [bold]Exit status[/bold]: 0 compiled; 2 an error that you can fix.
     """
     from regard.components.common.files import atomic_write
+    from regard.pipeline.runners.kubeflow import settings
     from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
-    from regard.pipeline.runners.kubeflow.settings import (
-        cluster_warnings,
-        load_for_cluster,
-        require_kubeflow_extra,
-    )
     from regard.pipeline.runners.kubeflow.validation import validate_pipeline
 
-    assert target is Target.kubeflow
-    require_kubeflow_extra()
-    loaded = load_for_cluster(config)
+    settings.require_kubeflow_extra()
+    loaded = settings.load_for_cluster(config)
     path = out or Path(f"{loaded.name}.kubeflow.yaml")
     _check_output(path, config)
     with terminal.working("compiling with TFX …"):
         pipeline = compile_pipeline(loaded)
         validate_pipeline(pipeline, str(path))
     atomic_write(path, pipeline.to_yaml())
-    terminal.print_notes(cluster_warnings(loaded))
-    names = ", ".join(sorted(pipeline.parameters))
-    nodes = len(pipeline.spec["root"]["dag"]["tasks"])
-    console = terminal.out()
-    console.print(
-        f"{path}: pipeline {loaded.name}, {nodes} nodes, parameters {names}", soft_wrap=True
+    terminal.print_notes(settings.cluster_warnings(loaded))
+    nodes, names = (
+        len(pipeline.spec["root"]["dag"]["tasks"]),
+        ", ".join(sorted(pipeline.parameters)),
     )
-    console.print(f"  To start a run: regard submit {path} --host URL", soft_wrap=True)
+    terminal.print_lines(
+        f"{path}: pipeline {loaded.name}, {nodes} nodes, parameters {names}",
+        f"  To start a run: regard submit {path} --host URL",
+    )
 
 
 def _check_output(path: Path, config: Path) -> None:

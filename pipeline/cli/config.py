@@ -1,21 +1,42 @@
-"""``regard config``: the configuration options of a pipeline's YAML file."""
+"""``regard init`` and ``regard config``: starter configurations and all configuration options."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import argument, command_group, option
 
-app = typer.Typer(
-    help="Show all configuration options.", no_args_is_help=True, rich_markup_mode="rich"
-)
+app = command_group("Show all configuration options.")
 
-TaskOption = Annotated[
-    str, typer.Option("--task", metavar="TASK", help="Task whose options to show.")
-]
+TaskOption = Annotated[str, option("--task", "TASK", "Task whose options to show.")]
+
+
+def init(
+    task: Annotated[str, argument("TASK", "Task of the model.")],
+    out: Annotated[Path | None, option("--out -o", "FILE", "Output file.", "TASK.yaml")] = None,
+) -> None:
+    """Write a commented starter configuration for a task.
+
+    The file name sets the name of the pipeline. An existing file is never overwritten.
+
+    [bold]Examples[/bold]
+
+      regard init translation
+
+      regard init captioning --out birds.yaml
+    """
+    from regard.models import tasks
+    from regard.pipeline.config.starters import write_starter
+
+    path = out or Path(f"{task}.yaml")
+    write_starter(task, path)
+    terminal.print_lines(
+        f"Wrote {path} ({tasks.describe(task).summary}).",
+        f"Fill in your data, then run: regard validate {path}",
+    )
 
 
 @app.command()

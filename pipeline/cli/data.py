@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, argument, command_group, option
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
-    from regard.pipeline.datasets import Dataset, Progress
+    from regard.pipeline.datasets import Dataset
 
-app = typer.Typer(
-    help="Generate or download the data of the examples.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = command_group("Generate or download the data of the examples.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Data set.", show_default=False)]
+NameArgument = Annotated[str, argument("NAME", "Data set.")]
 
 
 @app.command()
 def generate(
     name: NameArgument,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Output folder.", show_default="$REGARD_HOME/data/NAME"
-        ),
+        Path | None, option("--out", "DIR", "Output folder.", "$REGARD_HOME/data/NAME")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(help="Number of rows.", show_default="depends on the data set")
+        int | None, option("--rows", None, "Number of rows.", "depends on the data set")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed; it determines all data.")] = 17,
-    as_json: terminal.JsonOption = False,
+    seed: Annotated[int, option("--seed", None, "Random seed; it determines all data.")] = 17,
+    as_json: JsonOption = False,
 ) -> None:
     """Generate a data set from a seed.
 
@@ -46,12 +40,8 @@ def generate(
     """
     from regard.pipeline import datasets
 
-    generator = datasets.generator(name)
     options = {"seed": seed} if rows is None else {"seed": seed, "rows": rows}
-
-    def write(directory: Path, progress: Progress) -> Dataset:
-        return generator(directory, progress=progress, **options)
-
+    write = partial(datasets.generator(name), **options)
     _write(write, name, out or Workspace.from_environment().data(name), as_json)
 
 
@@ -59,12 +49,9 @@ def generate(
 def fetch(
     name: NameArgument,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Output folder.", show_default="$REGARD_DATA/NAME"
-        ),
+        Path | None, option("--out", "DIR", "Output folder.", "$REGARD_DATA/NAME")
     ] = None,
-    as_json: terminal.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Download a data set and verify its checksums; existing files are verified and kept.
 
@@ -76,12 +63,11 @@ def fetch(
     """
     from regard.pipeline import datasets
 
-    fetcher = datasets.fetcher(name)
-    _write(fetcher, name, out or _download_folder(name), as_json)
+    _write(datasets.fetcher(name), name, out or _download_folder(name), as_json)
 
 
 @app.command("list")
-def list_datasets(as_json: terminal.JsonOption = False) -> None:
+def list_datasets(as_json: JsonOption = False) -> None:
     """List the data sets that can be generated or downloaded."""
     from regard.pipeline import datasets
 
@@ -89,9 +75,8 @@ def list_datasets(as_json: terminal.JsonOption = False) -> None:
     entries += [{"name": name, "command": "fetch"} for name in sorted(datasets.FETCHERS)]
     if as_json:
         terminal.print_json(entries)
-        return
-    for entry in entries:
-        terminal.out().print(f"regard data {entry['command']} {entry['name']}", soft_wrap=True)
+    else:
+        terminal.print_lines(*(f"regard data {one['command']} {one['name']}" for one in entries))
 
 
 def _download_folder(name: str) -> Path:
@@ -111,33 +96,20 @@ def _download_folder(name: str) -> Path:
     return own
 
 
-def _write(
-    write: Callable[[Path, Progress], Dataset], name: str, directory: Path, as_json: bool
-) -> None:
+def _write(write: Callable[..., Dataset], name: str, directory: Path, as_json: bool) -> None:
     """Write a data set with a progress bar, and print what was written."""
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as ProgressBar
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = terminal.err()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with ProgressBar(*columns, console=console, transient=True, disable=as_json) as bar:
+    with Progress(*columns, console=terminal.err(), transient=True, disable=as_json) as bar:
         task = bar.add_task(name, total=1.0)
 
         def report(text: str, fraction: float) -> None:
             bar.update(task, description=text, completed=fraction)
 
-        dataset = write(directory, report)
+        dataset = write(directory, progress=report)
     if as_json:
-        terminal.print_json(
-            {
-                "name": dataset.name,
-                "directory": str(dataset.directory),
-                "files": [str(path) for path in dataset.files],
-                "rows": dataset.rows,
-                "files_written": dataset.files_written,
-            }
-        )
+        terminal.print_json(dataclasses.asdict(dataset))
         return
     rows = ", ".join(f"{count:,} {split}" for split, count in dataset.rows.items())
-    terminal.out().print(f"{dataset.name}: {rows}", soft_wrap=True)
-    terminal.out().print(f"{dataset.directory}", soft_wrap=True)
+    terminal.print_lines(f"{dataset.name}: {rows}", str(dataset.directory))

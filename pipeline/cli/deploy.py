@@ -2,92 +2,63 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import RegistryOption, argument, command_group, flag, option
+from regard.pipeline.workspace import Workspace
 
-_MIN_REPLICAS, _MAX_REPLICAS, _NAMESPACE = 2, 6, "default"
+app = command_group("Deploy a published model with TensorFlow Serving.")
 
-app = typer.Typer(
-    help="Deploy a published model with TensorFlow Serving.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
-
-
-class Target(str, Enum):
-    """Where the model runs."""
-
-    compose = "compose"
-    kubernetes = "kubernetes"
-    kserve = "kserve"
+_WITHOUT_COMPOSE = {"replicas": "--replicas", "max_replicas": "--max-replicas"}
+_WITHOUT_COMPOSE |= {"namespace": "--namespace"}
 
 
 @app.command("render")
 def render(
+    context: typer.Context,
     model: Annotated[
         str,
-        typer.Argument(
-            metavar="MODEL",
-            help="NAME or NAME@VERSION in the registry. Without a version, always the newest one.",
-            show_default=False,
+        argument(
+            "MODEL",
+            "NAME or NAME@VERSION in the registry. Without a version, always the newest one.",
         ),
     ],
     target: Annotated[
-        Target, typer.Option("--to", help="Platform: Docker Compose, plain Kubernetes, or KServe.")
-    ] = Target.kubernetes,
+        Literal["compose", "kubernetes", "kserve"],
+        option("--to", None, "Platform: Docker Compose, plain Kubernetes, or KServe."),
+    ] = "kubernetes",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder for the files.", show_default="./deploy/NAME"
-        ),
+        Path | None, option("--out -o", "DIR", "Folder for the files.", "./deploy/NAME")
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(
-            metavar="URI",
-            help="The registry as the server sees it: a folder (Compose), pvc://CLAIM/FOLDER, or "
+        option(
+            "--storage",
+            "URI",
+            "The registry as the server sees it: a folder (Compose), pvc://CLAIM/FOLDER, or "
             "another URI that KServe supports, such as gs://bucket/registry.",
-            show_default="the registry, or pvc://regard-registry",
+            "the registry, or pvc://regard-registry",
         ),
     ] = None,
     image: Annotated[
-        str, typer.Option(metavar="IMAGE", help="Versioned image of TensorFlow Serving.")
+        str, option("--image", "IMAGE", "Versioned image of TensorFlow Serving.")
     ] = "tensorflow/serving:2.19.1",
     replicas: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Minimum replicas (Kubernetes and KServe only).",
-            min=1,
-            show_default=str(_MIN_REPLICAS),
-        ),
-    ] = None,
+        int, option("--replicas", "N", "Minimum replicas (Kubernetes and KServe only).", min=1)
+    ] = 2,
     max_replicas: Annotated[
-        int | None,
-        typer.Option(
-            "--max-replicas",
-            metavar="N",
-            help="Maximum replicas (Kubernetes and KServe only).",
-            min=1,
-            show_default=str(_MAX_REPLICAS),
-        ),
-    ] = None,
-    cpu: Annotated[str, typer.Option(metavar="N", help="CPUs of a server.")] = "2",
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of a server.")] = "2Gi",
-    namespace: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Kubernetes namespace.", show_default=_NAMESPACE),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace files that have been modified.")
-    ] = False,
-    registry: terminal.RegistryOption = None,
+        int, option("--max-replicas", "N", "Maximum replicas (Kubernetes and KServe only).", min=1)
+    ] = 6,
+    cpu: Annotated[str, option("--cpu", "N", "CPUs of a server.")] = "2",
+    memory: Annotated[str, option("--memory", "SIZE", "Memory of a server.")] = "2Gi",
+    namespace: Annotated[str, option("--namespace", "NAME", "Kubernetes namespace.")] = "default",
+    force: Annotated[bool, flag("--force", "Replace files that have been modified.")] = False,
+    registry: RegistryOption = None,
 ) -> None:
     """Write the files that run a model in TensorFlow Serving.
 
@@ -101,40 +72,30 @@ def render(
 
       regard deploy render translation --to kserve --storage gs://bucket/registry
     """
-    if target is Target.compose:
-        unsupported = {
-            "--replicas": replicas,
-            "--max-replicas": max_replicas,
-            "--namespace": namespace,
-        }
-        for option, value in unsupported.items():
-            if value is not None:
-                raise UserError(
-                    "Not supported with --to compose, which runs one server without namespaces.",
-                    option,
-                    "Leave it out, or use --to kubernetes or --to kserve.",
-                )
     from regard.pipeline.deployment import render as deployment
-    from regard.pipeline.workspace import Workspace
 
-    root = registry or Workspace.from_environment().registry
+    for name, where in _WITHOUT_COMPOSE.items() if target == "compose" else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise UserError(
+                "Not supported with --to compose, which runs one server without namespaces.",
+                where,
+                "Leave it out, or use --to kubernetes or --to kserve.",
+            )
     rendered = deployment.render(
         model,
-        root,
-        target.value,
+        registry or Workspace.from_environment().registry,
+        target,
         storage=storage,
         image=image,
-        replicas=_MIN_REPLICAS if replicas is None else replicas,
-        max_replicas=_MAX_REPLICAS if max_replicas is None else max_replicas,
+        replicas=replicas,
+        max_replicas=max_replicas,
         cpu=cpu,
         memory=memory,
-        namespace=_NAMESPACE if namespace is None else namespace,
+        namespace=namespace,
     )
     folder = out or Path("deploy") / model.partition("@")[0]
     deployment.write(rendered.files, folder, force=force)
-    console = terminal.out()
-    for name in rendered.files:
-        console.print(str(folder / name), soft_wrap=True)
-    for line in rendered.requirements:
-        console.print(line, soft_wrap=True)
-    console.print(f"next  {rendered.next.format(folder=folder)}", soft_wrap=True)
+    files = [str(folder / name) for name in rendered.files]
+    command = rendered.next.format(folder=folder)
+    terminal.print_lines(*files, *rendered.requirements, f"next  {command}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import typer
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption
 
 
-def doctor(
-    as_json: terminal.JsonOption = False,
-) -> None:
-    """Check packages, compiler, memory, disk and GPU, and explain how to fix problems.
+def doctor(as_json: JsonOption = False) -> None:
+    """Check packages, memory, disk and GPU, and explain how to fix problems.
 
     [bold]Exit status[/bold]: 0 if pipelines can run on this machine, otherwise 2.
     """

@@ -3,52 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Literal
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption, flag, option
+from regard.pipeline.workspace import Workspace
 
-
-class Engine(str, Enum):
-    """The inference engine."""
-
-    ctranslate2 = "ctranslate2"
-
-
-class Quantization(str, Enum):
-    """The type of the weights; see ``regard.serving.export.ctranslate2.QUANTIZATIONS``."""
-
-    float32 = "float32"
-    int8 = "int8"
-    int16 = "int16"
-    float16 = "float16"
+# See ``regard.serving.export.ctranslate2.QUANTIZATIONS``.
+Quantization = Literal["float32", "int8", "int16", "float16"]
 
 
 def export(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="NAME or NAME@VERSION in the registry, or a folder with a SavedModel.",
-            show_default=False,
-        ),
-    ],
-    to: Annotated[Engine, typer.Option("--to", help="Inference engine.")] = Engine.ctranslate2,
+    model: ModelArgument,
+    to: Annotated[
+        Literal["ctranslate2"], option("--to", None, "Inference engine.")
+    ] = "ctranslate2",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Output folder.", show_default="./NAME-ctranslate2"
-        ),
+        Path | None, option("--out -o", "DIR", "Output folder.", "./NAME-ctranslate2")
     ] = None,
     quantization: Annotated[
-        Quantization, typer.Option(help="Type of the weights; int8 is the smallest.")
-    ] = Quantization.float32,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
-    registry: terminal.RegistryOption = None,
-    as_json: terminal.JsonOption = False,
+        Quantization, option("--quantization", None, "Type of the weights; int8 is the smallest.")
+    ] = "float32",
+    force: Annotated[bool, flag("--force", "Replace an earlier export.")] = False,
+    registry: RegistryOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Convert a Transformer to CTranslate2, an inference engine for CPUs.
 
@@ -64,30 +43,24 @@ def export(
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
     from regard.pipeline.deployment import export
-    from regard.pipeline.workspace import Workspace
 
     root = registry or Workspace.from_environment().registry
-    folder = out or Path(f"{Path(model.partition('@')[0]).name}-{to.value}")
-    with terminal.working(f"Converting to {to.value} …"):
-        exported = export.to_ctranslate2(model, root, folder, quantization.value, force=force)
+    folder = out or Path(f"{Path(model.partition('@')[0]).name}-{to}")
+    with terminal.working(f"Converting to {to} …"):
+        exported = export.to_ctranslate2(model, root, folder, quantization, force=force)
     if as_json:
-        terminal.print_json({**dataclasses.asdict(exported), "folder": str(exported.folder)})
+        terminal.print_json(dataclasses.asdict(exported))
         return
-    console = terminal.out()
-    console.print(
-        f"Exported {exported.model} to {exported.folder} ({exported.size / 1e6:,.1f} MB)",
-        soft_wrap=True,
-    )
-    if exported.difference is None:
-        console.print("  not verified: the model has no stored outputs", soft_wrap=True)
-    else:
-        console.print(
-            f"  verified with {exported.rows} outputs: the log-probability of a token differs by "
-            f"at most {exported.difference:.1g}",
-            soft_wrap=True,
+    verified = "not verified: the model has no stored outputs"
+    if exported.difference is not None:
+        verified = (
+            f"verified with {exported.rows} outputs: the log-probability of a token differs by "
+            f"at most {exported.difference:.1g}"
         )
     arguments = "".join(f", {key}={value!r}" for key, value in exported.arguments.items())
-    for line in (
+    terminal.print_lines(
+        f"Exported {exported.model} to {exported.folder} ({exported.size / 1e6:,.1f} MB)",
+        f"  {verified}",
         "",
         "import ctranslate2, sentencepiece",
         f'translator = ctranslate2.Translator("{exported.folder}")',
@@ -95,5 +68,4 @@ def export(
         f'target = sentencepiece.SentencePieceProcessor("{exported.folder}/target.model")',
         f"results = translator.translate_batch([source.encode(text, out_type=str)]{arguments})",
         "target.decode(results[0].hypotheses[0])",
-    ):
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    )

@@ -1,25 +1,14 @@
-"""The command ``regard lineage``."""
+"""``regard lineage``: show where a model came from."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption
+from regard.pipeline.workspace import Workspace
 
 
 def lineage(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="NAME or NAME@VERSION in the registry, or a version's folder.",
-            show_default=False,
-        ),
-    ],
-    as_json: terminal.JsonOption = False,
-    registry: terminal.RegistryOption = None,
+    model: ModelArgument, as_json: JsonOption = False, registry: RegistryOption = None
 ) -> None:
     """Show where a model came from: its run, the executions of each node, and its data.
 
@@ -35,13 +24,12 @@ def lineage(
     """
     from regard.components.registry import Registry
     from regard.pipeline.cli.rendering import lineage_tree
-    from regard.pipeline.lineage import trace
-    from regard.pipeline.workspace import Workspace
+    from regard.pipeline.lineage.trace import trace
 
     workspace = Workspace.from_environment()
     version = Registry(registry or workspace.registry).resolve(model)
     result = trace(version, workspace)
     if as_json:
         terminal.print_json(result.to_dict())
-        return
-    lineage_tree.show(result, terminal.out())
+    else:
+        lineage_tree.show(result, terminal.out())

@@ -5,43 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import ModelArgument, RegistryOption, argument, flag, option
+from regard.pipeline.workspace import Workspace
 
 
 def predict(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="NAME or NAME@VERSION in the registry, or a SavedModel folder.",
-            show_default=False,
-        ),
-    ],
+    model: ModelArgument,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TEXT",
-            help="Inputs: a text, the path of an image, or points as JSON. A model with several "
+        argument(
+            "TEXT",
+            "Inputs: a text, the path of an image, or points as JSON. A model with several "
             "inputs takes that many TEXTs for each row. Without TEXT, or with -, lines are read "
             "from standard input, with tabs between inputs. Put -- before texts that start with "
             "a dash.",
         ),
     ] = None,
-    align: Annotated[bool, typer.Option("--align", help="Print the attention as a table.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on each line.")
-    ] = False,
+    align: Annotated[bool, flag("--align", "Print the attention as a table.")] = False,
+    as_json: Annotated[bool, flag("--json", "Print one JSON object on each line.")] = False,
     picture: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the attention of all rows to an interactive page, FILE.html.",
-            show_default=False,
+        option(
+            "--picture",
+            "FILE",
+            "Write the attention of all rows to an interactive page, FILE.html.",
         ),
     ] = None,
-    registry: terminal.RegistryOption = None,
+    registry: RegistryOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
@@ -61,7 +52,6 @@ def predict(
     """
     from regard.components.registry import Registry
     from regard.pipeline.prediction import predict as prediction
-    from regard.pipeline.workspace import Workspace
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     console = terminal.out()

@@ -6,31 +6,31 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import (
+    JsonOption,
+    RegistryOption,
+    argument,
+    command_group,
+    flag,
+    option,
+)
+from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.components.registry import Registry
 
-app = typer.Typer(
-    help="List, pin and prune the versions of models in the registry.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = command_group("List, pin and prune the versions of models in the registry.")
 
-VersionArgument = Annotated[
-    str, typer.Argument(metavar="NAME@VERSION", help="The version.", show_default=False)
-]
+NameArgument = Annotated[str, argument("NAME", "The model.")]
+VersionArgument = Annotated[str, argument("NAME@VERSION", "The version.")]
 
 
 @app.command("list")
 def list_versions(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="List only this model.", show_default=False)
-    ] = None,
-    as_json: terminal.JsonOption = False,
-    registry: terminal.RegistryOption = None,
+    name: Annotated[str | None, argument("NAME", "List only this model.")] = None,
+    as_json: JsonOption = False,
+    registry: RegistryOption = None,
 ) -> None:
     """List the versions of all models, newest first.
 
@@ -52,44 +52,13 @@ def list_versions(
     if as_json:
         terminal.print_json([entry.to_dict() for entry in entries])
     elif not entries:
-        terminal.out().print(f"No models in {opened.root} yet.", soft_wrap=True)
+        terminal.print_lines(f"No models in {opened.root} yet.")
     else:
         registry_tables.print_versions(entries, terminal.out())
 
 
 @app.command()
-def show(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME[@VERSION]",
-            help="The model, by default its live version.",
-            show_default=False,
-        ),
-    ],
-    as_json: terminal.JsonOption = False,
-    registry: terminal.RegistryOption = None,
-) -> None:
-    """Show one version: its scores, data, spans, and the version it replaced.
-
-    [bold]Example[/bold]
-
-      regard registry show quickstart@2
-    """
-    from regard.components.registry.overview import find_version
-    from regard.pipeline.cli.rendering import registry_tables
-
-    opened = _registry(registry)
-    name, _, version = model.partition("@")
-    entry = find_version(opened, name, opened.number(name, version))
-    if as_json:
-        terminal.print_json(entry.to_dict())
-    else:
-        registry_tables.print_version(entry, terminal.out())
-
-
-@app.command()
-def pin(model: VersionArgument, registry: terminal.RegistryOption = None) -> None:
+def pin(model: VersionArgument, registry: RegistryOption = None) -> None:
     """Pin a version, so that `regard registry prune` keeps it.
 
     [bold]Example[/bold]
@@ -100,11 +69,11 @@ def pin(model: VersionArgument, registry: terminal.RegistryOption = None) -> Non
 
     opened, name, number = _parse_version(model, registry)
     state = "is pinned" if prune.pin(opened, name, number) else "was pinned already"
-    terminal.out().print(f"{name}@{number} {state}.")
+    terminal.print_lines(f"{name}@{number} {state}.")
 
 
 @app.command()
-def unpin(model: VersionArgument, registry: terminal.RegistryOption = None) -> None:
+def unpin(model: VersionArgument, registry: RegistryOption = None) -> None:
     """Remove the pin of a version.
 
     [bold]Example[/bold]
@@ -115,35 +84,27 @@ def unpin(model: VersionArgument, registry: terminal.RegistryOption = None) -> N
 
     opened, name, number = _parse_version(model, registry)
     state = "is no longer pinned" if prune.unpin(opened, name, number) else "was not pinned"
-    terminal.out().print(f"{name}@{number} {state}.")
+    terminal.print_lines(f"{name}@{number} {state}.")
 
 
 @app.command("prune")
 def prune_versions(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The model.", show_default=False)],
+    name: NameArgument,
     keep: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Number of newest versions to keep, including the live one.",
-            show_default=False,
-        ),
+        option("--keep", "N", "Number of newest versions to keep, including the live one.", min=1),
     ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be removed.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would be removed.")] = False,
     model_config: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--model-config-file",
-            metavar="FILE",
-            help="Also keep the versions that this model server configuration serves.",
-            show_default=False,
+            "FILE",
+            "Also keep the versions that this model server configuration serves.",
         ),
     ] = None,
-    as_json: terminal.JsonOption = False,
-    registry: terminal.RegistryOption = None,
+    as_json: JsonOption = False,
+    registry: RegistryOption = None,
 ) -> None:
     """Remove old versions of a model.
 
@@ -161,7 +122,6 @@ def prune_versions(
     from regard.components.registry import prune
     from regard.pipeline.cli.rendering import registry_tables
     from regard.pipeline.run_store import needed_versions
-    from regard.pipeline.workspace import Workspace
 
     opened = _registry(registry)
     opened.number(name)  # raises an error for unknown names
@@ -177,21 +137,18 @@ def prune_versions(
 
 
 def rollback(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The model.", show_default=False)],
+    name: NameArgument,
     version: Annotated[
         int | None,
-        typer.Argument(
-            metavar="VERSION",
-            help="The version to go back to.",
-            show_default="the newest earlier version that was not withdrawn",
+        argument(
+            "VERSION",
+            "The version to go back to.",
+            "the newest earlier version that was not withdrawn",
         ),
     ] = None,
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Reason to record.", show_default=False),
-    ] = None,
-    as_json: terminal.JsonOption = False,
-    registry: terminal.RegistryOption = None,
+    reason: Annotated[str | None, option("--reason", "TEXT", "Reason to record.")] = None,
+    as_json: JsonOption = False,
+    registry: RegistryOption = None,
 ) -> None:
     """Put an earlier version of a model back into production.
 
@@ -214,16 +171,14 @@ def rollback(
         terminal.print_json({"name": name, **dataclasses.asdict(result)})
         return
     old = result.rolled_back_from
-    for line in (
+    terminal.print_lines(
         f"{name}@{result.version} is live, with the model of {name}@{result.rollback_of}.",
         f"{name}@{old} is withdrawn. To restore it: regard rollback {name} {old}",
-    ):
-        terminal.out().print(line, soft_wrap=True)
+    )
 
 
 def _registry(root: Path | None) -> Registry:
     from regard.components.registry import Registry
-    from regard.pipeline.workspace import Workspace
 
     return Registry(root or Workspace.from_environment().registry)
 
@@ -236,7 +191,5 @@ def _parse_version(model: str, root: Path | None) -> tuple[Registry, str, int]:
     name, _, version = model.partition("@")
     live = registry.number(name)
     if not version:  # a default could change while the user types
-        raise UserError(
-            "the version is missing", where=model, remedy=f"The live version is {name}@{live}."
-        )
+        raise UserError("the version is missing", model, f"The live version is {name}@{live}.")
     return registry, name, registry.number(name, version)

@@ -8,29 +8,21 @@ from typing import Annotated
 import typer
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, argument, flag, option
+from regard.pipeline.workspace import Workspace
 
 
 def report(
     run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="Run id, pipeline name (its newest run), or NAME@VERSION.",
-            show_default=False,
-        ),
+        str, argument("RUN", "Run id, pipeline name (its newest run), or NAME@VERSION.")
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File of the page."),
-    ] = None,
+    output: Annotated[Path | None, option("--output -o", "FILE", "File of the page.")] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(
-            "--figures", metavar="FOLDER", help="Folder for all figures as SVG and PNG files."
-        ),
+        option("--figures", "FOLDER", "Folder for all figures as SVG and PNG files."),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    as_json: terminal.JsonOption = False,
+    show: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a report of a run: data, training, scores, examples and attention.
 
@@ -46,7 +38,6 @@ def report(
     from regard.components.common.matplotlib_style import FONTS_REMEDY
     from regard.pipeline import run_store
     from regard.pipeline.lineage import run_report
-    from regard.pipeline.workspace import Workspace
 
     stored_run = run_store.find(Workspace.from_environment(), run)
     path = (output or stored_run.directory / run_report.FILE).absolute()
@@ -57,13 +48,12 @@ def report(
     if not has_fonts:
         terminal.err().print(FONTS_REMEDY, soft_wrap=True)
     if as_json:
-        terminal.print_json(
-            {"run": stored_run.id, "report": str(path), "figures": list(map(str, files))}
-        )
+        content = {"run": stored_run.id, "report": str(path), "figures": list(map(str, files))}
+        terminal.print_json(content)
     else:
-        terminal.out().print(str(path), soft_wrap=True, highlight=False)
+        terminal.print_lines(str(path))
         if figures:
-            terminal.out().print(f"{len(files)} figures in {figures}", soft_wrap=True)
+            terminal.print_lines(f"{len(files)} figures in {figures}")
     if show:
         typer.launch(path.as_uri())
 
@@ -74,13 +64,9 @@ def _check_paths(path: Path, figures: Path | None) -> None:
     from regard.components.common.files import is_writable
 
     if path.is_dir():
-        raise UserError(
-            "The path is a folder.", str(path), "Give the name of a file, such as report.html."
-        )
+        raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError("The path is not a folder.", str(figures), "Give a folder to --figures.")
     for folder in filter(None, (path.parent, figures)):
         if not is_writable(folder):
-            raise UserError(
-                "The folder is not writable.", str(folder), "Choose a folder that you can write to."
-            )
+            raise UserError("The folder is not writable.", str(folder), "Choose another folder.")

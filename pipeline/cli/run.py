@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from regard.pipeline.cli import terminal
-
-ConfigArgument = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="The pipeline's YAML file.", show_default=False)
-]
+from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, option
 
 
 def run(
     config: ConfigArgument,
     first: Annotated[
-        str | None,
-        typer.Option("--from", metavar="NODE", help="Run this node and all later ones again."),
+        str | None, option("--from", "NODE", "Run this node and all later ones again.")
     ] = None,
-    last: Annotated[
-        str | None,
-        typer.Option("--to", metavar="NODE", help="Stop after this node."),
-    ] = None,
-    runner: Annotated[str, typer.Option(metavar="local|beam", help="Pipeline runner.")] = "local",
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for another run of this pipeline to end.")
-    ] = False,
-    as_json: terminal.JsonOption = False,
+    last: Annotated[str | None, option("--to", "NODE", "Stop after this node.")] = None,
+    runner: Annotated[str, option("--runner", "local|beam", "Pipeline runner.")] = "local",
+    wait: WaitOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a pipeline: prepare data, train, evaluate and publish a model.
 

@@ -8,6 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, argument, option
+from regard.pipeline.workspace import Workspace
 
 _LIST = "list"
 
@@ -46,15 +48,11 @@ _RUN_HELP = (
 
 @app.command(_LIST)
 def list_runs(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Pipeline name.", show_default=False),
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Pipeline name.")] = None,
     limit: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Maximum number of runs.", show_default="all"),
+        int | None, option("--limit", "N", "Maximum number of runs.", "all", min=1)
     ] = None,
-    as_json: terminal.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List runs, newest first (the default command).
 
@@ -69,7 +67,6 @@ def list_runs(
     """
     from regard.pipeline import run_store
     from regard.pipeline.cli.rendering import run_tables
-    from regard.pipeline.workspace import Workspace
 
     workspace = Workspace.from_environment()
     if name is not None:
@@ -78,18 +75,16 @@ def list_runs(
     if as_json:
         terminal.print_json(records)
     elif not records:
-        terminal.out().print(f"No runs in {workspace.pipelines}.", soft_wrap=True)
+        terminal.print_lines(f"No runs in {workspace.pipelines}.")
     else:
         run_tables.print_listing(records, terminal.out())
 
 
 @app.command("diff")
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help=_RUN_HELP, show_default=False)],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="The run to compare with.", show_default=False)
-    ],
-    as_json: terminal.JsonOption = False,
+    a: Annotated[str, argument("A", _RUN_HELP)],
+    b: Annotated[str, argument("B", "The run to compare with.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Compare two runs.
 
@@ -105,7 +100,6 @@ def diff(
     from regard.pipeline import run_store
     from regard.pipeline.cli.rendering import run_tables
     from regard.pipeline.run_diff import diff_runs
-    from regard.pipeline.workspace import Workspace
 
     workspace = Workspace.from_environment()
     result = diff_runs(run_store.find(workspace, a), run_store.find(workspace, b))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import ConfigArgument, JsonOption, flag, option
+from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.pipeline.scheduling.settings import ScheduleSettings
@@ -19,48 +20,46 @@ _CONDITIONS = "Conditions for a run"
 
 
 def schedule(
-    config: Annotated[
-        Path,
-        typer.Argument(metavar="CONFIG", help="YAML file of the pipeline.", show_default=False),
-    ],
+    config: ConfigArgument,
     cron: Annotated[
         str | None,
-        typer.Option(
-            metavar="EXPRESSION",
-            help="When to check: minute, hour, day of the month, month and weekday; or @hourly, "
+        option(
+            "--cron",
+            "EXPRESSION",
+            "When to check: minute, hour, day of the month, month and weekday; or @hourly, "
             "@daily, @weekly, @monthly, @yearly.",
         ),
     ] = None,
     timezone: Annotated[
         str | None,
-        typer.Option("--time-zone", help="Time zone for --cron, for example Europe/Berlin."),
+        option("--time-zone", None, "Time zone for --cron, for example Europe/Berlin."),
     ] = None,
     every: Annotated[
-        str | None, typer.Option(help="Interval between checks, for example 15m.")
+        str | None, option("--every", None, "Interval between checks, for example 15m.")
     ] = None,
     new_span: Annotated[
-        bool, typer.Option("--new-span", help="A new span.", rich_help_panel=_CONDITIONS)
+        bool, flag("--new-span", "A new span.", rich_help_panel=_CONDITIONS)
     ] = False,
     new_rows: Annotated[
-        int | None, typer.Option(min=1, help="Number of new rows.", rich_help_panel=_CONDITIONS)
+        int | None,
+        option("--new-rows", None, "Number of new rows.", min=1, rich_help_panel=_CONDITIONS),
     ] = None,
     drift: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--drift",
-            help="Drift beyond the limits of schedule.drift or data.checks.",
+            "Drift beyond the limits of schedule.drift or data.checks.",
             rich_help_panel=_CONDITIONS,
         ),
     ] = False,
     no_catchup: Annotated[
-        bool, typer.Option("--no-catchup", help="Do not make up for missed times of --cron.")
+        bool, flag("--no-catchup", "Do not make up for missed times of --cron.")
     ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print the status and what a check would do now."),
+        bool, flag("--dry-run", "Print the status and what a check would do now.")
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Check once if due, then exit.")] = False,
-    as_json: terminal.JsonOption = False,
+    once: Annotated[bool, flag("--once", "Check once if due, then exit.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a pipeline repeatedly.
 
@@ -105,7 +104,6 @@ def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
     from regard.pipeline.cli.rendering.schedule_tables import describe_schedule
     from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
     from regard.pipeline.scheduling.triggers import format_time
-    from regard.pipeline.workspace import Workspace
 
     console, workspace = terminal.out(), Workspace.from_environment()
 
@@ -128,7 +126,6 @@ def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
 def _print_plan(settings: ScheduleSettings, as_json: bool) -> None:
     from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
     from regard.pipeline.scheduling.plan import plan_schedule
-    from regard.pipeline.workspace import Workspace
 
     with terminal.working("checking the data …"):
         plan = plan_schedule(settings, Workspace.from_environment())

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import RegistryOption, argument, option
+from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.pipeline.deployment.serve import RunningServer
@@ -19,97 +19,77 @@ if TYPE_CHECKING:
 def serve(
     models: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[MODEL]...",
-            help="NAME or NAME@VERSION in the registry, or a folder of versions. Without a "
+        argument(
+            "[MODEL]...",
+            "NAME or NAME@VERSION in the registry, or a folder of versions. Without a "
             "version, the newest one is served, and replaced when a newer one is published.",
-            show_default=False,
         ),
     ] = None,
     model_config: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--model-config-file",
-            metavar="FILE",
-            help="Models, version policies and labels in TensorFlow Serving's format.",
-            show_default=False,
+            "FILE",
+            "Models, version policies and labels in TensorFlow Serving's format.",
         ),
     ] = None,
     max_batch_size: Annotated[
         int,
-        typer.Option(metavar="ROWS", help="Maximum rows of a batch; 1 disables batching.", min=1),
+        option("--max-batch-size", "ROWS", "Maximum rows of a batch; 1 disables batching.", min=1),
     ] = 64,
     batch_timeout: Annotated[
         float,
-        typer.Option(
-            metavar="MILLISECONDS", help="How long an incomplete batch waits for requests.", min=0
+        option(
+            "--batch-timeout",
+            "MILLISECONDS",
+            "How long an incomplete batch waits for requests.",
+            min=0,
         ),
     ] = 2.0,
     host: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for all network interfaces."
-        ),
+        option("--host", "ADDRESS", "Address to listen on; 0.0.0.0 for all network interfaces."),
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option("--port", metavar="PORT", help="gRPC port; 0 to disable.", min=0, max=65535),
+        int, option("--port", "PORT", "gRPC port; 0 to disable.", min=0, max=65535)
     ] = 8500,
     rest_port: Annotated[
-        int,
-        typer.Option(
-            "--rest-api-port", metavar="PORT", help="REST port; 0 to disable.", min=0, max=65535
-        ),
+        int, option("--rest-api-port", "PORT", "REST port; 0 to disable.", min=0, max=65535)
     ] = 8501,
     poll: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS", help="Interval between scans for new versions; 0: scan once.", min=0
-        ),
+        option("--poll", "SECONDS", "Interval between scans for new versions; 0: once.", min=0),
     ] = 1.0,
     config_poll: Annotated[
         float,
-        typer.Option(
+        option(
             "--model-config-file-poll",
-            metavar="SECONDS",
-            help="Interval between readings of --model-config-file; 0: read it once.",
+            "SECONDS",
+            "Interval between readings of --model-config-file; 0: once.",
             min=0,
         ),
     ] = 0.0,
     threads: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Batches that run at once.",
-            min=1,
-            show_default="number of cores",
-        ),
+        option("--threads", "N", "Batches that run at once.", "number of cores", min=1),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit for a REST request.", min=0.001)
+        float, option("--timeout", "SECONDS", "Time limit for a REST request.", min=0.001)
     ] = 30.0,
     max_megabytes: Annotated[
-        int, typer.Option("--max-request", metavar="MB", help="Size limit for a request.", min=1)
+        int, option("--max-request", "MB", "Size limit for a request.", min=1)
     ] = 64,
     certificate: Annotated[
         Path | None,
-        typer.Option(
-            "--tls-certificate",
-            metavar="FILE",
-            help="PEM file with the certificate chain.",
-            show_default="no TLS",
-        ),
+        option("--tls-certificate", "FILE", "PEM file with the certificate chain.", "no TLS"),
     ] = None,
     key: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-key", metavar="FILE", help="PEM file with the private key.", show_default=False
-        ),
+        Path | None, option("--tls-key", "FILE", "PEM file with the private key.")
     ] = None,
     page: Annotated[
-        bool, typer.Option("--page/--no-page", help="Serve a web UI alongside the API.")
+        bool, option("--page/--no-page", None, "Serve a web UI alongside the API.")
     ] = True,
-    registry: terminal.RegistryOption = None,
+    registry: RegistryOption = None,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
 
@@ -128,7 +108,6 @@ def serve(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from regard.pipeline.deployment.serve import ServeOptions, list_models
     from regard.pipeline.deployment.serve import serve as run_server
-    from regard.pipeline.workspace import Workspace
     from regard.serving.server.options import BatchingOptions, ManagerOptions, ServerOptions
 
     if (certificate is None) != (key is None):

@@ -6,10 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, argument, flag, option
 
 _RECURRING = "Recurring runs"
 
@@ -17,57 +16,46 @@ _RECURRING = "Recurring runs"
 def submit(
     pipeline: Annotated[
         Path,
-        typer.Argument(
-            metavar="CONFIG|PIPELINE",
-            help="YAML file of a pipeline with a section kubeflow, or a compiled pipeline.",
-            show_default=False,
+        argument(
+            "CONFIG|PIPELINE",
+            "YAML file of a pipeline with a section kubeflow, or a compiled pipeline.",
         ),
     ],
     host: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="URL of the Kubeflow Pipelines API.",
-            show_default="$KF_PIPELINES_ENDPOINT",
-        ),
+        option("--host", "URL", "URL of the Kubeflow Pipelines API.", "$KF_PIPELINES_ENDPOINT"),
     ] = None,
     experiment: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Experiment of the run. Created if it does not exist."),
+        option("--experiment", "NAME", "Experiment of the run. Created if it does not exist."),
     ] = "regard",
     name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the run.", show_default="the pipeline's"),
+        str | None, option("--name", "NAME", "Name of the run.", "the pipeline's")
     ] = None,
     namespace: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Your namespace on a multi-user installation."),
+        option("--namespace", "NAME", "Your namespace on a multi-user installation."),
     ] = None,
     parameters: Annotated[
         list[str] | None,
-        typer.Option(
-            "--param",
-            metavar="NAME=VALUE",
-            help="Run parameter, for example max_epochs=3. Repeatable.",
-        ),
+        option("--param", "NAME=VALUE", "Run parameter, for example max_epochs=3. Repeatable."),
     ] = None,
     cron: Annotated[
         str | None,
-        typer.Option(
-            metavar="EXPRESSION",
-            help="Start a run at the times of a cron expression, in the cluster's time zone.",
+        option(
+            "--cron",
+            "EXPRESSION",
+            "Start a run at the times of a cron expression, in the cluster's time zone.",
             rich_help_panel=_RECURRING,
         ),
     ] = None,
     no_catchup: Annotated[
         bool,
-        typer.Option(
-            "--no-catchup",
-            help="Do not start a run for each missed time.",
-            rich_help_panel=_RECURRING,
+        flag(
+            "--no-catchup", "Do not start a run for each missed time.", rich_help_panel=_RECURRING
         ),
     ] = False,
-    as_json: terminal.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Start a run, or with --cron a recurring run, on Kubeflow Pipelines.
 
@@ -104,9 +92,7 @@ def submit(
     if as_json:
         terminal.print_json(dataclasses.asdict(job))
         return
-    out = terminal.out()
-    out.print(f"{'Scheduled' if six_fields else 'Started'} run {job.name}: {job.id}")
-    if six_fields:
-        out.print(f"  cron: {six_fields} (seconds first)", soft_wrap=True)
-    if job.link:
-        out.print(f"  {job.link}", soft_wrap=True)
+    lines = [f"{'Scheduled' if six_fields else 'Started'} run {job.name}: {job.id}"]
+    lines += [f"  cron: {six_fields} (seconds first)"] if six_fields else []
+    lines += [f"  {job.link}"] if job.link else []
+    terminal.print_lines(*lines)

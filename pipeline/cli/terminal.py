@@ -1,4 +1,4 @@
-"""Shared by the commands: consoles, tables, JSON output, options, and errors."""
+"""Shared by the commands: consoles, tables, JSON output, and errors."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
 from regard.models.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-RegistryOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Model registry.", show_default="$REGARD_HOME/registry"),
-]
 
 
 def out(markup: bool = False) -> Console:
@@ -56,6 +47,13 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
         console = Console(file=stream, highlight=False, markup=False, emoji=False)
         with console.status(text) as status:
             yield status.update
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines on standard output, without wrapping them."""
+    console = out()
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

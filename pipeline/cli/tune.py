@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.run import ConfigArgument
+from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,21 +25,14 @@ if TYPE_CHECKING:
 def tune(
     config: ConfigArgument,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Output file.", show_default="CONFIG.tuned.yaml"
-        ),
+        Path | None, option("--out -o", "FILE", "Output file.", "CONFIG.tuned.yaml")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite an existing output file.")
-    ] = False,
+    force: Annotated[bool, flag("--force", "Overwrite an existing output file.")] = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Delete all trials of this pipeline first.")
+        bool, flag("--restart", "Delete all trials of this pipeline first.")
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for another run of this pipeline to end.")
-    ] = False,
-    as_json: terminal.JsonOption = False,
+    wait: WaitOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Search for the best values of the keys in the section tune.
 
@@ -85,8 +79,6 @@ def tune(
 
 
 def _require_section(config: Config, path: Path) -> None:
-    from regard.components.common.errors import UserError
-
     if config.tune is None:
         raise UserError(
             "The configuration has no section tune.",

@@ -7,24 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, argument
+from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.components.data.corpus_plan import SpanSummary
 
 
 def validate(
-    config: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONFIG",
-            help="YAML file of a pipeline or of a comparison.",
-            show_default=False,
-        ),
-    ],
-    as_json: terminal.JsonOption = False,
+    config: Annotated[Path, argument("CONFIG", "YAML file of a pipeline or of a comparison.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Check a YAML file and read all its data once. Nothing is written.
 
@@ -40,7 +33,6 @@ def validate(
     from regard.pipeline.config import load
     from regard.pipeline.config.load import is_comparison, read_document
     from regard.pipeline.context import resolve_data
-    from regard.pipeline.workspace import Workspace
 
     workspace = Workspace.from_environment()
     if is_comparison(read_document(config, workspace)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.components.common.files import atomic_write
 from regard.components.common.formatting import format_bytes
@@ -17,9 +17,6 @@ from regard.pipeline import progress, run_store
 from regard.pipeline.config.nodes import NODES
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FILE = "report.html"
 FORMATS = ("svg", "png")
@@ -74,14 +71,9 @@ def write_figures(facts: RunFacts, folder: Path) -> tuple[list[Path], bool]:
     with style(page.DRAWING_STYLE):
         for entry in draw_figures(facts, measure_attention(facts)):
             entry.figure.axes[0].set_title(entry.title, loc="left")
-            has_fonts |= _save(entry.figure, folder / entry.name)
+            for path in (folder / f"{entry.name}.{kind}" for kind in FORMATS):
+                has_fonts[path] = save(entry.figure, path)
     return list(has_fonts), all(has_fonts.values())
-
-
-def _save(figure: Figure, stem: Path) -> dict[Path, bool]:
-    """Save a figure in all formats; maps each file to whether the fonts cover its characters."""
-    files = [stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS]
-    return {path: save(figure, path) for path in files}
 
 
 def _versions(record: Mapping[str, Any]) -> dict[str, str]:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.components.registry import RECORD, Registry, VersionRecord, read_record
 from regard.components.registry.records import RecordedSpan
 from regard.pipeline.lineage.data import DataLineage, trace_data
-from regard.pipeline.lineage.executions import (
-    NodeExecution,
-    PushingRun,
-    trace_executions,
-)
+from regard.pipeline.lineage.executions import NodeExecution, trace_executions
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
 from regard.pipeline.run_diff import ValueDiff, diff_values, flatten
 from regard.pipeline.run_store import Run
@@ -29,59 +25,32 @@ _RECORD_FIELDS = (
 _RUN_FIELDS = ("started", "seconds", "command", "machine", "config")
 
 
-@dataclasses.dataclass(frozen=True)
-class SpanChanges:
-    """How the spans of two versions differ.
-
-    Attributes:
-        new: spans that only the later version has.
-        removed: spans that only the earlier version has.
-        version: spans of which the later version has another version.
-        replayed: spans that only the later version replays.
-    """
-
-    new: list[str]
-    removed: list[str]
-    version: list[str]
-    replayed: list[str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Parent:
+class Parent(TypedDict, total=False):
     """A version that its successor was compared with.
 
     Attributes:
-        model: ``NAME@VERSION``.
-        record: its record; None if the version is not in the registry any more.
+        model: ``NAME@VERSION``; nothing else is known of a version that was removed.
+        created: its publication.
+        run: the id of the run that pushed it.
+        metrics: its metrics on the test split.
+        started_from: the model that its training started from.
         changes: the configuration keys that differ: ``a`` here, ``b`` in the successor.
         same_data: whether the successor has the same data.
-        span_changes: how the successor's spans differ.
+        span_changes: spans that only the successor has (``new``), that only the parent has
+            (``removed``), of another ``version``, and that only the successor replays
+            (``replayed``).
         failed_before: runs before it that pushed nothing.
     """
 
     model: str
-    record: VersionRecord | None = None
-    changes: list[ValueDiff] = dataclasses.field(default_factory=list)
-    same_data: bool = True
-    span_changes: SpanChanges | None = None
-    failed_before: list[FailedRun] = dataclasses.field(default_factory=list)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the parent as JSON values."""
-        if self.record is None:
-            return {"model": self.model}
-        record = self.record.to_dict()
-        fields = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("record", "span_changes")
-        }
-        return {
-            **fields,
-            **{key: record[key] for key in ("created", "run", "metrics") if key in record},
-            "started_from": self.record.warm_start.start.get("model"),
-            "span_changes": self.span_changes and dataclasses.asdict(self.span_changes),
-        }
+    created: str
+    run: str
+    metrics: dict[str, dict[str, Any]]
+    started_from: str | None
+    changes: list[ValueDiff]
+    same_data: bool
+    span_changes: dict[str, list[str]]
+    failed_before: list[FailedRun]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,8 +58,10 @@ class Lineage:
     """Where a version came from.
 
     Attributes:
+        model: ``NAME@VERSION``.
         record: the version's record.
         path: its folder.
+        seed: the seed of the training.
         run: the id and the facts of the run that pushed it.
         nodes: the executions from the Pusher back to the data.
         data: the data.
@@ -101,8 +72,10 @@ class Lineage:
         missing: what could not be found, in sentences.
     """
 
+    model: str
     record: VersionRecord
-    path: Path
+    path: str
+    seed: int | None
     run: dict[str, Any]
     nodes: list[NodeExecution]
     data: DataLineage
@@ -111,32 +84,11 @@ class Lineage:
     parents: list[Parent]
     missing: list[str]
 
-    @property
-    def model(self) -> str:
-        """``NAME@VERSION``."""
-        return f"{self.record.name}@{self.record.version}"
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of the training."""
-        return self.record.config.get("training", {}).get("seed")
-
     def to_dict(self) -> dict[str, object]:
         """Return the lineage as JSON values."""
-        record = self.record.to_dict()
-        return {
-            "model": self.model,
-            "path": str(self.path),
-            **{key: record[key] for key in _RECORD_FIELDS if key in record},
-            "seed": self.seed,
-            "run": self.run,
-            "nodes": [dataclasses.asdict(node) for node in self.nodes],
-            "data": dataclasses.asdict(self.data),
-            "failed_before": self.failed_before,
-            "failed_since": self.failed_since,
-            "parents": [parent.to_dict() for parent in self.parents],
-            "missing": self.missing,
-        }
+        values, record = dataclasses.asdict(self), self.record.to_dict()
+        del values["record"]
+        return {**{key: record[key] for key in _RECORD_FIELDS if key in record}, **values}
 
 
 def trace(version: Path, workspace: Workspace) -> Lineage:
@@ -165,50 +117,49 @@ class _Tracer:
     def __init__(self, version: Path, record: VersionRecord, workspace: Workspace):
         self.version, self.record = version, record
         self.paths = workspace.pipeline(record.name)
-        # Versions before and after: next to this one, or in the workspace's registry if the
-        # folder was copied alone.
-        self.registry, self.name = Registry(version.parent.parent), version.parent.name
-        if self.name != record.name or len(self.registry.versions(self.name)) < 2:
-            self.registry, self.name = Registry(workspace.registry), record.name
+        registry, name = Registry(version.parent.parent), version.parent.name
+        self.records = {number: registry.record(name, number) for number in registry.versions(name)}
         self.missing: list[str] = []
 
     def trace(self) -> Lineage:
-        pushing = self._executions()
-        nodes = pushing.nodes if pushing else []
-        run = self._run(self.record.run or (pushing.run if pushing else ""))
-        data = trace_data(self.paths, self.record, nodes, self.missing)
-        failed_before, failed_since = self._failed_runs()
+        record = self.record
+        pushing_run, nodes = self._executions()
+        following = [number for number in self.records if number > record.version]
         return Lineage(
-            record=self.record,
-            path=self.version,
-            run=run,
+            model=f"{record.name}@{record.version}",
+            record=record,
+            path=str(self.version),
+            seed=record.config.get("training", {}).get("seed"),
+            run=self._run(record.run or pushing_run),
             nodes=nodes,
-            data=data,
-            failed_before=failed_before,
-            failed_since=failed_since,
+            data=trace_data(self.paths, record, nodes, self.missing),
+            failed_before=self._failed_before(record),
+            failed_since=self._failed_between(
+                record, self.records[following[0]] if following else None
+            ),
             parents=self._parents(),
             missing=self.missing,
         )
 
-    def _executions(self) -> PushingRun | None:
+    def _executions(self) -> tuple[str, list[NodeExecution]]:
         metadata = self.paths.metadata
+        reason = (
+            f"{metadata} does not contain this version. It was pushed from another workspace, or "
+            "ML Metadata was recreated."
+        )
         if not metadata.is_file():
-            self.missing.append(
-                f"Executions and artifacts: there is no ML Metadata at {metadata}. If the model "
-                "was made elsewhere, set REGARD_HOME to the workspace of its pipeline."
+            reason = (
+                f"there is no ML Metadata at {metadata}. If the model was made elsewhere, set "
+                "REGARD_HOME to the workspace of its pipeline."
             )
-            return None
-        try:
-            pushing = trace_executions(metadata, self.record.mlmd_uuid)
-        except UserError as error:
-            self.missing.append(f"Executions and artifacts: {error.where}: {error.message}.")
-            return None
-        if pushing is None:
-            self.missing.append(
-                f"Executions and artifacts: {metadata} does not contain this version. It was "
-                "pushed from another workspace, or ML Metadata was recreated."
-            )
-        return pushing
+        else:
+            try:
+                if pushing := trace_executions(metadata, self.record.mlmd_uuid):
+                    return pushing
+            except UserError as error:
+                reason = f"{error.where}: {error.message}."
+        self.missing.append(f"Executions and artifacts: {reason}")
+        return "", []
 
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""
@@ -223,54 +174,29 @@ class _Tracer:
         facts = {key: value for key, value in record.items() if key in _RUN_FIELDS}
         return {"id": run_id, **facts, "directory": str(run.directory)}
 
-    def _failed_runs(self) -> tuple[list[FailedRun], list[FailedRun]]:
-        """Return the runs without a version before this version, and since."""
-        numbers = self.registry.versions(self.name)
-        if not numbers:
-            self.missing.append(
-                f"Runs before and since that pushed nothing: {self.registry.root} has no version of"
-                f" {self.name} to delimit them."
-            )
-            return [], []
-        later = [number for number in numbers if number > self.record.version]
-        following = self.registry.record(self.name, later[0]) if later else None
-        before = self._failed_before(self.record)
-        return before, self._failed_between(self.record, following)
-
     def _failed_before(self, record: VersionRecord) -> list[FailedRun]:
         """Return the runs without a version between a version's parent and its first push.
 
         If the parent is gone, since the newest older version.
         """
-        numbers = self.registry.versions(self.name)
-        original = record
-        if record.rollback_of is not None and record.rollback_of in numbers:
-            original = self.registry.record(self.name, record.rollback_of)
+        original = self.records.get(record.rollback_of or 0, record)
         parent = self._parent_record(record)
         if parent is None and record.compared_with:
-            older = [number for number in numbers if number < original.version]
-            since = f"{self.name}@{older[-1]}" if older else "the first run"
-            self.missing.append(
-                f"Runs that pushed nothing between {self.name}@{record.compared_with} and "
-                f"{self.name}@{original.version}: the former is gone, so runs since {since} are "
-                "listed."
-            )
-            parent = self.registry.record(self.name, older[-1]) if older else None
+            older = [number for number in self.records if number < original.version]
+            parent = self.records[older[-1]] if older else None
         return self._failed_between(parent, original)
 
     def _failed_between(
         self, first: VersionRecord | None, last: VersionRecord | None
     ) -> list[FailedRun]:
-        numbers = self.registry.versions(self.name)
-        pushing_runs = {self.registry.record(self.name, number).run for number in numbers} - {""}
         after, before = (record.created if record else None for record in (first, last))
-        return failed_runs_between(self.paths, after, before, pushing_runs)
+        pushing = {record.run for record in self.records.values()}
+        return failed_runs_between(self.paths, after, before, pushing)
 
     def _parent_record(self, record: VersionRecord) -> VersionRecord | None:
         """Return the record of the version that one was compared with; None if it is gone."""
         number = str(record.compared_with or "")
-        exists = number.isdecimal() and int(number) in self.registry.versions(self.name)
-        return self.registry.record(self.name, int(number)) if exists else None
+        return self.records.get(int(number)) if number.isdecimal() else None
 
     def _parents(self) -> list[Parent]:
         """Return the versions that were in production before, newest first."""
@@ -278,32 +204,36 @@ class _Tracer:
         child, numbers = self.record, set[str]()  # deleted numbers return: there may be a cycle
         while (number := str(child.compared_with or "")) and number not in numbers:
             numbers.add(number)
-            parent, model = self._parent_record(child), f"{self.name}@{number}"
+            parent, model = self._parent_record(child), f"{self.record.name}@{number}"
             if parent is None:
-                parents.append(Parent(model))
+                parents.append({"model": model})
                 self.missing.append(f"Versions before {model}: it is not in the registry any more.")
                 break
-            configs = (flatten(record.config) for record in (parent, child))
             parents.append(
-                Parent(
-                    model,
-                    parent,
-                    changes=diff_values(*configs),
-                    same_data=parent.data_fingerprint == child.data_fingerprint,
-                    span_changes=_span_changes(parent.spans, child.spans),
-                    failed_before=self._failed_before(parent),
-                )
+                {
+                    "model": model,
+                    "created": parent.created,
+                    "run": parent.run,
+                    "metrics": {name: one.to_dict() for name, one in parent.metrics.items()},
+                    "started_from": parent.warm_start.start.get("model"),
+                    "changes": diff_values(flatten(parent.config), flatten(child.config)),
+                    "same_data": parent.data_fingerprint == child.data_fingerprint,
+                    "span_changes": _span_changes(parent.spans, child.spans),
+                    "failed_before": self._failed_before(parent),
+                }
             )
             child = parent
         return parents
 
 
-def _span_changes(before: Sequence[RecordedSpan], after: Sequence[RecordedSpan]) -> SpanChanges:
+def _span_changes(
+    before: Sequence[RecordedSpan], after: Sequence[RecordedSpan]
+) -> dict[str, list[str]]:
     old, new = ({span.name: span for span in spans} for spans in (before, after))
     shared = [(old[name], span) for name, span in new.items() if name in old]
-    return SpanChanges(
-        new=[name for name in new if name not in old],
-        removed=[name for name in old if name not in new],
-        version=[b.name for a, b in shared if a.version != b.version],
-        replayed=[b.name for a, b in shared if b.replayed and not a.replayed],
-    )
+    return {
+        "new": [name for name in new if name not in old],
+        "removed": [name for name in old if name not in new],
+        "version": [b.name for a, b in shared if a.version != b.version],
+        "replayed": [b.name for a, b in shared if b.replayed and not a.replayed],
+    }

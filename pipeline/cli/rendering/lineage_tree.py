@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from rich.tree import Tree
 
-from regard.components.common.formatting import (
-    format_bytes,
-    format_duration,
-    format_rows,
-    format_spans,
-)
-from regard.pipeline.cli.rendering.run_tables import format_time, side_text, value_text
+from regard.components.common.formatting import format_duration, format_rows, format_spans
+from regard.pipeline.cli.rendering.run_tables import format_created, side_text, value_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.components.registry import VersionRecord
+    from regard.pipeline.lineage.data import DataLineage
     from regard.pipeline.lineage.executions import NodeExecution
     from regard.pipeline.lineage.failed_runs import FailedRun
-    from regard.pipeline.lineage.trace import DataLineage, Lineage, Parent, SpanChanges
+    from regard.pipeline.lineage.trace import Lineage, Parent
 
 _LABEL_WIDTH = 11
 _UNLIMITED = 100_000
+_CODE = {"version": "regard", "commit": "commit"}
 _SPAN_CHANGES = {
     "new": "with",
     "version": "another version of",
@@ -38,14 +33,9 @@ _SPAN_CHANGES = {
 
 def show(lineage: Lineage, console: Console) -> None:
     """Print a lineage."""
-    tree = _tree(lineage)
-    if console.is_terminal:
-        console.print(tree)
-        return
-    # A log or a pipe has no width, so lines are not wrapped.
-    options = console.options.update(width=_UNLIMITED)
-    for line in console.render_lines(tree, options, pad=False):
-        console.print(Text("".join(segment.text for segment in line)), soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _UNLIMITED  # a log or a pipe has no width, so lines are not wrapped
+    console.print(_tree(lineage))
 
 
 def _tree(lineage: Lineage) -> Tree:
@@ -76,42 +66,37 @@ def _join(*parts: str) -> str:
 
 def _facts(lineage: Lineage) -> Iterator[tuple[str, str]]:
     record, run = lineage.record, lineage.run
-    yield "folder", str(lineage.path)
+    yield "folder", lineage.path
     by_run = f"by run {run['id']}" if "id" in run else ""
     description = _join(by_run, format_duration(run.get("seconds")))
     if record.rollback_of is not None:
         reason = f": {record.reason}" if record.reason else ""
         replaced = f"replaces {record.name}@{record.rolled_back_from}{reason}"
-        yield "rollback", _join(_created(record), replaced)
+        yield "rollback", _join(_utc(record.created), replaced)
         yield "first as", _join(f"{record.name}@{record.rollback_of}", description)
     else:
-        yield "pushed", _join(_created(record), description)
-    yield "scores", _scores(record)
+        yield "pushed", _join(_utc(record.created), description)
+    yield "scores", _scores({name: metric.value for name, metric in record.metrics.items()})
     yield "decision", record.blessing
-    commit = value_text("commit", record.regard["commit"]) if "commit" in record.regard else ""
-    version = f"regard {record.regard['version']}" if "version" in record.regard else ""
-    yield "code", _join(version, f"commit {commit}" if commit else "")
+    code = {_CODE[key]: value_text(key, text) for key, text in record.regard.items()}
+    yield "code", _join(*(f"{name} {text}" for name, text in code.items()))
     yield "libraries", _join(*(f"{name} {number}" for name, number in record.stack.items()))
     yield "seed", "" if lineage.seed is None else str(lineage.seed)
-    yield "started", _start(record)
+    yield "started", _start(record.warm_start.start.get("model"))
     yield "repeat", run.get("command", "")
 
 
-def _start(record: VersionRecord) -> str:
-    start = record.warm_start.start
-    return f"from the weights of {start['model']}" if start else ""
+def _start(model: str | None) -> str:
+    return f"from the weights of {model}" if model else ""
 
 
-def _created(record: VersionRecord) -> str:
-    try:
-        created = datetime.fromisoformat(record.created)
-    except ValueError:
-        return ""
-    return f"{format_time(created.astimezone(timezone.utc).timestamp())} UTC"
+def _utc(created: str) -> str:
+    time = format_created(created)
+    return f"{time} UTC" if time else ""
 
 
-def _scores(record: VersionRecord) -> str:
-    return _join(*(f"{name} {metric.value:.4g}" for name, metric in record.metrics.items()))
+def _scores(values: Mapping[str, float]) -> str:
+    return _join(*(f"{name} {value:.4g}" for name, value in values.items()))
 
 
 def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
@@ -136,11 +121,10 @@ def _add_data(root: Tree, data: DataLineage) -> None:
     branch = root.add(_labelled("data", _join(rows, digest, data.state)))
     span_branches = _add_spans(branch, data.spans)
     for source in data.sources:
-        for file in source.files:
-            facts = [format_bytes(file.bytes), f"sha256 {file.sha256[:12]}"] if file.bytes else []
-            details = _join(format_rows({"rows": source.rows}), *facts)
-            text = Text(file.path).append(f"  {details}" if details else "", "dim")
-            span_branches.get(file.path, branch).add(text)
+        rows = format_rows(source)
+        for file in source["files"]:
+            text = Text(file).append(f"  {rows}" if rows else "", "dim")
+            span_branches.get(file, branch).add(text)
 
 
 def _add_spans(branch: Tree, spans: Sequence[dict[str, Any]]) -> dict[str, Tree]:
@@ -170,26 +154,27 @@ def _add_parents(root: Tree, parents: Sequence[Parent]) -> None:
     """Add each version below its successor, with the changes in between."""
     branch = root
     for parent in parents:
-        branch = branch.add(_labelled("parent", parent.model))
-        if parent.record is None:
+        branch = branch.add(_labelled("parent", parent["model"]))
+        if len(parent) == 1:  # it was removed
             return
-        start = f"started {_start(parent.record)}" if parent.record.warm_start.start else ""
-        created = f"pushed {_created(parent.record)}"
-        branch.add(Text(_join(created, _scores(parent.record), start)))
-        for change in parent.changes:
+        start = _start(parent["started_from"])
+        scores = {name: metric["value"] for name, metric in parent["metrics"].items()}
+        facts = f"pushed {_utc(parent['created'])}", _scores(scores), start and f"started {start}"
+        branch.add(Text(_join(*facts)))
+        for change in parent["changes"]:
             sides = f"{side_text(change, 'a')} → {side_text(change, 'b')}"
             branch.add(Text(f"changed since: {change['key']} {sides}", "cyan"))
-        if not parent.same_data:
-            changes = _span_changes(parent.span_changes) if parent.span_changes else ""
+        if not parent["same_data"]:
+            changes = _span_changes(parent["span_changes"])
             branch.add(Text(f"changed since: the data{changes}", "cyan"))
-        _add_failed_runs(branch, "before it", parent.failed_before)
+        _add_failed_runs(branch, "before it", parent["failed_before"])
     branch.add(_labelled("parent", "none: no model was in production"))
 
 
-def _span_changes(changes: SpanChanges) -> str:
+def _span_changes(changes: Mapping[str, Sequence[str]]) -> str:
     parts = [
-        f"{text} {'span' if len(names) == 1 else 'spans'} {', '.join(names)}"
+        f"{text} {'span' if len(changes[kind]) == 1 else 'spans'} {', '.join(changes[kind])}"
         for kind, text in _SPAN_CHANGES.items()
-        if (names := getattr(changes, kind))
+        if changes[kind]
     ]
     return f": {_join(*parts)}" if parts else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -12,18 +11,16 @@ from regard.components.common.formatting import (
     format_bytes,
     format_count,
     format_metric,
-    format_rows,
     format_spans,
 )
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.rendering.run_tables import format_time
+from regard.pipeline.cli.rendering.run_tables import format_created
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.components.registry.overview import VersionEntry
     from regard.components.registry.prune import PruneResult
-    from regard.components.registry.records import VersionRecord
 
 _HEADINGS = ("name", "version", "pushed, UTC", "state", "spans", "scores", "decision")
 _STYLES = {"live": "green", "withdrawn": "red"}
@@ -44,7 +41,7 @@ def _table_row(entry: VersionEntry) -> tuple[str, ...]:
     return (
         entry.name,
         str(entry.version),
-        _created(entry.record),
+        format_created(entry.record.created) or "unknown",
         ", ".join(_states(entry)),
         format_spans([span.to_dict() for span in entry.record.spans]),
         ", ".join(
@@ -65,63 +62,6 @@ def _states(entry: VersionEntry) -> Iterator[str]:
             yield state
     if entry.record.rollback_of is not None:
         yield f"rolled back to {entry.record.rollback_of}"
-
-
-def _created(record: VersionRecord) -> str:
-    try:
-        created = datetime.fromisoformat(record.created)
-    except ValueError:
-        return "unknown"
-    return format_time(created.astimezone(timezone.utc).timestamp())
-
-
-def print_version(entry: VersionEntry, console: Console) -> None:
-    """Print all fields of one version."""
-    terminal.print_fields(list(_fields(entry)), console)
-
-
-def _fields(entry: VersionEntry) -> Iterator[tuple[str, str]]:
-    record = entry.record
-    yield "model", f"{entry.name}@{entry.version}"
-    yield "state", ", ".join(_states(entry)) or "superseded by a newer version"
-    if entry.error:
-        yield "record", entry.error
-    yield "folder", f"{entry.path}  {format_bytes(entry.bytes)}"
-    run = f"by run {record.run}" if record.run else ""
-    if record.rollback_of is not None:
-        reason = f": {record.reason}" if record.reason else ""
-        replaced = f"replaces {entry.name}@{record.rolled_back_from}{reason}"
-        yield "published", f"{_created(record)} UTC, {replaced}"
-        yield "first as", ", ".join(filter(None, (f"{entry.name}@{record.rollback_of}", run)))
-    else:
-        yield "pushed", ", ".join(filter(None, (f"{_created(record)} UTC", run)))
-    for index, score in enumerate(entry.scores):
-        text = (
-            f"{score.label} {format_metric(score.value, score.scale)}  {score.signature}".rstrip()
-        )
-        yield "" if index else "scores", text
-    if record.blessing:
-        yield "decision", record.blessing
-    if record.compared_with:
-        yield "compared", f"with {entry.name}@{record.compared_with}"
-    if start := record.warm_start.start:
-        yield "started", f"from the weights of {start['model']}"
-    yield from _data_fields(record)
-    if commit := record.regard.get("commit"):
-        yield "code", f"commit {commit[:12]}{commit[40:]}"
-    yield "more", f"regard lineage {entry.name}@{entry.version}"
-
-
-def _data_fields(record: VersionRecord) -> Iterator[tuple[str, str]]:
-    parts = [format_rows({"rows": record.rows})] if record.rows else []
-    if record.data_fingerprint:
-        parts.append(f"fingerprint {record.data_fingerprint[:12]}")
-    if parts:
-        yield "data", ", ".join(parts)
-    for span in record.spans:
-        version = "" if span.version is None else f", version {span.version}"
-        rows = f"{format_rows(span.to_dict())}, fingerprint {span.fingerprint[:12]}"
-        yield "", f"span {span.name}{version}: {rows}"
 
 
 def print_prune_results(

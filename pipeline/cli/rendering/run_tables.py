@@ -217,3 +217,11 @@ def format_time(seconds: float | None) -> str:
     if seconds is None:
         return _ABSENT
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")
+
+
+def format_created(text: str) -> str:
+    """Format the creation time of a version, ISO 8601, as a UTC time; empty if it is not known."""
+    try:
+        return format_time(datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return ""

@@ -1,0 +1,56 @@
+"""Declarations of arguments and options, and those that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def argument(metavar: str, help: str, default: str = "", **settings: Any) -> Any:
+    """Declare an argument.
+
+    Args:
+        metavar: its name in the help.
+        help: a noun phrase or a sentence.
+        default: the text that the help shows as its default value.
+        settings: other settings of ``typer.Argument``.
+    """
+    return typer.Argument(metavar=metavar, help=help, show_default=default or False, **settings)
+
+
+def option(names: str, metavar: str | None, help: str, default: str = "", **settings: Any) -> Any:
+    """Declare an option with a value.
+
+    Args:
+        names: one or more names, separated by spaces, such as ``--out -o``.
+        metavar: the name of its value in the help; None for that of its type.
+        help: a noun phrase or a sentence.
+        default: the text that the help shows as its default value, if that is not the value itself.
+        settings: other settings of ``typer.Option``.
+    """
+    return typer.Option(
+        *names.split(), metavar=metavar, help=help, show_default=default or True, **settings
+    )
+
+
+def flag(name: str, help: str, **settings: Any) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(name, help=help, **settings)
+
+
+def command_group(help: str) -> typer.Typer:
+    """Return a group of commands, which shows its help if it is called without one."""
+    return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode="rich")
+
+
+ConfigArgument = Annotated[Path, argument("CONFIG", "The pipeline's YAML file.")]
+ModelArgument = Annotated[
+    str, argument("MODEL", "NAME or NAME@VERSION in the registry, or a folder with a SavedModel.")
+]
+RegistryOption = Annotated[
+    Path | None, option("--registry", "DIR", "Model registry.", "$REGARD_HOME/registry")
+]
+WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
+JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]

@@ -1,4 +1,4 @@
-"""The synchronous and the asynchronous client: the same steps, with a deadline and retries."""
+"""The synchronous client, with a deadline and retries, and the asynchronous one on top of it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,27 @@ import asyncio
 import random
 import time
 import urllib.parse
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regard.serving.client.connections import GrpcConnection, RestConnection, Target
 from regard.serving.client.conversion import (
     ClientError,
-    Reply,
     Row,
     Signature,
     split_requests,
-    to_array,
-)
-from regard.serving.client.messages import GrpcMessages, Messages, Request, RestMessages, Target
-from regard.serving.client.transport import (
-    AsyncGrpcTransport,
-    AsyncHttpTransport,
-    GrpcTransport,
-    HttpTransport,
-    seconds_until,
+    split_rows,
 )
 
 DEFAULT_SIGNATURE = "serving_default"
 T = TypeVar("T")
-Steps = Generator[Request, bytes, T]  # yields requests, receives the bodies of responses
+_MAX_THREADS = 32
 
 
-class _ClientSteps:
-    """The steps of each call, without input and output.
+class Client:
+    """Runs a served model.
 
     Args:
         target: ``grpc://host:8500``, ``grpcs://``, ``http://host:8501`` or ``https://``.
@@ -49,6 +42,11 @@ class _ClientSteps:
 
     Raises:
         ValueError: an argument is invalid.
+
+    Example:
+        >>> client = Client("grpc://localhost:8500", model="quickstart")  # doctest: +SKIP
+        >>> client.predict(["Friday, 20 November 2026"])  # doctest: +SKIP
+        [{'translation': '2026-11-20', 'score': -0.0005}]
     """
 
     def __init__(
@@ -78,91 +76,19 @@ class _ClientSteps:
         all_headers = {name.lower(): value for name, value in (headers or {}).items()}
         if token is not None:
             all_headers["authorization"] = f"Bearer {token}"
-        is_secure = url.scheme in ("grpcs", "https")
-        certificates = None if ca_file is None else Path(ca_file)
         self._target = Target(
-            url.netloc, is_secure, model, version, label, all_headers, certificates
+            url.netloc,
+            url.scheme in ("grpcs", "https"),
+            model,
+            version,
+            label,
+            all_headers,
+            None if ca_file is None else Path(ca_file),
         )
-        self._is_rest = url.scheme.startswith("http")
-        messages = RestMessages if self._is_rest else GrpcMessages
-        self._messages: Messages = messages(self._target)
+        connection = RestConnection if url.scheme.startswith("http") else GrpcConnection
+        self._connection: RestConnection | GrpcConnection = connection(self._target)
         self._timeout, self._retries, self._batch_size = timeout, retries, batch_size
-        self._signatures: dict[str, Signature] | None = None
-
-    def _metadata(self, refresh: bool = False) -> Steps[dict[str, Signature]]:
-        if self._signatures is None or refresh:
-            self._signatures = self._messages.parse_signatures((yield self._messages.metadata()))
-        return self._signatures
-
-    def _signature(self, name: str) -> Steps[Signature]:
-        signatures = yield from self._metadata()
-        if name not in signatures:
-            signatures = yield from self._metadata(refresh=True)  # a newer version may have it
-        if name not in signatures:
-            names = ", ".join(sorted(key for key in signatures if not key.startswith("__")))
-            message = f"There is no signature {name!r}. The signatures are: {names}."
-            raise ClientError("NOT_FOUND", message)
-        return signatures[name]
-
-    def _predict(self, rows: Sequence[Any], name: str) -> Steps[list[Row]]:
-        signature = yield from self._signature(name)
-        results: list[Row] = []
-        for inputs in split_requests(signature, rows, self._batch_size):
-            body = yield self._messages.predict(name, inputs)
-            results += self._messages.parse_reply(signature, body).rows()
-        return results
-
-    def _predict_arrays(self, inputs: Mapping[str, Any], name: str) -> Steps[Reply]:
-        signature = yield from self._signature(name)
-        arrays = {key: to_array(value) for key, value in inputs.items()}
-        body = yield self._messages.predict(name, arrays)
-        return self._messages.parse_reply(signature, body)
-
-    def _score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> Steps[list[Row]]:
-        if len(rows) != len(outputs):
-            message = f"There are {len(rows)} rows and {len(outputs)} outputs."
-            raise ClientError("INVALID_ARGUMENT", message)
-        names = [entry["name"] for entry in (yield from self._signature("score")).entries]
-        signature = yield from self._signature(DEFAULT_SIGNATURE)
-        model_inputs = [entry["name"] for entry in signature.entries]
-        output_names = [name for name in names if name not in model_inputs]
-        if len(output_names) != 1:
-            raise ClientError("UNIMPLEMENTED", "The model cannot score a given output.")
-        scored = []
-        for row, output in zip(rows, outputs, strict=True):
-            inputs = row if isinstance(row, Mapping) else {model_inputs[0]: row}
-            scored.append({**inputs, output_names[0]: output})
-        return (yield from self._predict(scored, "score"))
-
-    def _status(self) -> Steps[dict[int, str]]:
-        return self._messages.parse_states((yield self._messages.status()))
-
-    def _retry_delay(self, error: ClientError, tries: int, deadline: float) -> float:
-        """Return the seconds before the next try.
-
-        Raises:
-            ClientError: the given error, if another try is useless or too late.
-        """
-        delay = min(0.05 * 2**tries, 2.0) * random.uniform(0.5, 1.0)
-        is_late = time.monotonic() + delay >= deadline
-        if error.code != "UNAVAILABLE" or tries >= self._retries or is_late:
-            raise error
-        return delay
-
-
-class Client(_ClientSteps):
-    """Runs a served model. ``_ClientSteps`` describes the arguments.
-
-    Example:
-        >>> client = Client("grpc://localhost:8500", model="quickstart")  # doctest: +SKIP
-        >>> client.predict(["Friday, 20 November 2026"])  # doctest: +SKIP
-        [{'translation': '2026-11-20', 'score': -0.0005}]
-    """
-
-    def __init__(self, target: str, model: str, **options: Any):
-        super().__init__(target, model, **options)
-        transport = HttpTransport if self._is_rest else GrpcTransport
-        self._transport: HttpTransport | GrpcTransport = transport(self._target)
+        self._signatures: dict[str, Signature] = {}
 
     def predict(self, rows: Sequence[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
         """Return the outputs for rows, in order.
@@ -178,17 +104,7 @@ class Client(_ClientSteps):
         Raises:
             ClientError: the request fails or times out.
         """
-        return self._run(self._predict(rows, signature))
-
-    def predict_arrays(
-        self, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
-    ) -> Reply:
-        """Send one request of arrays by input name, for models of any kind.
-
-        Raises:
-            ClientError: see ``predict``.
-        """
-        return self._run(self._predict_arrays(inputs, signature))
+        return self._predict(rows, signature, self._deadline())
 
     def align(self, rows: Sequence[Any]) -> list[Row]:
         """Return the outputs of ``predict`` with tokens and attention weights.
@@ -196,7 +112,7 @@ class Client(_ClientSteps):
         Raises:
             ClientError: see ``predict``.
         """
-        return self._run(self._predict(rows, "align"))
+        return self.predict(rows, "align")
 
     def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
         """Return the log-probability of given outputs for rows: ``score``, and for each token.
@@ -204,7 +120,21 @@ class Client(_ClientSteps):
         Raises:
             ClientError: see ``predict``, or the model cannot score outputs.
         """
-        return self._run(self._score(rows, outputs))
+        if len(rows) != len(outputs):
+            message = f"There are {len(rows)} rows and {len(outputs)} outputs."
+            raise ClientError("INVALID_ARGUMENT", message)
+        deadline = self._deadline()
+        names = [entry["name"] for entry in self._signature("score", deadline).entries]
+        signature = self._signature(DEFAULT_SIGNATURE, deadline)
+        model_inputs = [entry["name"] for entry in signature.entries]
+        output_names = [name for name in names if name not in model_inputs]
+        if len(output_names) != 1:
+            raise ClientError("UNIMPLEMENTED", "The model cannot score a given output.")
+        scored = []
+        for row, output in zip(rows, outputs, strict=True):
+            inputs = row if isinstance(row, Mapping) else {model_inputs[0]: row}
+            scored.append({**inputs, output_names[0]: output})
+        return self._predict(scored, "score", deadline)
 
     def metadata(self) -> dict[str, Signature]:
         """Return the model's current signatures.
@@ -212,7 +142,8 @@ class Client(_ClientSteps):
         Raises:
             ClientError: see ``predict``.
         """
-        return self._run(self._metadata(refresh=True))
+        self._signatures = self._send(self._connection.signatures, self._deadline())
+        return self._signatures
 
     def status(self) -> dict[int, str]:
         """Return the states of the model's versions: ``AVAILABLE``, ``LOADING``, ...
@@ -220,11 +151,11 @@ class Client(_ClientSteps):
         Raises:
             ClientError: see ``predict``.
         """
-        return self._run(self._status())
+        return self._send(self._connection.states, self._deadline())
 
     def close(self) -> None:
         """Close the connection."""
-        self._transport.close()
+        self._connection.close()
 
     def __enter__(self) -> Client:
         return self
@@ -232,62 +163,74 @@ class Client(_ClientSteps):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _run(self, steps: Steps[T]) -> T:
-        deadline = time.monotonic() + self._timeout
-        try:
-            request = next(steps)
-            while True:
-                request = steps.send(self._send(request, deadline))
-        except StopIteration as end:
-            return end.value
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout
 
-    def _send(self, request: Request, deadline: float) -> bytes:
+    def _predict(self, rows: Sequence[Any], name: str, deadline: float) -> list[Row]:
+        signature = self._signature(name, deadline)
+        results: list[Row] = []
+        for inputs in split_requests(signature, rows, self._batch_size):
+            outputs = self._send(self._connection.predict, deadline, name, signature, inputs)
+            results += split_rows(outputs)
+        return results
+
+    def _signature(self, name: str, deadline: float) -> Signature:
+        if name not in self._signatures:  # a newer version may have it
+            self._signatures = self._send(self._connection.signatures, deadline)
+        if name not in self._signatures:
+            names = ", ".join(sorted(key for key in self._signatures if not key.startswith("__")))
+            message = f"There is no signature {name!r}. The signatures are: {names}."
+            raise ClientError("NOT_FOUND", message)
+        return self._signatures[name]
+
+    def _send(self, method: Callable[..., T], deadline: float, *arguments: Any) -> T:
+        """Call a method of the connection, again while the server is UNAVAILABLE."""
         tries = 0
         while True:
+            if (seconds := deadline - time.monotonic()) <= 0:
+                raise ClientError("DEADLINE_EXCEEDED", "The call timed out.")
             try:
-                return self._transport.send(request, seconds_until(deadline))
+                return method(*arguments, timeout=seconds)
             except ClientError as error:
-                time.sleep(self._retry_delay(error, tries, deadline))
-                tries += 1
+                delay = min(0.05 * 2**tries, 2.0) * random.uniform(0.5, 1.0)
+                is_late = time.monotonic() + delay >= deadline
+                if error.code != "UNAVAILABLE" or tries >= self._retries or is_late:
+                    raise
+            time.sleep(delay)
+            tries += 1
 
 
-class AsyncClient(_ClientSteps):
-    """A ``Client`` whose methods are coroutines."""
+class AsyncClient:
+    """A ``Client`` whose methods are coroutines; each call runs in a thread."""
 
     def __init__(self, target: str, model: str, **options: Any):
-        super().__init__(target, model, **options)
-        transport = AsyncHttpTransport if self._is_rest else AsyncGrpcTransport
-        self._transport: AsyncHttpTransport | AsyncGrpcTransport = transport(self._target)
+        self._client = Client(target, model, **options)
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, "client")
 
     async def predict(self, rows: Sequence[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
         """See ``Client.predict``."""
-        return await self._run(self._predict(rows, signature))
-
-    async def predict_arrays(
-        self, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
-    ) -> Reply:
-        """See ``Client.predict_arrays``."""
-        return await self._run(self._predict_arrays(inputs, signature))
+        return await self._run(self._client.predict, rows, signature)
 
     async def align(self, rows: Sequence[Any]) -> list[Row]:
         """See ``Client.align``."""
-        return await self._run(self._predict(rows, "align"))
+        return await self._run(self._client.align, rows)
 
     async def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
         """See ``Client.score``."""
-        return await self._run(self._score(rows, outputs))
+        return await self._run(self._client.score, rows, outputs)
 
     async def metadata(self) -> dict[str, Signature]:
         """See ``Client.metadata``."""
-        return await self._run(self._metadata(refresh=True))
+        return await self._run(self._client.metadata)
 
     async def status(self) -> dict[int, str]:
         """See ``Client.status``."""
-        return await self._run(self._status())
+        return await self._run(self._client.status)
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._transport.close()
+        """Close the connection after the last call."""
+        await self._run(self._client.close)
+        self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -295,20 +238,5 @@ class AsyncClient(_ClientSteps):
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def _run(self, steps: Steps[T]) -> T:
-        deadline = time.monotonic() + self._timeout
-        try:
-            request = next(steps)
-            while True:
-                request = steps.send(await self._send(request, deadline))
-        except StopIteration as end:
-            return end.value
-
-    async def _send(self, request: Request, deadline: float) -> bytes:
-        tries = 0
-        while True:
-            try:
-                return await self._transport.send(request, seconds_until(deadline))
-            except ClientError as error:
-                await asyncio.sleep(self._retry_delay(error, tries, deadline))
-                tries += 1
+    async def _run(self, method: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, method, *arguments)

@@ -12,6 +12,7 @@ from regard.serving.contract import InputEntry, InputKind
 from regard.serving.saved_model import batch_inputs, decode_texts
 
 Row = dict[str, Any]  # outputs by name: texts, numbers, lists of texts, arrays
+Outputs = Mapping[str, np.ndarray]  # arrays by name, [batch, ...]
 _KINDS: dict[tuple[str, int], InputKind] = {
     ("string", 1): "text",
     ("float", 3): "points",
@@ -73,7 +74,7 @@ class Signature:
                 continue
             kind = _KINDS.get((one.kind, one.rank))
             if kind is None:
-                message = f"Input {name} is {one.kind} of rank {one.rank}. Use predict_arrays."
+                message = f"Input {name} is {one.kind} of rank {one.rank}."
                 raise ClientError("INVALID_ARGUMENT", message)
             entries.append({"name": name, "kind": kind})
         return entries
@@ -108,40 +109,13 @@ def _name_inputs(row: Any, number: int, names: Sequence[str]) -> Mapping[str, An
     return row
 
 
-def to_array(value: Any) -> np.ndarray:
-    """Convert a value to an array; texts become bytes."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "USO":
-        return array
-    # Objects from the start: NumPy's own string types drop trailing zero bytes.
-    objects = np.array(value, dtype=object)
-    for index in np.ndindex(objects.shape):
-        one: Any = objects[index]
-        objects[index] = one.encode() if isinstance(one, str) else one
-    return objects
+def split_rows(outputs: Outputs) -> list[Row]:
+    """Return the outputs of one request row by row: texts as ``str``, arrays without padding."""
+    count = len(next(iter(outputs.values()))) if outputs else 0
+    return [{name: _unpad(name, outputs, row) for name in outputs} for row in range(count)]
 
 
-@dataclass(frozen=True)
-class Reply:
-    """The response to one request.
-
-    Attributes:
-        outputs: arrays by name, ``[batch, ...]``; texts are ``bytes``.
-        version: the model's version, if the protocol reports it.
-    """
-
-    outputs: Mapping[str, np.ndarray]
-    version: int | None = None
-
-    def rows(self) -> list[Row]:
-        """Return the outputs row by row: texts as ``str``, arrays without padding."""
-        count = len(next(iter(self.outputs.values()))) if self.outputs else 0
-        return [
-            {name: _unpad(name, self.outputs, row) for name in self.outputs} for row in range(count)
-        ]
-
-
-def _unpad(name: str, outputs: Mapping[str, np.ndarray], row: int) -> Any:
+def _unpad(name: str, outputs: Outputs, row: int) -> Any:
     value = outputs[name][row]
     if not isinstance(value, np.ndarray) or not value.ndim:
         return decode_texts(value.item() if hasattr(value, "item") else value)
@@ -150,9 +124,7 @@ def _unpad(name: str, outputs: Mapping[str, np.ndarray], row: int) -> Any:
     return decode_texts(value.tolist()) if value.dtype == object else value.copy()
 
 
-def _length_outputs(
-    name: str, outputs: Mapping[str, np.ndarray], dimensions: int
-) -> list[str | None]:
+def _length_outputs(name: str, outputs: Outputs, dimensions: int) -> list[str | None]:
     """Return for each dimension the output with its real length, if there is one."""
     if dimensions == 1:
         return [_length_output(name, outputs)]
@@ -169,7 +141,7 @@ def _length_outputs(
     return lengths
 
 
-def _length_output(name: str, outputs: Mapping[str, np.ndarray]) -> str | None:
+def _length_output(name: str, outputs: Outputs) -> str | None:
     """Return the output with the length of this output's side."""
     # "order" has "order_length", "first_weights" has "first_length", others have "length".
     side = _SAME_LENGTH.get(name, name).rpartition("_")[0]

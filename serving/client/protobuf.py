@@ -26,9 +26,6 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "string_val": (8, "*bytes"),
         "int64_val": (10, "*int64"),
         "bool_val": (11, "*bool"),
-        "half_val": (13, "*int32"),
-        "uint32_val": (16, "*uint32"),
-        "uint64_val": (17, "*uint64"),
     },
     "Version": {"value": (1, "int64")},
     "ModelSpec": {
@@ -53,24 +50,22 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "VersionStatus": {"version": (1, "int64"), "state": (2, "int32")},
     "StatusResponse": {"model_version_status": (1, "*VersionStatus")},
 }
-# The number and name of a type in TensorFlow, and the field of its values.
+# The types of exported models: number, NumPy's name, and the field of the values.
 _TYPES = {
-    "float32": (1, "float", "float_val"),
-    "float64": (2, "double", "double_val"),
+    "float": (1, "float32", "float_val"),
+    "double": (2, "float64", "double_val"),
     "int32": (3, "int32", "int_val"),
-    "uint8": (4, "uint8", "int_val"),
-    "int16": (5, "int16", "int_val"),
-    "int8": (6, "int8", "int_val"),
-    "object": (7, "string", "string_val"),
+    "string": (7, "object", "string_val"),
     "int64": (9, "int64", "int64_val"),
     "bool": (10, "bool", "bool_val"),
-    "uint16": (17, "uint16", "int_val"),
-    "float16": (19, "half", "half_val"),
-    "uint32": (22, "uint32", "uint32_val"),
-    "uint64": (23, "uint64", "uint64_val"),
 }
-_DTYPES = {number: (dtype, field) for dtype, (number, _, field) in _TYPES.items()}
-TYPE_NAMES = {number: name for number, name, _ in _TYPES.values()}
+_NAMES = {number: name for name, (number, _, _) in _TYPES.items()}
+_NUMBERS = {dtype: number for number, dtype, _ in _TYPES.values()}
+
+
+def type_name(number: int) -> str:
+    """Return the name of a type by its number in TensorFlow."""
+    return _NAMES.get(number, f"type {number}")
 
 
 @cache
@@ -106,7 +101,7 @@ def _pool() -> Any:
 
 def write_tensor(tensor: Any, array: np.ndarray) -> None:
     """Write an array to a ``Tensor`` message."""
-    tensor.dtype = _TYPES[array.dtype.name][0]
+    tensor.dtype = _NUMBERS[array.dtype.name]
     tensor.tensor_shape.SetInParent()
     for size in array.shape:
         tensor.tensor_shape.dim.add(size=size)
@@ -118,17 +113,11 @@ def write_tensor(tensor: Any, array: np.ndarray) -> None:
 
 def read_tensor(tensor: Any) -> np.ndarray:
     """Return the array of a ``Tensor`` message."""
-    dtype, field = _DTYPES[tensor.dtype]
+    _, dtype, field = _TYPES[_NAMES[tensor.dtype]]
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.tensor_content:
         return np.frombuffer(tensor.tensor_content, dtype).reshape(shape).copy()
-    values = list(getattr(tensor, field))
-    if dtype == "object":
-        texts = np.empty(len(values), dtype=object)
-        texts[:] = values
-        return texts.reshape(shape)
-    array = np.array(values, np.uint16).view(np.float16) if dtype == "float16" else None
-    array = np.array(values, dtype) if array is None else array
+    array = np.array(list(getattr(tensor, field)), dtype)
     # By the protocol the last value stands for those that are missing.
     missing = math.prod(shape) - len(array)
-    return np.pad(array, (0, missing), "edge" if values else "constant").reshape(shape)
+    return np.pad(array, (0, missing), "edge" if len(array) else "constant").reshape(shape)

@@ -170,14 +170,9 @@ def test_points_images_and_pairs(connect):
     assert [row["similarity"] for row in connect("matcher").predict(pairs)] == [0.5, 1.0]
 
 
-def test_arrays(connect):
-    reply = connect("reverser").predict_arrays({"source": ["abc", "é"]}, "align")
-    assert reply.outputs["target_pieces"].shape == (2, 4)
-    assert reply.outputs["target_pieces"][1, 0] == "É".encode()
-    assert reply.version in (2, None)
-    for text in ("a\0", b"a\0"):
-        retained = connect("reverser").predict_arrays({"source": [text]}, "align").outputs
-        assert retained["source_pieces"].tolist() == [[b"a", b"\0", b"</s>"]]
+def test_texts_may_contain_null_characters(connect):
+    (row,) = connect("reverser").align(["a\0"])
+    assert row["source_pieces"] == ["a", "\0", "</s>"]
 
 
 def test_metadata_and_status(connect):
@@ -203,7 +198,7 @@ def test_metadata_and_status(connect):
         ("reverser", {}, lambda client: client.predict([{"text": "a"}]), "INVALID_ARGUMENT"),
         ("matcher", {}, lambda client: client.predict(["a"]), "INVALID_ARGUMENT"),
         ("sorter", {}, lambda client: client.predict([[[1, 2]]]), "INVALID_ARGUMENT"),
-        ("reverser", {"timeout": 1e-6}, lambda client: client.status(), "DEADLINE_EXCEEDED"),
+        ("reverser", {"timeout": 0}, lambda client: client.status(), "DEADLINE_EXCEEDED"),
     ],
 )
 def test_errors(connect, model, options, query, code):
@@ -222,16 +217,16 @@ def test_an_unavailable_server_is_retried():
 
 
 class Flaky:
-    """A transport that fails a few times first."""
+    """A connection that fails a few times first."""
 
     def __init__(self, codes):
         self.codes, self.sent = list(codes), 0
 
-    def send(self, message, timeout):
+    def states(self, timeout):
         self.sent += 1
         if self.codes:
             raise ClientError(self.codes.pop(0), "flaky")
-        return b'{"model_version_status": [{"version": "1", "state": "AVAILABLE"}]}'
+        return {1: "AVAILABLE"}
 
 
 @pytest.mark.parametrize(
@@ -245,13 +240,13 @@ class Flaky:
 )
 def test_only_unavailable_is_retried(codes, sent, fails):
     client = Client("http://127.0.0.1:1", "m", retries=3)
-    client._transport = Flaky(codes)
+    client._connection = Flaky(codes)
     if fails:
         with pytest.raises(ClientError):
             client.status()
     else:
         assert client.status() == {1: "AVAILABLE"}
-    assert client._transport.sent == sent
+    assert client._connection.sent == sent
 
 
 def test_both_clients_have_the_same_methods():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from regard.serving.client.conversion import Reply
+from regard.serving.client.conversion import split_rows
 
 LAYERS, HEADS, GRID = 6, 8, (3, 4)
 # The lengths of two rows, the second with padding on every side.
@@ -62,7 +62,7 @@ def padded(dimensions) -> tuple[np.ndarray, list[tuple[int, ...]]]:
 def test_rows_have_no_padding(lengths, outputs):
     created = {name: padded(dimensions) for name, dimensions in outputs.items()}
     inputs = {name: np.array(length, np.int32) for name, length in lengths.items()}
-    rows = Reply({**inputs, **{name: output for name, (output, _) in created.items()}}).rows()
+    rows = split_rows({**inputs, **{name: output for name, (output, _) in created.items()}})
     for name, (_, real) in created.items():
         assert [np.shape(row[name]) for row in rows] == real, name
         assert all(np.all(row[name]) for row in rows), name
@@ -70,9 +70,9 @@ def test_rows_have_no_padding(lengths, outputs):
 
 def test_heads_without_length_outputs_are_not_cut():
     heads = np.ones((1, 2, 3, 4, 5), np.float32)
-    assert Reply({"cross_heads": heads}).rows()[0]["cross_heads"].shape == (2, 3, 4, 5)
+    assert split_rows({"cross_heads": heads})[0]["cross_heads"].shape == (2, 3, 4, 5)
 
 
 def test_an_output_with_a_similar_name_has_no_layers():
     outputs = {"target_length": np.array([2], np.int32), "our_heads": np.ones((1, 3, 4))}
-    assert Reply(outputs).rows()[0]["our_heads"].shape == (2, 4)
+    assert split_rows(outputs)[0]["our_heads"].shape == (2, 4)

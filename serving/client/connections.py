@@ -1,0 +1,229 @@
+"""Connections to a server over REST and gRPC, with the same methods."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.serving.client.conversion import ClientError, Input, Outputs, Signature
+from regard.serving.client.protobuf import message_class, read_tensor, type_name, write_tensor
+
+# Gateways and the server use these statuses; some stand for two codes.
+_CODES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    413: "RESOURCE_EXHAUSTED",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    501: "UNIMPLEMENTED",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_DTYPES = {"float": "float32", "double": "float64", "string": "object"}
+_STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
+_UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A model of a server.
+
+    Attributes:
+        address: ``host:port``.
+        is_secure: whether to use TLS.
+        model: the model's name.
+        version: its number; None for the newest.
+        label: the version's label, instead of its number.
+        headers: sent with each request.
+        ca_file: trusted certificates; None: the system's.
+    """
+
+    address: str
+    is_secure: bool
+    model: str
+    version: int | None = None
+    label: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ca_file: Path | None = None
+
+
+class RestConnection:
+    """A connection to the REST API."""
+
+    def __init__(self, target: Target):
+        import httpx
+
+        self._path = f"/v1/models/{urllib.parse.quote(target.model, safe='')}"
+        if target.version is not None:
+            self._path += f"/versions/{target.version}"
+        elif target.label:
+            self._path += f"/labels/{urllib.parse.quote(target.label, safe='')}"
+        self._client = httpx.Client(
+            base_url=f"{'https' if target.is_secure else 'http'}://{target.address}",
+            headers=dict(target.headers),
+            verify=ssl.create_default_context(cafile=target.ca_file) if target.ca_file else True,
+        )
+
+    def predict(
+        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], timeout: float
+    ) -> Outputs:
+        """Run a signature on one batch.
+
+        Raises:
+            ClientError: the request fails or times out.
+        """
+        values = {key: _to_json(value.tolist()) for key, value in inputs.items()}
+        body = json.dumps({"signature_name": name, "inputs": values}).encode()
+        outputs = self._request("POST", f"{self._path}:predict", timeout, body)["outputs"]
+        if not isinstance(outputs, dict):  # the name of a single output is left out
+            outputs = dict.fromkeys(signature.outputs, outputs)
+        kinds = signature.outputs
+        return {
+            key: np.array(value, _DTYPES.get(kinds[key], kinds[key]))
+            for key, value in outputs.items()
+        }
+
+    def signatures(self, timeout: float) -> dict[str, Signature]:
+        """Return the signatures of the model."""
+        body = self._request("GET", f"{self._path}/metadata", timeout)
+
+        def kind(info: Mapping[str, str]) -> str:
+            return info["dtype"].removeprefix("DT_").lower()
+
+        return {
+            name: Signature(
+                {
+                    key: Input(kind(one), len(one["tensor_shape"].get("dim", [])))
+                    for key, one in sorted(entry.get("inputs", {}).items())
+                },
+                {key: kind(one) for key, one in entry.get("outputs", {}).items()},
+            )
+            for name, entry in body["metadata"]["signature_def"]["signature_def"].items()
+        }
+
+    def states(self, timeout: float) -> dict[int, str]:
+        """Return the states of the model's versions."""
+        states = self._request("GET", self._path, timeout)["model_version_status"]
+        return {int(entry["version"]): entry["state"] for entry in states}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _request(self, method: str, path: str, timeout: float, body: bytes | None = None) -> Any:
+        import httpx
+
+        try:
+            response = self._client.request(method, path, content=body, timeout=timeout)
+        except httpx.ConnectTimeout as error:
+            raise ClientError("UNAVAILABLE", str(error)) from None
+        except httpx.TimeoutException as error:
+            raise ClientError("DEADLINE_EXCEEDED", str(error)) from None
+        except httpx.HTTPError as error:
+            raise ClientError("UNAVAILABLE", str(error) or type(error).__name__) from None
+        if response.status_code != 200:
+            raise _parse_error(response.status_code, response.content)
+        return json.loads(response.content)
+
+
+class GrpcConnection:
+    """A connection to the gRPC API."""
+
+    def __init__(self, target: Target):
+        import grpc
+
+        self._target = target
+        if target.is_secure:
+            roots = target.ca_file.read_bytes() if target.ca_file else None
+            credentials = grpc.ssl_channel_credentials(root_certificates=roots)
+            self._channel = grpc.secure_channel(target.address, credentials, _UNLIMITED)
+        else:
+            self._channel = grpc.insecure_channel(target.address, _UNLIMITED)
+
+    def predict(
+        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], timeout: float
+    ) -> Outputs:
+        """Run a signature on one batch; see ``RestConnection.predict``."""
+        request = message_class("PredictRequest")()
+        request.model_spec.signature_name = name
+        for key, value in inputs.items():
+            write_tensor(request.inputs.add(key=key).value, value)
+        response = self._call("PredictionService/Predict", request, "PredictResponse", timeout)
+        return {entry.key: read_tensor(entry.value) for entry in response.outputs}
+
+    def signatures(self, timeout: float) -> dict[str, Signature]:
+        """Return the signatures of the model."""
+        request = message_class("MetadataRequest")(metadata_field=["signature_def"])
+        method = "PredictionService/GetModelMetadata"
+        response = self._call(method, request, "MetadataResponse", timeout)
+        packed = {entry.key: entry.value.value for entry in response.metadata}
+        signatures = message_class("SignatureDefMap").FromString(packed["signature_def"])
+        return {
+            entry.key: Signature(
+                {
+                    one.key: Input(type_name(one.value.dtype), len(one.value.tensor_shape.dim))
+                    for one in sorted(entry.value.inputs, key=lambda one: one.key)
+                },
+                {one.key: type_name(one.value.dtype) for one in entry.value.outputs},
+            )
+            for entry in signatures.signature_def
+        }
+
+    def states(self, timeout: float) -> dict[int, str]:
+        """Return the states of the model's versions."""
+        request, method = message_class("StatusRequest")(), "ModelService/GetModelStatus"
+        response = self._call(method, request, "StatusResponse", timeout)
+        return {one.version: _STATES[one.state] for one in response.model_version_status}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    def _call(self, method: str, request: Any, response: str, timeout: float) -> Any:
+        import grpc
+
+        request.model_spec.name = self._target.model
+        if self._target.version is not None:
+            request.model_spec.version.value = self._target.version
+        elif self._target.label:
+            request.model_spec.version_label = self._target.label
+        call = self._channel.unary_unary(f"/tensorflow.serving.{method}")
+        metadata = tuple(self._target.headers.items())
+        try:
+            body = call(request.SerializeToString(), timeout=timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            raise ClientError(error.code().name, error.details()) from None
+        return message_class(response).FromString(body)
+
+
+def _parse_error(status: int, body: bytes) -> ClientError:
+    """Convert a REST response that is an error."""
+    try:
+        message = str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        message = body[:500].decode("utf-8", errors="replace").strip() or f"HTTP {status}"
+    return ClientError(_CODES.get(status, "INTERNAL" if status >= 500 else "UNKNOWN"), message)
+
+
+def _to_json(value: Any) -> Any:
+    """Convert bytes in nested lists to text, or to base64 if they are not UTF-8."""
+    if isinstance(value, list):
+        return [_to_json(one) for one in value]
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode("ascii")}

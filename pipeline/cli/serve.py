@@ -60,15 +60,6 @@ def serve(
         float,
         option("--poll", "SECONDS", "Interval between scans for new versions; 0: once.", min=0),
     ] = 1.0,
-    config_poll: Annotated[
-        float,
-        option(
-            "--model-config-file-poll",
-            "SECONDS",
-            "Interval between readings of --model-config-file; 0: once.",
-            min=0,
-        ),
-    ] = 0.0,
     threads: Annotated[
         int | None,
         option("--threads", "N", "Batches that run at once.", "number of cores", min=1),
@@ -106,7 +97,7 @@ def serve(
       curl localhost:8501/v1/models/quickstart:predict -d '{"instances": ["20 Nov 2026"]}'
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from regard.pipeline.deployment.serve import ServeOptions, list_models
+    from regard.pipeline.deployment.serve import list_models
     from regard.pipeline.deployment.serve import serve as run_server
     from regard.serving.server.options import BatchingOptions, ManagerOptions, ServerOptions
 
@@ -116,7 +107,8 @@ def serve(
         )
     if not port and not rest_port:
         raise UserError("Both ports are disabled.", remedy="Give --port or --rest-api-port.")
-    options = ServeOptions(
+    run_server(
+        list_models(models or [], model_config, registry or Workspace.from_environment().registry),
         ManagerOptions(
             poll_seconds=poll,
             batching=BatchingOptions(max_batch_size, batch_timeout / 1000),
@@ -130,13 +122,7 @@ def serve(
             max_megabytes << 20,
             (certificate, key) if certificate and key else None,
         ),
-        config_poll,
         page,
-    )
-    root = registry or Workspace.from_environment().registry
-    run_server(
-        partial(list_models, models or [], model_config, root),
-        options,
         on_start=partial(_print_addresses, has_page=page),
         on_stop=lambda: terminal.err().print("Stopping. Finishing the requests in progress …"),
     )

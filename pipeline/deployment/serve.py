@@ -31,25 +31,7 @@ if TYPE_CHECKING:
     from regard.serving.server.manager import ModelManager
 
 GRACE_SECONDS = 30.0
-ListModels = Callable[[], list[ModelConfig]]
 log = logging.getLogger("regard.serve")
-
-
-@dataclasses.dataclass(frozen=True)
-class ServeOptions:
-    """How models are served.
-
-    Attributes:
-        manager: how models are loaded and run.
-        server: addresses and limits.
-        config_poll_seconds: interval between two readings of the models file; 0: read it once.
-        page: whether to serve the web page.
-    """
-
-    manager: ManagerOptions
-    server: ServerOptions
-    config_poll_seconds: float = 0.0
-    page: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,32 +103,38 @@ def _find_model(text: str, registry: Path) -> ModelConfig:
 
 
 def serve(
-    models: ListModels,
-    options: ServeOptions,
+    models: Sequence[ModelConfig],
+    manager_options: ManagerOptions,
+    server_options: ServerOptions,
+    has_page: bool = True,
     on_start: Callable[[RunningServer], None] = lambda server: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve models until SIGINT or SIGTERM, then finish the requests in progress.
 
     Args:
-        models: returns the models to serve; called again every ``config_poll_seconds``.
-        options: how they are served.
+        models: the models.
+        manager_options: how they are loaded and run.
+        server_options: addresses and limits.
+        has_page: whether to serve the web page.
         on_start: called when the server accepts requests.
         on_stop: called when the server begins to stop.
 
     Raises:
         UserError: no model can be loaded, a port cannot be bound, or a TLS file does not exist.
     """
-    for file in options.server.tls_files or ():
+    for file in server_options.tls_files or ():
         if not file.is_file():
             raise UserError("The file does not exist.", where=str(file))
-    started, configs = time.monotonic(), models()
+    started = time.monotonic()
     with silence_output():
         with without_gc():
             import tensorflow
             import tensorflow_text  # noqa: F401
 
-            import regard.serving.server.server  # noqa: F401
+            from regard.serving.server.manager import ModelManager
+            from regard.serving.server.server import Server
+            from regard.serving.web import create_routes
 
         tensorflow.constant(0)  # initializes the devices, which prints to the terminal
 
@@ -155,77 +143,40 @@ def serve(
     handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    asyncio.run(_serve(configs, models, options, started, on_start, on_stop))
 
-
-async def _serve(
-    configs: list[ModelConfig],
-    models: ListModels,
-    options: ServeOptions,
-    started: float,
-    on_start: Callable[[RunningServer], None],
-    on_stop: Callable[[], None],
-) -> None:
-    from regard.serving.server.manager import ModelManager
-    from regard.serving.server.server import Server
-    from regard.serving.web import create_routes
-
-    manager = ModelManager(configs, options.manager)
-    stop_event = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop_event.set)
-    server = Server(manager, options.server, create_routes(manager) if options.page else ())
-    try:
-        await server.start()
-    except OSError as error:
-        await manager.close()
-        remedy = "Choose another --port or --rest-api-port, or stop the program that uses it."
-        raise UserError(str(error), remedy=remedy) from None
-    if not (available := _list_available(manager)):
-        await server.stop(0)
-        raise UserError("No model could be loaded.", remedy="See the messages above.")
-    host = f"[{options.server.host}]" if ":" in options.server.host else options.server.host
-    scheme = "https" if options.server.tls_files else "http"
-    on_start(
-        RunningServer(
-            available,
-            f"{host}:{server.grpc_port}" if server.grpc_port is not None else None,
-            f"{scheme}://{host}:{server.rest_port}" if server.rest_port is not None else None,
-            time.monotonic() - started,
-        )
-    )
-    poll_task = loop.create_task(
-        _follow_config(manager, configs, models, options.config_poll_seconds)
-    )
-    await stop_event.wait()
-    poll_task.cancel()
-    on_stop()
-    # A second signal ends the process at once.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.remove_signal_handler(number)
-    await server.stop(GRACE_SECONDS)
-
-
-async def _follow_config(
-    manager: ModelManager, served: list[ModelConfig], models: ListModels, seconds: float
-) -> None:
-    """Apply changes of the models file; an invalid file changes nothing."""
-    last_message = ""
-    while seconds:
-        await asyncio.sleep(seconds)
+    async def run() -> None:
+        manager = ModelManager(models, manager_options)
+        server = Server(manager, server_options, create_routes(manager) if has_page else ())
+        stop_event, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop_event.set)
         try:
-            configs = await asyncio.to_thread(models)
-            if configs != served:
-                await manager.reload(configs)
-                served = configs
-            last_message = ""
-        except Exception as error:
-            # Log each error once, not at every reading.
-            if str(error) != last_message:
-                is_known = isinstance(error, UserError | ServingError)
-                log.error("The models file was not applied: %s", error, exc_info=not is_known)
-            last_message = str(error)
+            await server.start()
+        except OSError as error:
+            await manager.close()
+            remedy = "Choose another --port or --rest-api-port, or stop the program that uses it."
+            raise UserError(str(error), remedy=remedy) from None
+        if not (available := _list_available(manager)):
+            await server.stop(0)
+            raise UserError("No model could be loaded.", remedy="See the messages above.")
+        host = f"[{server_options.host}]" if ":" in server_options.host else server_options.host
+        scheme = "https" if server_options.tls_files else "http"
+        on_start(
+            RunningServer(
+                available,
+                f"{host}:{server.grpc_port}" if server.grpc_port is not None else None,
+                f"{scheme}://{host}:{server.rest_port}" if server.rest_port is not None else None,
+                time.monotonic() - started,
+            )
+        )
+        await stop_event.wait()
+        on_stop()
+        # A second signal ends the process at once.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        await server.stop(GRACE_SECONDS)
+
+    asyncio.run(run())
 
 
 def _list_available(manager: ModelManager) -> list[str]:

@@ -49,7 +49,7 @@ class Batcher:
         options: sizes and times.
         run: runs one batch.
         slots: limits how many batches run at once; a waiting batch still accepts requests.
-        observe: receives the rows of each batch and how many seconds its first request waited.
+        observe: receives the rows of each batch and when it was opened.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Batcher:
         options: BatchingOptions,
         run: RunBatch,
         slots: asyncio.Semaphore,
-        observe: Callable[[int, float], None] = lambda rows, seconds: None,
+        observe: Callable[[int, float], None] = lambda rows, opened_at: None,
     ):
         self._options, self._run, self._slots, self._observe = options, run, slots, observe
         self._open: _Batch | None = None
@@ -116,7 +116,7 @@ class Batcher:
             requests = [one for one in batch.requests if not one.outputs.cancelled()]
             if not requests:
                 return
-            self._observe(sum(one.rows for one in requests), time.monotonic() - batch.opened_at)
+            self._observe(sum(one.rows for one in requests), batch.opened_at)
             try:
                 results = _split(await self._run(_merge(requests)), requests)
             except Exception as error:

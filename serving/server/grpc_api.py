@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -23,84 +22,49 @@ from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import parse_models
 from regard.serving.server.versions import ModelSpec
 
-PREDICTION_SERVICE = "tensorflow.serving.PredictionService"
-MODEL_SERVICE = "tensorflow.serving.ModelService"
-# The request and response messages of the supported methods.
-_METHODS: dict[str, dict[str, tuple[Any, Any]]] = {
-    PREDICTION_SERVICE: {
-        "Predict": (predict_pb2.PredictRequest, predict_pb2.PredictResponse),
-        "GetModelMetadata": (
-            get_model_metadata_pb2.GetModelMetadataRequest,
-            get_model_metadata_pb2.GetModelMetadataResponse,
-        ),
+# The supported methods with their request messages.
+SERVICES: dict[str, dict[str, Any]] = {
+    "tensorflow.serving.PredictionService": {
+        "Predict": predict_pb2.PredictRequest,
+        "GetModelMetadata": get_model_metadata_pb2.GetModelMetadataRequest,
     },
-    MODEL_SERVICE: {
-        "GetModelStatus": (
-            get_model_status_pb2.GetModelStatusRequest,
-            get_model_status_pb2.GetModelStatusResponse,
-        ),
-        "HandleReloadConfigRequest": (
-            model_management_pb2.ReloadConfigRequest,
-            model_management_pb2.ReloadConfigResponse,
-        ),
+    "tensorflow.serving.ModelService": {
+        "GetModelStatus": get_model_status_pb2.GetModelStatusRequest,
+        "HandleReloadConfigRequest": model_management_pb2.ReloadConfigRequest,
     },
 }
 _MAX_TENSOR_VALUES = 1 << 26
 
 
-@contextlib.asynccontextmanager
-async def _abort_on_error(context: Any) -> AsyncIterator[None]:
-    """End a call with the status of an exception."""
-    try:
-        yield
-        return
-    except Exception as exception:
-        error = as_serving_error(exception)
-    await context.abort(error.code, error.grpc_message)
-
-
-def create_services(manager: ModelManager) -> list[grpc.GenericRpcHandler]:
+def create_handlers(manager: ModelManager) -> list[grpc.GenericRpcHandler]:
     """Return the handlers of both services, which reject bytes that are not a message."""
-    servicers = {
-        PREDICTION_SERVICE: PredictionService(manager),
-        MODEL_SERVICE: ModelService(manager),
-    }
+    methods = _Methods(manager)
     return [
         grpc.method_handlers_generic_handler(
             service,
-            {
-                method: _create_handler(getattr(servicer, method), *messages)
-                for method, messages in _METHODS[service].items()
-            },
+            {name: _create_handler(getattr(methods, name), one) for name, one in requests.items()},
         )
-        for service, servicer in servicers.items()
+        for service, requests in SERVICES.items()
     ]
 
 
 def _create_handler(
-    method: Callable[[Any, Any], Awaitable[Any]], request_class: Any, response_class: Any
+    method: Callable[[Any], Awaitable[Any]], request_class: Any
 ) -> grpc.RpcMethodHandler:
-    def deserialize(content: bytes) -> Any:
+    async def call(content: bytes, context: Any) -> bytes:
         try:
-            return request_class.FromString(content)
+            return (await method(request_class.FromString(content))).SerializeToString()
         except DecodeError:
-            return None
+            error = invalid(f"The request is not a valid {request_class.__name__}.")
+        except Exception as exception:
+            error = as_serving_error(exception)
+        return await context.abort(error.code, error.grpc_message)
 
-    async def call(request: Any, context: Any) -> Any:
-        if request is None:
-            async with _abort_on_error(context):
-                raise invalid(f"The request is not a valid {request_class.__name__}.")
-        return await method(request, context)
-
-    return grpc.unary_unary_rpc_method_handler(
-        call,
-        request_deserializer=deserialize,
-        response_serializer=response_class.SerializeToString,
-    )
+    return grpc.unary_unary_rpc_method_handler(call)
 
 
-class PredictionService:
-    """Runs models.
+class _Methods:
+    """The supported methods of both services.
 
     Args:
         manager: the models.
@@ -109,70 +73,55 @@ class PredictionService:
     def __init__(self, manager: ModelManager):
         self._manager = manager
 
-    async def Predict(self, request: Any, context: Any) -> Any:
+    async def Predict(self, request: Any) -> Any:
         """Run one version of a model on the given inputs."""
-        async with _abort_on_error(context):
-            spec = _parse_spec(request)
-            with self._manager.track_request(spec.model, "Predict", "GRPC"):
-                inputs = {name: _to_array(name, one) for name, one in request.inputs.items()}
-                prediction = await self._manager.predict(
-                    spec, request.model_spec.signature_name, inputs, list(request.output_filter)
-                )
-            response = predict_pb2.PredictResponse()
-            response.model_spec.name = spec.model
-            response.model_spec.version.value = prediction.version
-            response.model_spec.signature_name = prediction.signature
-            for name, tensor in prediction.outputs.items():
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
-            return response
+        spec = _parse_spec(request)
+        with self._manager.track_request(spec.model, "Predict", "GRPC"):
+            inputs = {name: _to_array(name, one) for name, one in request.inputs.items()}
+            prediction = await self._manager.predict(
+                spec, request.model_spec.signature_name, inputs, list(request.output_filter)
+            )
+        response = predict_pb2.PredictResponse()
+        response.model_spec.name = spec.model
+        response.model_spec.version.value = prediction.version
+        response.model_spec.signature_name = prediction.signature
+        for name, tensor in prediction.outputs.items():
+            response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+        return response
 
-    async def GetModelMetadata(self, request: Any, context: Any) -> Any:
+    async def GetModelMetadata(self, request: Any) -> Any:
         """Return the signatures of a model."""
-        async with _abort_on_error(context):
-            spec = _parse_spec(request)
-            if set(request.metadata_field) != {"signature_def"}:
-                raise invalid("`metadata_field` is not [signature_def].")
-            version = self._manager.find(spec)
-            response = get_model_metadata_pb2.GetModelMetadataResponse()
-            response.model_spec.name = spec.model
-            response.model_spec.version.value = version.number
-            response.metadata["signature_def"].Pack(version.loaded.signature_map())
-            return response
+        spec = _parse_spec(request)
+        if set(request.metadata_field) != {"signature_def"}:
+            raise invalid("`metadata_field` is not [signature_def].")
+        version = self._manager.find(spec)
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        response.model_spec.name = spec.model
+        response.model_spec.version.value = version.number
+        response.metadata["signature_def"].Pack(version.loaded.signature_map())
+        return response
 
-
-class ModelService:
-    """Reports the state of models, and replaces the set of served models.
-
-    Args:
-        manager: the models.
-    """
-
-    def __init__(self, manager: ModelManager):
-        self._manager = manager
-
-    async def GetModelStatus(self, request: Any, context: Any) -> Any:
+    async def GetModelStatus(self, request: Any) -> Any:
         """Return the versions of a model and their states."""
-        async with _abort_on_error(context):
-            response = get_model_status_pb2.GetModelStatusResponse()
-            states = get_model_status_pb2.ModelVersionStatus.State
-            for version in self._manager.list_states(_parse_spec(request)):
-                status = response.model_version_status.add()
-                status.version, status.state = version.number, states.Value(version.state)
-                if version.error is not None:
-                    status.status.error_code = version.error.grpc_number
-                    status.status.error_message = version.error.message
-            return response
+        response = get_model_status_pb2.GetModelStatusResponse()
+        states = get_model_status_pb2.ModelVersionStatus.State
+        for version in self._manager.list_states(_parse_spec(request)):
+            status = response.model_version_status.add()
+            status.version, status.state = version.number, states.Value(version.state)
+            if version.error is not None:
+                status.status.error_code = version.error.grpc_number
+                status.status.error_message = version.error.message
+        return response
 
-    async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:
+    async def HandleReloadConfigRequest(self, request: Any) -> Any:
         """Serve the models of another configuration."""
         response = model_management_pb2.ReloadConfigResponse()
-        async with _abort_on_error(context):
-            try:
-                await self._manager.reload(parse_models(request.config))
-            except ServingError as error:
-                # By the protocol the call succeeds and carries the status in its response.
-                response.status.error_code = error.grpc_number
-                response.status.error_message = error.grpc_message
+        try:
+            await self._manager.reload(parse_models(request.config))
+        except ServingError as error:
+            # By the protocol the call succeeds and carries the status in its response.
+            response.status.error_code = error.grpc_number
+            response.status.error_message = error.grpc_message
         return response
 
 
@@ -180,8 +129,6 @@ def _parse_spec(request: Any) -> ModelSpec:
     if not request.HasField("model_spec"):
         raise invalid("The request has no model_spec.")
     spec = request.model_spec
-    if not spec.name:
-        raise invalid("The request names no model.")
     version = spec.version.value if spec.HasField("version") else None
     return ModelSpec(spec.name, version, spec.version_label)
 

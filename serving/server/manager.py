@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from grpc import StatusCode
 
-from regard.serving.contract import IDENTIFIER
 from regard.serving.server.batching import Batcher, Tensors, count_rows
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.metrics import Metrics
@@ -116,8 +115,14 @@ class ModelManager:
         await self.poll()
         for config in models:
             model = self._models[config.name]
-            if (old := old_labels.get(config.name)) is not None:
-                _validate_labels(config, old, model.available())
+            old = old_labels.get(config.name, config.labels)
+            for label, number in config.labels.items():
+                if number not in model.available() and old.get(label) != number:
+                    raise ServingError(
+                        StatusCode.FAILED_PRECONDITION,
+                        f"Label {label!r} of model {config.name!r} names version {number}, which"
+                        " is not available.",
+                    )
             model.config = config
 
     async def poll(self) -> None:
@@ -177,47 +182,29 @@ class ModelManager:
             ServingError: the version or signature does not exist, the inputs do not fit, or the
                 model fails.
         """
-        with self.use(spec) as version:
+        signature = signature or DEFAULT_SIGNATURE
+        version = self.find(spec)
+        version.requests += 1  # keeps it loaded
+        try:
             version.loaded.validate_inputs(signature, inputs)
             names = version.loaded.select_outputs(signature, outputs)
-            results = await self.run(version, signature or DEFAULT_SIGNATURE, inputs)
-        self.metrics.count_rows(spec.model, count_rows(inputs) or 1)
-        selected = {name: results[name] for name in names}
-        return PredictResult(version.number, signature or DEFAULT_SIGNATURE, selected)
-
-    @contextlib.contextmanager
-    def use(self, spec: ModelSpec) -> Iterator[Version]:
-        """Return a version that is not unloaded while the block runs.
-
-        Raises:
-            ServingError: there is no such model, version or label.
-        """
-        version = self.find(spec)
-        version.requests += 1
-        try:
-            yield version
+            results = await self._batcher(version, signature).submit(inputs)
         finally:
             version.requests -= 1
-
-    async def run(self, version: Version, signature: str, inputs: Tensors) -> Tensors:
-        """Return all outputs of a signature, computed in a batch with other requests.
-
-        Raises:
-            ServingError: the model fails, or too many requests are waiting.
-        """
-        servable = version.loaded
-        if signature not in version.batchers:
-            version.batchers[signature] = Batcher(
-                self.options.batching,
-                lambda merged: self._compute(servable, signature, merged),
-                self._batch_slots,
-                self.metrics.observe_batch,
-            )
-        return await version.batchers[signature].submit(inputs)
+        rows = count_rows(inputs) or 1
+        self.metrics.observe("request_example_counts", rows, model=spec.model)
+        self.metrics.count("request_example_count_total", rows, model=spec.model)
+        return PredictResult(version.number, signature, {name: results[name] for name in names})
 
     @contextlib.contextmanager
     def track_request(self, model: str, api: str, entry_point: str) -> Iterator[None]:
-        """Count a request by its result; see ``Metrics.count_request``."""
+        """Count a request by its result, and record the latency of a successful one.
+
+        Args:
+            model: the model's name.
+            api: ``predict`` over REST, ``Predict`` over gRPC.
+            entry_point: ``REST`` or ``GRPC``.
+        """
         started, status = time.monotonic(), "CANCELLED"
         try:
             yield
@@ -231,8 +218,10 @@ class ModelManager:
         finally:
             # Unknown names are not stored: a client could invent any number of them.
             known = model if model in self._models else ""
-            seconds = time.monotonic() - started
-            self.metrics.count_request(known, api, entry_point, status, seconds)
+            self.metrics.count("request_count", model_name=known, status=status)
+            if status == "OK":
+                labels = {"model_name": known, "API": api, "entrypoint": entry_point}
+                self.metrics.observe("request_latency", _microseconds_since(started), **labels)
 
     async def close(self) -> None:
         """Unload all models after their last requests."""
@@ -243,13 +232,34 @@ class ModelManager:
         self._load_pool.shutdown(wait=True)
         self._run_pool.shutdown(wait=True)
 
+    def _batcher(self, version: Version, signature: str) -> Batcher:
+        """Return the batcher of a signature, which is created for its first request."""
+        servable = version.loaded
+        if signature not in version.batchers:
+            version.batchers[signature] = Batcher(
+                self.options.batching,
+                lambda merged: self._compute(servable, signature, merged),
+                self._batch_slots,
+                self._observe_batch,
+            )
+        return version.batchers[signature]
+
     async def _compute(self, servable: Servable, signature: str, inputs: Tensors) -> Tensors:
         started = time.monotonic()
         outputs = await asyncio.get_running_loop().run_in_executor(
             self._run_pool, servable.run, signature, inputs
         )
-        self.metrics.observe_runtime(servable.name, time.monotonic() - started)
+        # TensorFlow Serving labels SavedModels with this runtime.
+        labels = {"model_name": servable.name, "API": "Predict", "runtime": "TF1"}
+        self.metrics.observe("runtime_latency", _microseconds_since(started), **labels)
         return outputs
+
+    def _observe_batch(self, rows: int, opened_at: float) -> None:
+        queue_time = _microseconds_since(opened_at)
+        labels = {"thread_pool_name": "batch_threads"}
+        self.metrics.observe("batching_session:queuing_latency", queue_time, **labels)
+        self.metrics.observe("batching_session:processed_batch_size", rows)
+        self.metrics.count("batching_session:wrapped_run_count")
 
     def _set_models(self, models: Iterable[ModelConfig]) -> None:
         configs = {config.name: config for config in models}
@@ -306,16 +316,12 @@ class ModelManager:
             log.error("version %s of model %s: %s", number, name, error)
             return
         version.state, version.error = AVAILABLE, None
-        if (path / IDENTIFIER).is_file():
-            self.metrics.record_origin(name, number)
         log.info("serving version %s of model %s", number, name)
 
     def _load_and_warm_up(self, name: str, number: int, path: Path) -> Servable:
         servable = self._load(name, number, path)
         if self.options.warm_up:
-            started = time.monotonic()
-            if count := servable.warm_up():
-                self.metrics.observe_warm_up(name, count, time.monotonic() - started)
+            servable.warm_up()
         return servable
 
     def _unload(self, version: Version) -> None:
@@ -342,12 +348,5 @@ class ModelManager:
         log.info("unloaded version %s", version.number)
 
 
-def _validate_labels(config: ModelConfig, old: Mapping[str, int], available: Sequence[int]) -> None:
-    """Reject a new or changed label whose version is not available."""
-    for label, number in config.labels.items():
-        if number not in available and old.get(label) != number:
-            message = (
-                f"Label {label!r} of model {config.name!r} names version {number}, which is not "
-                "available."
-            )
-            raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+def _microseconds_since(started: float) -> float:
+    return 1e6 * (time.monotonic() - started)

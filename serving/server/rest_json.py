@@ -15,18 +15,8 @@ from grpc import StatusCode
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.servable import InputTypes
 
-_DTYPES = {
-    "float": np.float32,
-    "double": np.float64,
-    "bool": np.bool_,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "uint8": np.uint8,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-}
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
+_NUMBERS = ("float", "double", "bool", *_INTEGERS)
 _MAX_DIMENSIONS = 32
 _MAX_SHOWN = 100  # characters of a value in an error message
 
@@ -138,42 +128,31 @@ def _is_base64(value: Any) -> bool:
 
 def _to_array(value: Any, name: str, kind: str) -> np.ndarray:
     """Convert nested lists of one shape to an array of the input's type."""
-    shape, first = [], value
-    while isinstance(first, list):
-        shape.append(len(first))
-        first = first[0] if first else None
-    if len(shape) > _MAX_DIMENSIONS:
+    values = np.array(value, dtype=object)  # lists of different lengths stay lists
+    if values.ndim > _MAX_DIMENSIONS:
         raise invalid(f"Input {name} has more than {_MAX_DIMENSIONS} dimensions.")
-    flat = [value]
-    for size in shape:
-        if any(not isinstance(one, list) or len(one) != size for one in flat):
-            raise invalid(f"Input {name}: nested lists differ in length or depth.")
-        flat = [inner for one in flat for inner in one]
     if kind == "string":
-        texts = np.empty(len(flat), dtype=object)
-        texts[:] = [_to_bytes(one, name) for one in flat]
-        return texts.reshape(shape)
-    return _to_numbers(flat, name, kind).reshape(shape)
-
-
-def _to_numbers(values: list[Any], name: str, kind: str) -> np.ndarray:
-    if kind not in _DTYPES:
+        for index, one in enumerate(values.flat):
+            values.flat[index] = _to_bytes(one, name)
+        return values
+    if kind not in _NUMBERS:
         message = f"Input {name}: the REST API does not support the type {kind}. Use gRPC."
         raise ServingError(StatusCode.UNIMPLEMENTED, message)
-    dtype = np.dtype(_DTYPES[kind])
+    dtype = np.dtype({"float": "float32", "double": "float64"}.get(kind, kind))
     allowed = {"b": (bool,), "f": (int, float)}.get(dtype.kind, (int,))
-    for one in values:
+    for one in values.flat:
         if type(one) not in allowed:
             raise invalid(f"Input {name}: {_shorten(one)} is not of the type {kind}.")
-    if dtype.kind in "iu" and values:
+    is_in_range = True
+    if dtype.kind in "iu" and values.size:
         limits: Any = np.iinfo(dtype.name)
-        if min(values) < limits.min or max(values) > limits.max:
-            raise invalid(f"Input {name}: a number is out of the range of {kind}.")
-    with np.errstate(over="ignore"):
-        array = np.array(values, dtype=dtype)
-    if dtype.kind == "f" and not np.isfinite(array).all():
-        raise invalid(f"Input {name}: a number is out of the range of {kind}.")
-    return array
+        is_in_range = limits.min <= values.min() and values.max() <= limits.max
+    if is_in_range:
+        with np.errstate(over="ignore"):
+            array = values.astype(dtype)
+        if dtype.kind != "f" or np.isfinite(array).all():
+            return array
+    raise invalid(f"Input {name}: a number is out of the range of {kind}.")
 
 
 def _to_bytes(value: Any, name: str) -> bytes:

@@ -142,8 +142,8 @@ class Servable:
         except (TypeError, ValueError) as error:
             raise invalid(remove_path(str(error), self.path)) from None
 
-    def warm_up(self) -> int:
-        """Run the warm-up requests of the model, and return how many there are.
+    def warm_up(self) -> None:
+        """Run the warm-up requests of the model.
 
         Raises:
             ServingError: the file is unreadable or too long, or a request fails.
@@ -152,7 +152,7 @@ class Servable:
 
         path = self.path / warmup_requests.FILE
         if not path.exists():
-            return 0
+            return
         try:
             requests = warmup_requests.read(path)
         except (ValueError, tf.errors.OpError) as error:
@@ -166,7 +166,6 @@ class Servable:
             name = request.model_spec.signature_name
             self.validate_inputs(name, inputs)
             self.run(name, inputs)
-        return len(requests)
 
 
 def _read_signatures(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
-from regard.serving.server.grpc_api import MODEL_SERVICE, PREDICTION_SERVICE, create_services
+from regard.serving.server.grpc_api import SERVICES, create_handlers
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
@@ -65,12 +65,12 @@ class Server:
         if options.grpc_port is not None:
             self._bind_grpc(options.grpc_port)
         if options.rest_port is not None:
-            rest_socket = await _bind(options.host, options.rest_port)
+            rest_socket = _bind(options.host, options.rest_port)
             self.rest_port = rest_socket.getsockname()[1]
         await self._manager.start()
         if self._grpc is not None:
             await self._grpc.start()
-            for service in ("", PREDICTION_SERVICE, MODEL_SERVICE):
+            for service in ("", *SERVICES):
                 await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         if rest_socket is not None:
             await self._start_rest(rest_socket)
@@ -97,7 +97,7 @@ class Server:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        self._grpc.add_generic_rpc_handlers(tuple(create_services(self._manager)))
+        self._grpc.add_generic_rpc_handlers(tuple(create_handlers(self._manager)))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         host = f"[{options.host}]" if ":" in options.host else options.host
@@ -134,19 +134,12 @@ class Server:
             await asyncio.sleep(0.01)
 
 
-async def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     """Bind a socket; uvicorn itself would end the process if the port is in use."""
-    try:
-        addresses = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )
-    except socket.gaierror as error:
-        raise OSError(f"{host}: {error.strerror}") from None
-    family, kind, protocol, _, address = addresses[0]
-    bound = socket.socket(family, kind, protocol)
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind(address)
+        bound.bind((host, port))
     except OSError as error:
         bound.close()
         raise OSError(f"Cannot bind {host}:{port}: {error.strerror}.") from None

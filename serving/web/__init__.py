@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from regard.serving.contract import Contract, SavedModelError, read_contract
 from regard.serving.server.errors import ServingError
@@ -17,12 +18,6 @@ from regard.serving.server.versions import ModelSpec
 
 PAGE_FOLDER = Path(__file__).with_name("page")
 _MODULE_SYNTAX = re.compile(r"^import\s.*?;\n|^export\s+", re.MULTILINE | re.DOTALL)
-_MEDIA_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 # Only files of this server, no inline scripts, and no embedding into other pages.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -45,25 +40,31 @@ class ModelDescription(TypedDict):
     problem: str | None
 
 
-def create_routes(manager: ModelManager) -> list[Route]:
+class _PageFiles(StaticFiles):
+    """The files of the page, with strict headers."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers.update(_HEADERS)
+        return response
+
+
+def create_routes(manager: ModelManager) -> list[BaseRoute]:
     """Return the routes of the page, its files, and the list of models."""
-    files = {path.name: path for path in PAGE_FOLDER.iterdir() if path.suffix in _MEDIA_TYPES}
-
-    async def get_page(request: Request) -> Response:
-        return _file_response(files["index.html"])
-
-    async def get_file(request: Request) -> Response:
-        path = files.get(request.path_params["name"])
-        return _file_response(path) if path else Response("Not Found", 404, headers=_HEADERS)
 
     async def get_models(request: Request) -> Response:
         models = [_describe_model(manager, name) for name in manager.names]
         return JSONResponse(models, headers=_HEADERS)
 
+    files = _PageFiles(directory=PAGE_FOLDER)
+
+    async def get_page(request: Request) -> Response:
+        return await files.get_response("index.html", request.scope)
+
     return [
         Route("/", get_page),
         Route("/page/models.json", get_models),
-        Route("/page/{name}", get_file),
+        Mount("/page", files),
     ]
 
 
@@ -72,17 +73,14 @@ def bundle_scripts(*paths: Path) -> str:
     return "\n".join(_MODULE_SYNTAX.sub("", path.read_text(encoding="utf-8")) for path in paths)
 
 
-def _file_response(path: Path) -> Response:
-    return Response(path.read_bytes(), media_type=_MEDIA_TYPES[path.suffix], headers=_HEADERS)
-
-
 def _describe_model(manager: ModelManager, name: str) -> ModelDescription:
+    model: ModelDescription = {"name": name, "version": None, "contract": None, "problem": None}
     try:
         version = manager.find(ModelSpec(name))
+        model["version"] = version.number
+        model["contract"] = read_contract(version.loaded.path)
     except ServingError as error:
-        return {"name": name, "version": None, "contract": None, "problem": error.message}
-    try:
-        contract = read_contract(version.loaded.path)
+        model["problem"] = error.message
     except SavedModelError as error:
-        return {"name": name, "version": version.number, "contract": None, "problem": str(error)}
-    return {"name": name, "version": version.number, "contract": contract, "problem": None}
+        model["problem"] = str(error)
+    return model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -12,12 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from grpc import StatusCode
 
 from regard.components.common.errors import UserError
 from regard.pipeline.deployment import serve
-from regard.serving.server.errors import ServingError
-from regard.serving.server.model_config import ModelConfig, VersionPolicy
+from regard.serving.server.model_config import VersionPolicy
 from tests import fake_models
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -75,53 +72,6 @@ def test_the_folder_of_a_model_must_be_a_version(registry, tmp_path):
     with pytest.raises(UserError, match="not a version number") as caught:
         serve.list_models([str(folder)], None, registry)
     assert "models/Format-Serving/1" in caught.value.remedy
-
-
-def test_changes_of_the_models_file_are_applied(caplog):
-    """An invalid file, or one that the manager rejects, changes nothing."""
-    one, two = ModelConfig("a", Path("/a")), ModelConfig("b", Path("/b"))
-    refused, strange = ModelConfig("refused", Path("/c")), ModelConfig("strange", Path("/d"))
-    unread = UserError("not read")
-    observed = iter(
-        [[one], unread, unread, [one, two], [refused], [refused], [strange], [one, two], [two]]
-    )
-    reloaded, ended = [], asyncio.Event()
-
-    class Manager:
-        async def reload(self, models):
-            if models == [refused]:
-                raise ServingError(StatusCode.FAILED_PRECONDITION, "a label")
-            if models == [strange]:
-                raise ValueError("embedded null byte")
-            reloaded.append(models)
-
-    def read():
-        result = next(observed, None)
-        if result is None:
-            loop.call_soon_threadsafe(ended.set)
-            return reloaded[-1]
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    async def follow():
-        nonlocal loop
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(serve._follow_config(Manager(), [one], read, 0.001))
-        await asyncio.wait_for(ended.wait(), 20)
-        task.cancel()
-
-    loop = None
-    with caplog.at_level("ERROR", "regard.serve"):
-        asyncio.run(follow())
-    assert reloaded == [[one, two], [two]]
-    notices = [record.getMessage() for record in caplog.records]
-    # A repeated error is logged once.
-    assert [text.split(": ", 1)[1] for text in notices] == [
-        "not read",
-        "FAILED_PRECONDITION: a label",
-        "embedded null byte",
-    ]
 
 
 def start(registry, *arguments):

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from grpc import StatusCode
 
-from regard.serving.contract import IDENTIFIER
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import ModelConfig, VersionPolicy
@@ -33,7 +32,13 @@ class FakeServable:
             raise KeyError("unexpected")
 
     def warm_up(self):
-        return 0
+        pass
+
+    def validate_inputs(self, signature, inputs):
+        pass
+
+    def select_outputs(self, signature, requested):
+        return ["version"]
 
     def run(self, signature, inputs):
         return {"version": np.full(len(inputs["x"]), self.version)}
@@ -63,8 +68,7 @@ async def wait_until_unloaded(created):
 
 
 async def version(created, number=None):
-    with created.use(ModelSpec("m", number)) as used:
-        return int((await created.run(used, "", INPUTS))["version"][0])
+    return int((await created.predict(ModelSpec("m", number), "", INPUTS)).outputs["version"][0])
 
 
 def run(test):
@@ -73,17 +77,17 @@ def run(test):
 
 def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(folder):
     async def test():
-        created = manager(folder)
+        created = manager(folder, batching=BatchingOptions(timeout_seconds=0.5))
         await created.start()
-        assert await version(created) == 1
-        with created.use(ModelSpec("m")) as old:
-            (folder / "2").mkdir()
-            await created.poll()
-            assert states(created) == {2: AVAILABLE, 1: "UNLOADING"}
-            assert await version(created) == 2
-            with pytest.raises(ServingError, match="No version 1"):
-                await version(created, 1)
-            assert (await created.run(old, "", INPUTS))["version"][0] == 1
+        request = asyncio.ensure_future(version(created))
+        await asyncio.sleep(0)  # it waits in a batch
+        (folder / "2").mkdir()
+        await created.poll()
+        assert states(created) == {2: AVAILABLE, 1: "UNLOADING"}
+        assert created.find(ModelSpec("m")).number == 2
+        with pytest.raises(ServingError, match="No version 1"):
+            await version(created, 1)
+        assert await request == 1
         await wait_until_unloaded(created)
         assert states(created) == {2: AVAILABLE, 1: END}
         shutil.rmtree(folder / "1")
@@ -231,16 +235,15 @@ def test_a_loaded_version_stays_when_its_folder_disappears(folder):
 def test_labels(folder):
     async def test():
         (folder / "2").mkdir()
-        every = VersionPolicy(None, all_versions=True)
-        created = manager(folder, every)
+        created = manager(folder)
         await created.start()
-        await created.reload([ModelConfig("m", folder, every, {"stable": 1, "canary": 2})])
-        with created.use(ModelSpec("m", label="stable")) as used:
-            assert used.number == 1
+        # A label may name a version of the same reload.
+        both = VersionPolicy(None, specific=(1, 2))
+        await created.reload([ModelConfig("m", folder, both, {"stable": 1, "canary": 2})])
         with pytest.raises(ServingError, match="names version 5, which is not available"):
-            await created.reload([ModelConfig("m", folder, every, {"stable": 5})])
-        with created.use(ModelSpec("m", label="stable")) as used:
-            assert used.number == 1
+            await created.reload([ModelConfig("m", folder, both, {"stable": 5})])
+        for label, number in (("stable", 1), ("canary", 2)):
+            assert created.find(ModelSpec("m", label=label)).number == number
         await created.close()
 
     run(test)
@@ -250,14 +253,9 @@ def test_too_many_requests_are_rejected(folder):
     async def test():
         created = manager(folder, batching=BatchingOptions(1, 0, 2))
         await created.start()
-        with created.use(ModelSpec("m")) as used:
-            requests = [asyncio.ensure_future(created.run(used, "", INPUTS)) for _ in range(3)]
-            result = await asyncio.gather(*requests, return_exceptions=True)
-        assert [getattr(one, "code", None) for one in result] == [
-            None,
-            None,
-            StatusCode.UNAVAILABLE,
-        ]
+        result = await asyncio.gather(*(version(created) for _ in range(3)), return_exceptions=True)
+        codes = [getattr(one, "code", None) for one in result]
+        assert codes == [None, None, StatusCode.UNAVAILABLE]
         assert await version(created) == 1
         await created.close()
 
@@ -280,52 +278,16 @@ def test_it_polls_for_new_versions(folder):
     run(test)
 
 
-def test_a_version_with_an_identifier_is_recorded(folder):
-    (folder / "1" / IDENTIFIER).parent.mkdir()
-    (folder / "1" / IDENTIFIER).write_text("0123")
-
-    async def load():
-        created = manager(folder)
-        await created.start()
-        await created.close()
-        return created.metrics.text()
-
-    assert 'mlmd_map{model_name="m",version="1"} 0' in asyncio.run(load())
-
-
-def test_a_label_may_name_a_version_of_the_same_reload(folder):
-    (folder / "2").mkdir()
-
-    async def relabel():
-        created = manager(folder)
-        await created.start()
-        both = VersionPolicy(None, specific=(1, 2))
-        await created.reload([ModelConfig("m", folder, both, {"stable": 1, "canary": 2})])
-        result = {
-            label: created.find(ModelSpec("m", label=label)).number
-            for label in ("stable", "canary")
-        }
-        with pytest.raises(ServingError, match="not available"):
-            await created.reload([ModelConfig("m", folder, both, {"stable": 7})])
-        after = created.find(ModelSpec("m", label="stable")).number
-        await created.close()
-        return result, after
-
-    assert asyncio.run(relabel()) == ({"stable": 1, "canary": 2}, 1)
-
-
 def test_one_batcher_for_each_signature(folder):
-    async def count_batchers():
+    async def test():
         created = manager(folder)
         await created.start()
-        with created.use(ModelSpec("m")) as used:
-            for signature in ("a", "b", "a"):
-                await created.run(used, signature, INPUTS)
-            count = len(used.batchers)
+        for signature in ("a", "b", "a"):
+            await created.predict(ModelSpec("m"), signature, INPUTS)
+        assert set(created.find(ModelSpec("m")).batchers) == {"a", "b"}
         await created.close()
-        return count
 
-    assert asyncio.run(count_batchers()) == 2
+    run(test)
 
 
 @pytest.mark.parametrize(

@@ -128,15 +128,3 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
 def input_kinds(contract: Contract) -> dict[str, InputKind]:
     """Return the kind of each model input by name."""
     return {entry["name"]: entry["kind"] for entry in contract["inputs"]}
-
-
-def with_outputs(contract: Contract, dimensions: Mapping[str, Sequence[str | None]]) -> Contract:
-    """Return a contract whose detail signature has further outputs.
-
-    Args:
-        contract: the model's contract.
-        dimensions: for each new output the length outputs of its dimensions.
-    """
-    detail = contract["signatures"][contract["detail"]]
-    extended: SignatureEntry = {**detail, "outputs": {**detail["outputs"], **dimensions}}
-    return {**contract, "signatures": {**contract["signatures"], contract["detail"]: extended}}

@@ -67,7 +67,12 @@ class OutputComparison:
     def _compare_output(self, name: str, actual: Outputs, expected: Outputs) -> str:
         here, there, plural = actual[name], expected[name], _pluralize(name)
         if isinstance(here, float):
-            is_close = self._is_close(here, there)
+            is_close = math.isclose(
+                here,
+                there,
+                rel_tol=self._tolerances["relative"],
+                abs_tol=self._tolerances["absolute"],
+            )
             return "" if is_close else f"the {plural} differ: {here:.6f} and {there:.6f}"
         if _is_float_array(here):
             return self._compare_arrays(plural, here, there)
@@ -110,11 +115,6 @@ class OutputComparison:
         return bool(numbers) and not any(
             self._compare_output(key, actual, expected) for key in numbers
         )
-
-    def _is_close(self, actual: float, expected: float) -> bool:
-        tolerances = self._tolerances
-        allowed = max(tolerances["absolute"], tolerances["relative"] * abs(expected))
-        return actual == expected or abs(actual - expected) <= allowed
 
 
 def _is_float_array(value: Any) -> bool:

@@ -23,8 +23,8 @@ from regard.serving.contract import (
     Contract,
     InputEntry,
     SavedModelError,
+    SignatureEntry,
     read_contract,
-    with_outputs,
 )
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
@@ -81,7 +81,11 @@ class Prediction:
             outputs: values by name.
             dimensions: for each output the length outputs of its dimensions.
         """
-        return Prediction({**self.outputs, **outputs}, with_outputs(self.contract, dimensions))
+        name, signatures = self.contract["detail"], self.contract["signatures"]
+        described = {**signatures[name]["outputs"], **dimensions}
+        detail: SignatureEntry = {**signatures[name], "outputs": described}
+        contract: Contract = {**self.contract, "signatures": {**signatures, name: detail}}
+        return Prediction({**self.outputs, **outputs}, contract)
 
 
 class ServedModel:

@@ -54,8 +54,5 @@ def predict(
     from regard.pipeline.prediction import predict as prediction
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
-    console = terminal.out()
-    options = prediction.PredictOptions(
-        align, as_json, picture, console.width, not console.encoding.startswith("utf")
-    )
+    options = prediction.PredictOptions(align, as_json, picture, terminal.out().width)
     prediction.predict(path, [] if texts in (None, ["-"]) else list(texts or []), options)

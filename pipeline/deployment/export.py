@@ -230,9 +230,5 @@ def _search_arguments(
         lengths = [output["target_length"] for output in outputs]
         mean = sum(lengths) / len(lengths) if lengths else 20.0
         arguments["length_penalty"] = round(search["length_penalty"] * mean / (mean + 5), 2)
-    for key in ("coverage_penalty", "no_repeat_ngram_size", "patience"):
-        if search.get(key):
-            arguments[key] = search[key]
-    if search.get("repetition_penalty", 1.0) != 1.0:
-        arguments["repetition_penalty"] = search["repetition_penalty"]
-    return arguments
+    keys = ("coverage_penalty", "no_repeat_ngram_size", "patience", "repetition_penalty")
+    return {**arguments, **{key: search[key] for key in keys if search.get(key)}}

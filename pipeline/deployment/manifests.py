@@ -14,33 +14,20 @@ from pathlib import Path
 from regard import serving
 from regard.components.common.errors import UserError
 
-_FOLDER = Path(serving.__file__).parent
-_CONFIGS = (
-    "deploy/tf_serving/models.config.jinja",
-    "deploy/tf_serving/batching.config.jinja",
-    "deploy/tf_serving/monitoring.config",
-)
+_FOLDER = Path(serving.__file__).parent / "deploy"
+# The folders with the templates of each target.
 TARGETS = {
-    "compose": ("deploy/tf_serving/compose.yaml.jinja", *_CONFIGS),
-    "kubernetes": (
-        "deploy/kubernetes/kustomization.yaml.jinja",
-        "deploy/kubernetes/service_account.yaml.jinja",
-        "deploy/kubernetes/deployment.yaml.jinja",
-        "deploy/kubernetes/service.yaml.jinja",
-        "deploy/kubernetes/autoscaler.yaml.jinja",
-        "deploy/kubernetes/disruption_budget.yaml.jinja",
-        *_CONFIGS,
-    ),
-    "kserve": ("deploy/kubernetes/inference_service.yaml.jinja",),
+    "compose": ("compose", "tf_serving"),
+    "kubernetes": ("kubernetes", "tf_serving"),
+    "kserve": ("kserve",),
 }
-# The registry's path in the server's container.
-_MOUNTED = "/models"
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 # With the suffix "-pods" a service name has at most 63 characters.
 _NAME = r"[a-z]([a-z0-9-]{0,56}[a-z0-9])?"
 _CPU = re.compile(r"([0-9]*\.?[0-9]+)(m?)")
 _MEMORY = re.compile(r"([1-9][0-9]*)(Mi|Gi)")
-_PVC = re.compile(rf"pvc://(?P<claim>{_LABEL})(/(?P<folder>[^\x00]+))?")
+_PART = r"(?!\.{1,2}(/|$))[^/\x00]+"  # of a path, but neither "." nor ".."
+_PVC = re.compile(rf"pvc://(?P<claim>{_LABEL})(/(?P<folder>{_PART}(/{_PART})*))?")
 _URI = re.compile(r"[a-z][a-z0-9+]*://[^/\s]\S*")
 
 
@@ -77,39 +64,48 @@ class Deployment:
     batching: bool = True
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(_NAME, self.name):
-            raise UserError(
+        has_cpus = bool(_CPU.fullmatch(self.cpu)) and self.threads >= 1
+        has_namespace = re.fullmatch(_LABEL, self.namespace) and len(self.namespace) <= 63
+        for is_valid, where, message, remedy in (
+            (
+                re.fullmatch(_NAME, self.name),
+                "model",
                 f"{self.name!r} is not a valid service name.",
-                where="model",
-                remedy="Use up to 58 of a-z, 0-9 and '-'. Start with a letter.",
-            )
-        if not re.fullmatch(_LABEL, self.namespace) or len(self.namespace) > 63:
-            raise UserError(
+                "Use up to 58 of a-z, 0-9 and '-'. Start with a letter.",
+            ),
+            (
+                has_namespace,
+                "namespace",
                 f"{self.namespace!r} is not a valid namespace.",
-                where="namespace",
-                remedy="Use up to 63 of a-z, 0-9 and '-', not starting or ending with '-'.",
-            )
-        if not _CPU.fullmatch(self.cpu) or self.threads < 1:
-            remedy = "Use a number such as 2, 0.5 or 500m."
-            raise UserError(f"{self.cpu!r} is not a number of CPUs.", where="cpu", remedy=remedy)
-        if not _MEMORY.fullmatch(self.memory):
-            raise UserError(
+                "Use up to 63 of a-z, 0-9 and '-', not starting or ending with '-'.",
+            ),
+            (
+                has_cpus,
+                "cpu",
+                f"{self.cpu!r} is not a number of CPUs.",
+                "Use a number such as 2, 0.5 or 500m.",
+            ),
+            (
+                _MEMORY.fullmatch(self.memory),
+                "memory",
                 f"{self.memory!r} is not an amount of memory.",
-                where="memory",
-                remedy="Use an amount such as 2Gi.",
-            )
-        if not 1 <= self.replicas <= self.max_replicas:
-            raise UserError(
+                "Use an amount such as 2Gi.",
+            ),
+            (
+                1 <= self.replicas <= self.max_replicas,
+                "replicas",
                 f"The range of {self.replicas} to {self.max_replicas} replicas is empty.",
-                where="replicas",
-                remedy="Use at least 1, and at most --max-replicas.",
-            )
-        if not self.image_version:
-            raise UserError(
+                "Use at least 1, and at most --max-replicas.",
+            ),
+            (
+                self.image_version,
+                "image",
                 f"The tag of {self.image!r} is not a version.",
-                where="image",
-                remedy="Give a versioned image, such as tensorflow/serving:2.19.1.",
-            )
+                "Give a versioned image, such as tensorflow/serving:2.19.1.",
+            ),
+        ):
+            if not is_valid:
+                raise UserError(message, where, remedy)
 
     @property
     def threads(self) -> int:
@@ -151,18 +147,18 @@ def render(deployment: Deployment, target: str) -> dict[str, str]:
     # Compose substitutes variables in every string.
     environment.filters["literal"] = lambda text: str(text).replace("$", "$$")
     values = {
-        **{field.name: getattr(deployment, field.name) for field in dataclasses.fields(deployment)},
+        **dataclasses.asdict(deployment),
         **_storage_values(deployment, target),
         "threads": deployment.threads,
-        "compose_cpus": f"{deployment.processors:g}",
-        "compose_memory": deployment.memory[:-1].lower(),
-        "mounted": _MOUNTED,
-        "flags": _flags(deployment.threads),
-        "status": f"/v1/models/{deployment.name}",
+        "processors": deployment.processors,
     }
     return {
-        Path(file).name.removesuffix(".jinja"): environment.get_template(file).render(values)
-        for file in TARGETS[target]
+        path.name.removesuffix(".jinja"): environment.get_template(
+            path.relative_to(_FOLDER).as_posix()
+        ).render(values)
+        for folder in TARGETS[target]
+        for path in sorted((_FOLDER / folder).iterdir())
+        if path.name != "flags.jinja"  # other templates import it
     }
 
 
@@ -171,11 +167,8 @@ def _storage_values(deployment: Deployment, target: str) -> dict[str, str]:
     storage = deployment.storage.rstrip("/")
     if target == "compose":
         if "://" in storage:
-            raise UserError(
-                f"{storage!r} is not a folder.",
-                where="storage",
-                remedy="Give the folder of the registry, or render for kserve.",
-            )
+            remedy = "Give the folder of the registry, or render for kserve."
+            raise UserError(f"{storage!r} is not a folder.", "storage", remedy)
         return {"storage": str(Path(deployment.storage).expanduser().resolve())}
     if target == "kserve":
         if deployment.version is not None:
@@ -186,36 +179,12 @@ def _storage_values(deployment: Deployment, target: str) -> dict[str, str]:
             )
         if not _URI.fullmatch(storage):
             remedy = "Use a URI such as pvc://regard-registry or gs://bucket/registry."
-            raise UserError(f"{storage!r} is not a URI.", where="storage", remedy=remedy)
+            raise UserError(f"{storage!r} is not a URI.", "storage", remedy)
         return {"storage": storage}
-    volume = _PVC.fullmatch(storage)
-    if volume is None:
+    if (volume := _PVC.fullmatch(storage)) is None:
         raise UserError(
-            f"{storage!r} is not a Kubernetes volume.",
+            f"{storage!r} is not a folder in a Kubernetes volume.",
             where="storage",
-            remedy="Use pvc://CLAIM[/FOLDER], or --to kserve for other storage.",
+            remedy="Use pvc://CLAIM[/FOLDER] without '.', '..' and '//', or --to kserve.",
         )
-    folder = volume["folder"] or ""
-    if {"", ".", ".."} & {*folder.split("/")} and folder:
-        raise UserError(
-            f"{folder!r} is not a valid folder in a volume.",
-            where="storage",
-            remedy="Give its path from the volume's root, without '.', '..' or '//'.",
-        )
-    return {"claim": volume["claim"], "folder": folder}
-
-
-def _flags(threads: int) -> list[str]:
-    """Return TensorFlow Serving's flags; its configuration files are at ``/config``."""
-    return [
-        "--port=8500",
-        "--rest_api_port=8501",
-        "--model_config_file=/config/models.config",
-        "--model_config_file_poll_wait_seconds=60",
-        "--enable_batching=true",
-        "--batching_parameters_file=/config/batching.config",
-        "--monitoring_config_file=/config/monitoring.config",
-        "--allow_version_labels_for_unavailable_models=true",
-        f"--tensorflow_intra_op_parallelism={threads}",
-        f"--tensorflow_inter_op_parallelism={threads}",
-    ]
+    return {"claim": volume["claim"], "folder": volume["folder"] or ""}

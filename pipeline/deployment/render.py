@@ -119,9 +119,7 @@ def _check_operations(version: Path, server: str) -> None:
 def _takes_points(version: Path) -> bool:
     """Whether the shapes of the model's inputs differ from row to row."""
     path = version / CONTRACT
-    if not path.is_file():
-        return False
-    contract = json.loads(path.read_text(encoding="utf-8"))
+    contract = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"inputs": []}
     return any(entry["kind"] == "points" for entry in contract["inputs"])
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
+
+import jinja2
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
@@ -18,6 +18,7 @@ from regard.serving.contract import Contract, input_kinds
 from regard.serving.saved_model import Prediction
 
 SUFFIX = ".html"
+_TEMPLATE = Path(__file__).with_name("attention_page.html.jinja")
 _SCRIPTS = ("dom.js", "attention.js", "predictions.js")
 _IMAGE_TYPES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"GI": "gif", b"BM": "bmp"}
 
@@ -54,35 +55,16 @@ def write(
         },
         "predictions": [_to_json(row, prediction) for row, prediction in rows],
     }
+    template = jinja2.Template(_TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     style = (web.PAGE_FOLDER / "style.css").read_text(encoding="utf-8")
     script = web.bundle_scripts(*(web.PAGE_FOLDER / name for name in _SCRIPTS))
-    # Escaped so that no text can end the script element.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    atomic_write(
-        path,
-        f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<main></main>
-<script type="application/json" id="data">{text}</script>
-<script type="module">{script}</script>
-</body>
-</html>
-""",
-    )
+    atomic_write(path, template.render(title=title, data=data, style=style, script=script))
 
 
 def _to_json(row: InputRow, prediction: Prediction) -> Mapping[str, Any]:
     attention, kinds = prediction.contract["looks"], input_kinds(prediction.contract)
     assert attention is not None
     names = {attention["weights"], attention["rows"], attention["columns"]}
-    names &= set(prediction.outputs)
     return {
         "title": row.description,
         "output": one_line(prediction),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import queue
-import threading
+import io
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
@@ -18,7 +18,7 @@ from regard.serving.contract import Contract
 
 T = TypeVar("T")
 BATCH_SIZE = 64
-GATHER_SECONDS = 0.02  # how long an incomplete batch waits for more lines
+_CHUNK_BYTES = 1 << 20
 _MAX_SHOWN = 60
 _REMEDIES = {
     "text": "Give a text.",
@@ -73,7 +73,7 @@ class InputParser:
                 raise self._count_error(len(cells), where, f"Give {width} arguments for each row.")
             yield self._parse_row(cells, where)
 
-    def parse_lines(self, batches: Iterable[list[str]]) -> Iterator[list[InputRow]]:
+    def parse_lines(self, batches: Iterable[list[bytes]]) -> Iterator[list[InputRow]]:
         """Yield the rows of batches of lines; tabs separate the inputs.
 
         Raises:
@@ -85,17 +85,23 @@ class InputParser:
             for line in batch:
                 number += 1
                 try:
-                    rows.append(self._parse_line(line, f"standard input:{number}"))
+                    rows.append(self._parse_line(line, number))
                 except UserError:
                     if rows:
                         yield rows
                     raise
             yield rows
 
-    def _parse_line(self, line: str, where: str) -> InputRow:
-        width = len(self._features)
-        cells = [line] if width == 1 else line.split("\t")
-        if width > 1 and not line.strip():
+    def _parse_line(self, line: bytes, number: int) -> InputRow:
+        where, width = f"standard input:{number}", len(self._features)
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            message = f"Byte {error.start + 1} of the line is not valid UTF-8."
+            remedy = "Convert the input, for example with `iconv -t UTF-8`."
+            raise UserError(message, where, remedy) from error
+        cells = [text] if width == 1 else text.split("\t")
+        if width > 1 and not text.strip():
             cells = [""] * width
         if len(cells) != width:
             remedy = "Separate the inputs of a row with tabs."
@@ -133,60 +139,19 @@ class InputParser:
 
 def split_batches(items: Iterable[T], size: int = BATCH_SIZE) -> Iterator[list[T]]:
     """Yield lists of at most ``size`` items."""
-    batch: list[T] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, size)):
         yield batch
 
 
-def read_line_batches(file: BinaryIO, size: int = BATCH_SIZE) -> Iterator[list[str]]:
-    """Yield batches of lines: full ones from a fast input, without delaying a slow one.
+def read_line_batches(file: io.BufferedIOBase) -> Iterator[list[bytes]]:
+    """Yield batches of lines as they arrive, so that a slow input is not delayed.
 
     Only a line feed ends a line; a carriage return before it is dropped.
-
-    Raises:
-        UserError: a line is not UTF-8; the lines before it have been yielded.
     """
-    lines: queue.Queue[bytes | None] = queue.Queue(maxsize=4 * size)
-
-    def read() -> None:
-        for line in file:
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, name="stdin-reader", daemon=True).start()
-    number, at_end = 0, False
-    while not at_end:
-        batch: list[str] = []
-        try:
-            while len(batch) < size and not at_end:
-                line = lines.get(timeout=GATHER_SECONDS if batch else None)
-                at_end = line is None
-                if line is not None:
-                    number += 1
-                    batch.append(_decode(line, number))
-        except queue.Empty:
-            pass
-        except UserError:
-            if batch:
-                yield batch
-            raise
-        if batch:
-            yield batch
-
-
-def _decode(line: bytes, number: int) -> str:
-    if number == 1:
-        line = line.removeprefix(b"\xef\xbb\xbf")
-    try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"Byte {error.start + 1} of the line is not valid UTF-8.",
-            where=f"standard input:{number}",
-            remedy="Convert the input, for example with `iconv -t UTF-8`.",
-        ) from error
+    rest = b""
+    while chunk := file.read1(_CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from split_batches(line.removesuffix(b"\r") for line in lines)
+    if rest:
+        yield [rest.removesuffix(b"\r")]

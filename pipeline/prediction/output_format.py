@@ -13,7 +13,6 @@ from regard.serving.contract import Contract
 from regard.serving.saved_model import Prediction
 
 SHADES = " ░▒▓█"
-ASCII_SHADES = " .:*#"
 _TOP = 3  # source tokens in the narrow form of the table
 _MIN_WEIGHT = 0.05  # lower weights are left out of the narrow form
 _MAX_TOKEN_CELLS = 10
@@ -74,20 +73,11 @@ def _to_list(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def attention_table(prediction: Prediction, width: int = 80, ascii_only: bool = False) -> list[str]:
-    """Return the lines of the attention table of a prediction between tokens."""
-    attention, outputs = prediction.contract["looks"], prediction.outputs
-    assert attention is not None
-    source, target = outputs[attention["columns"]], outputs[attention["rows"]]
-    return draw_table(source, target, outputs[attention["weights"]], width, ascii_only)
-
-
 def draw_table(
     source: Sequence[str],
     target: Sequence[str],
     weights: Sequence[Sequence[float]],
     width: int = 80,
-    ascii_only: bool = False,
 ) -> list[str]:
     """Draw attention weights: a shaded matrix, or the top source tokens if that is too wide.
 
@@ -96,7 +86,6 @@ def draw_table(
         target: target tokens.
         weights: ``[target, source]``; all zeros for a model without attention.
         width: the columns of the terminal.
-        ascii_only: whether to use ASCII characters instead of blocks.
     """
     if not source or not target:
         return []
@@ -107,22 +96,20 @@ def draw_table(
     margin = max(map(count_cells, names))
     if margin + 1 + sum(max(2, count_cells(head)) + 1 for head in heads) > width:
         return _draw_narrow(source, names, weights, margin)
-    shades = ASCII_SHADES if ascii_only else SHADES
     header = " ".join(_pad(head, max(2, count_cells(head))) for head in heads)
     lines = [" " * margin + "  " + header]
     for name, row in zip(names, weights, strict=True):
         blocks = [
-            shade(weight, shades) * max(2, count_cells(head))
+            shade(weight) * max(2, count_cells(head))
             for head, weight in zip(heads, row, strict=True)
         ]
         lines.append(_pad(name, margin, right=True) + "  " + " ".join(blocks))
     return [line.rstrip() for line in lines]
 
 
-def shade(weight: float, shades: str = SHADES) -> str:
+def shade(weight: float) -> str:
     """Return the character for a weight between 0 and 1."""
-    level = min(1.0, max(0.0, weight)) * (len(shades) - 1)
-    return shades[min(len(shades) - 1, round(level))]
+    return SHADES[round(min(1.0, max(0.0, weight)) * (len(SHADES) - 1))]
 
 
 def count_cells(text: str) -> int:

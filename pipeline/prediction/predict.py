@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -33,14 +32,12 @@ class PredictOptions:
         as_json: whether to print JSON instead of text.
         picture: an HTML file for the attention, if any.
         width: the columns of the terminal.
-        ascii_only: whether the table must use ASCII characters.
     """
 
     align: bool = False
     as_json: bool = False
     picture: Path | None = None
     width: int = 80
-    ascii_only: bool = False
 
 
 def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> None:
@@ -63,8 +60,7 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> None:
         if texts:
             batches = split_batches(parser.parse_arguments(texts))
         else:
-            # A separate file object: the reading thread may still use it when the process ends.
-            stdin = open(os.dup(0), "rb")  # noqa: SIM115
+            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
             batches = parser.parse_lines(read_line_batches(stdin))
         pairs: list[tuple[InputRow, Prediction]] = []
         needs_attention = options.align or options.picture is not None
@@ -153,7 +149,10 @@ def _format(
     text = output_format.one_line(prediction)
     if not options.align or prediction is None:
         return text
-    table = output_format.attention_table(prediction, options.width, options.ascii_only)
+    attention, outputs = contract["looks"], prediction.outputs
+    assert attention is not None  # checked before
+    tokens = outputs[attention["columns"]], outputs[attention["rows"]]
+    table = output_format.draw_table(*tokens, outputs[attention["weights"]], options.width)
     return "\n".join([text, *table, ""])
 
 

@@ -7,7 +7,6 @@ import logging
 from grpc import StatusCode
 
 _MAX_GRPC_CHARACTERS = 1024
-_TRUNCATED = "...TRUNCATED"
 # Every other code is the server's fault: 500.
 _HTTP_STATUS = {
     StatusCode.OK: 200,
@@ -56,9 +55,7 @@ class ServingError(Exception):
     @property
     def grpc_message(self) -> str:
         """The message, shortened to what a gRPC header carries."""
-        if len(self.message) <= _MAX_GRPC_CHARACTERS:
-            return self.message
-        return self.message[: _MAX_GRPC_CHARACTERS - len(_TRUNCATED)] + _TRUNCATED
+        return self.message[:_MAX_GRPC_CHARACTERS]
 
 
 def as_serving_error(error: Exception) -> ServingError:

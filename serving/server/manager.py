@@ -209,11 +209,8 @@ class ModelManager:
         try:
             yield
             status = "OK"
-        except ServingError as error:
-            status = error.code.name
-            raise
-        except Exception:
-            status = "INTERNAL"
+        except Exception as error:
+            status = error.code.name if isinstance(error, ServingError) else "INTERNAL"
             raise
         finally:
             # Unknown names are not stored: a client could invent any number of them.
@@ -320,8 +317,7 @@ class ModelManager:
 
     def _load_and_warm_up(self, name: str, number: int, path: Path) -> Servable:
         servable = self._load(name, number, path)
-        if self.options.warm_up:
-            servable.warm_up()
+        servable.warm_up()
         return servable
 
     def _unload(self, version: Version) -> None:

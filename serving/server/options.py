@@ -31,7 +31,6 @@ class ManagerOptions:
         retry_seconds: wait before a repeated load.
         batching: how requests are batched.
         threads: batches that run at once.
-        warm_up: whether a model's warm-up requests run before it becomes available.
     """
 
     poll_seconds: float = 1.0
@@ -39,7 +38,6 @@ class ManagerOptions:
     retry_seconds: float = 60.0
     batching: BatchingOptions = field(default_factory=BatchingOptions)
     threads: int = 2
-    warm_up: bool = True
 
 
 @dataclass(frozen=True)

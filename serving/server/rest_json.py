@@ -16,7 +16,7 @@ from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.servable import InputTypes
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
-_NUMBERS = ("float", "double", "bool", *_INTEGERS)
+_NUMBERS = ("float32", "float64", "bool", *_INTEGERS)
 _MAX_DIMENSIONS = 32
 _MAX_SHOWN = 100  # characters of a value in an error message
 
@@ -138,7 +138,7 @@ def _to_array(value: Any, name: str, kind: str) -> np.ndarray:
     if kind not in _NUMBERS:
         message = f"Input {name}: the REST API does not support the type {kind}. Use gRPC."
         raise ServingError(StatusCode.UNIMPLEMENTED, message)
-    dtype = np.dtype({"float": "float32", "double": "float64"}.get(kind, kind))
+    dtype = np.dtype(kind)
     allowed = {"b": (bool,), "f": (int, float)}.get(dtype.kind, (int,))
     for one in values.flat:
         if type(one) not in allowed:

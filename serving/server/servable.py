@@ -22,7 +22,6 @@ _GRAPH_NODE = re.compile(
     r"\s*\[\[\{\{node [^}]*\}\}.*|\s*\[Op:[^\]]*\]|\s*\[\[[\w/]+\]\]", re.DOTALL
 )
 _TRACE = re.compile(r"^Graph execution error:.*?<stack traces unavailable>\n", re.DOTALL)
-_TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 
 
 class Servable:
@@ -92,7 +91,7 @@ class Servable:
             unknown = ", ".join(sorted(set(inputs) - set(specs))) or "none"
             raise invalid(f"Missing inputs: {missing}. Unknown inputs: {unknown}.")
         for key, tensor in inputs.items():
-            expected, got = _type_name(specs[key].dtype), _array_type(tensor)
+            expected, got = _type_name(specs[key].dtype), _type_name(tensor.dtype)
             if got != expected:
                 raise invalid(f"Input {key} has the type {got}, expected {expected}.")
             shape = specs[key].tensor_shape
@@ -177,17 +176,11 @@ def _read_signatures(path: Path) -> dict[str, Any]:
     return dict(graph.signature_def)
 
 
-def _type_name(number: int) -> str:
-    """Return TensorFlow's name of a type: ``float``, ``string``, ``int32``."""
-    from tensorflow.core.framework import types_pb2
+def _type_name(kind: int | np.dtype) -> str:
+    """Return TensorFlow's name of a type: ``float32``, ``string``, ``int32``."""
+    import tensorflow as tf
 
-    return types_pb2.DataType.Name(number).removeprefix("DT_").lower()
-
-
-def _array_type(tensor: np.ndarray) -> str:
-    if tensor.dtype == object or tensor.dtype.kind in "SU":
-        return "string"
-    return _TYPE_NAMES.get(tensor.dtype.name, tensor.dtype.name)
+    return tf.as_dtype(kind).name
 
 
 def remove_path(text: str, path: Path) -> str:

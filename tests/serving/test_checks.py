@@ -56,8 +56,6 @@ def test_a_good_model_passes(tmp_path, rows):
     assert result["rows"] == len(TEXTS) + 2
     assert result["refused"] == []
     assert result["load_seconds"] > 0
-    assert result["first_answer_seconds"] > 0
-    assert result["versions"]["tensorflow"] == tf.__version__
 
 
 @pytest.mark.parametrize(
@@ -77,11 +75,8 @@ def test_each_bug_is_found(tmp_path, rows, bug, words):
     assert re.search(words, "\n".join(run(tmp_path, rows, bug)["failures"]))
 
 
-def test_an_answer_that_is_cut_into_other_pieces_is_counted_and_not_compared(tmp_path, rows):
-    assert run(tmp_path / "alike", rows)["respelt"] == 0
-    result = run(tmp_path, rows, "spelling")
-    assert result["failures"] == []
-    assert result["respelt"] == len(TEXTS) + 1  # of nothing there is one spelling
+def test_a_hypothesis_of_other_tokens_is_not_compared(tmp_path, rows):
+    assert run(tmp_path, rows, "spelling")["failures"] == []
 
 
 def test_a_model_that_cannot_take_an_empty_source_fails(tmp_path, rows):

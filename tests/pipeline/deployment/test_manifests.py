@@ -270,9 +270,9 @@ def test_invalid_settings(settings, complaint):
 @pytest.mark.parametrize(
     ("target", "settings", "complaint"),
     [
-        ("kubernetes", {"storage": "gs://bucket"}, "'gs://bucket' is not a Kubernetes volume"),
-        ("kubernetes", {"storage": "pvc://m//x"}, "'/x' is not a valid folder in a volume"),
-        ("kubernetes", {"storage": "pvc://m/../x"}, "'../x' is not a valid folder in a volume"),
+        ("kubernetes", {"storage": "gs://bucket"}, "'gs://bucket' is not a folder in a Kubernetes"),
+        ("kubernetes", {"storage": "pvc://m//x"}, "'pvc://m//x' is not a folder in a Kubernetes"),
+        ("kubernetes", {"storage": "pvc://m/x/../y"}, "is not a folder in a Kubernetes volume"),
         ("compose", {"storage": "pvc://m"}, "'pvc://m' is not a folder"),
         ("kserve", {"storage": "/srv/registry"}, "'/srv/registry' is not a URI"),
         ("kserve", {"version": 3}, "KServe always serves the newest version"),

@@ -47,10 +47,6 @@ def test_shade(weight, sign):
     assert shade(weight) == sign
 
 
-def test_ascii():
-    assert draw_table(["a"], ["b"], [[1.0]], ascii_only=True)[1] == "b  ##"
-
-
 def test_right_to_left_tokens_stay_in_their_columns():
     lines = draw_table(["ا", "ل", "2"], ["a"], [[0, 1, 0]])
     # Marks of no width keep a terminal from reversing the sequence.

@@ -55,7 +55,11 @@ def test_predict_over_grpc(server):
             "INVALID_ARGUMENT",
             "Missing inputs: source. Unknown inputs: text.",
         ),
-        (predict_request(source=[1.5]), "INVALID_ARGUMENT", "has the type float, expected string"),
+        (
+            predict_request(source=[1.5]),
+            "INVALID_ARGUMENT",
+            "type float32, expected string",
+        ),
         (predict_request(source="a"), "INVALID_ARGUMENT", "has the shape []"),
         (
             predict_request(source=["a"], outputs=["y"]),

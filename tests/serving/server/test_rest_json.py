@@ -11,7 +11,7 @@ from grpc import StatusCode
 from regard.serving.server.errors import ServingError
 from regard.serving.server.rest_json import dump_predictions, parse_predict
 
-ONE = {"x": "float"}
+ONE = {"x": "float32"}
 TWO = {"a": "int32", "b": "string"}
 
 
@@ -51,8 +51,8 @@ def test_columns():
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
-        ("double", 2**53 - 1, 2.0**53 - 1),
-        ("double", 10**25, 1e25),
+        ("float64", 2**53 - 1, 2.0**53 - 1),
+        ("float64", 10**25, 1e25),
         ("int64", -(2**63), -(2**63)),
         ("uint64", 2**64 - 1, 2**64 - 1),
         ("uint32", 2**32 - 1, 2**32 - 1),
@@ -83,17 +83,17 @@ def test_number_types(kind, value, expected):
         ({"instances": [{"x": 1}, 2]}, ONE, "Instance 1 is not an object with the inputs: x."),
         ({"instances": [1, {"x": 1}]}, ONE, "Instance 0 is not an object"),
         ({"instances": [{"y": 1}]}, ONE, "Instance 0 is not an object with the inputs: x."),
-        ({"instances": [[1], [2, 3]]}, ONE, "Input x: [1] is not of the type float."),
-        ({"instances": [[1, 2], [[1], [2]]]}, ONE, "Input x: [1] is not of the type float."),
-        ({"inputs": [[1], 2]}, ONE, "Input x: [1] is not of the type float."),
+        ({"instances": [[1], [2, 3]]}, ONE, "Input x: [1] is not of the type float32."),
+        ({"instances": [[1, 2], [[1], [2]]]}, ONE, "Input x: [1] is not of the type float32."),
+        ({"inputs": [[1], 2]}, ONE, "Input x: [1] is not of the type float32."),
         ({"inputs": json.loads("[" * 90 + "]" * 90)}, ONE, "more than 32 dimensions"),
-        ({"instances": ["a"]}, ONE, 'Input x: "a" is not of the type float.'),
-        ({"instances": ["a" * 500]}, ONE, "a… is not of the type float."),
-        ({"instances": [True]}, ONE, "true is not of the type float"),
-        ({"instances": [None]}, ONE, "null is not of the type float"),
+        ({"instances": ["a"]}, ONE, 'Input x: "a" is not of the type float32.'),
+        ({"instances": ["a" * 500]}, ONE, "a… is not of the type float32."),
+        ({"instances": [True]}, ONE, "true is not of the type float32"),
+        ({"instances": [None]}, ONE, "null is not of the type float32"),
         ({"inputs": [1.5]}, {"x": "int32"}, "1.5 is not of the type int32"),
         ({"inputs": [2**31]}, {"x": "int32"}, "out of the range of int32"),
-        ({"inputs": [1e39]}, ONE, "out of the range of float"),
+        ({"inputs": [1e39]}, ONE, "out of the range of float32"),
         ({"inputs": {"b": "x"}}, TWO, "`inputs` is not an object with the inputs: a, b."),
         ({"inputs": 1}, TWO, "`inputs` is not an object with the inputs: a, b."),
         ({"inputs": {"a": 1, "b": {"b64": 1}}}, TWO, "is not of the type string"),
@@ -109,7 +109,7 @@ def test_invalid_requests(body, types, message):
 
 def test_types_without_json_are_unimplemented():
     with pytest.raises(ServingError) as caught:
-        parse({"inputs": [1]}, {"x": "half"})
+        parse({"inputs": [1]}, {"x": "float16"})
     assert caught.value.code is StatusCode.UNIMPLEMENTED
 
 

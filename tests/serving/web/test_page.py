@@ -217,7 +217,7 @@ def test_server_errors_are_shown(page):
         "document.getElementById('run').click()"
     )
     displayed.wait("document.getElementById('message').classList.contains('error')")
-    assert "out of the range of float" in displayed.text("#message")
+    assert "out of the range of float32" in displayed.text("#message")
     displayed.log.clear()  # the browser logs the status 400
 
 

@@ -26,6 +26,7 @@ REQUIRES = [
     "numpy>=1.26,<3",
     "pyarrow>=15,<19",
     "psutil>=5.9,<8",
+    "packaging>=24",  # the doctor compares versions
     # The command, its configuration and its pictures
     "pydantic>=2.10,<3",
     "typer>=0.19",

@@ -68,8 +68,10 @@ def compare(
     command = ["regard", "compare", *map(str, configs), *(["--name", name] if name else [])]
     outcome = training.Outcome()
 
-    def write() -> None:
-        folder.write(gather(comparison, workspace), shlex.join(command))
+    def write() -> ComparisonResults:
+        results = gather(comparison, workspace)
+        folder.write(results, shlex.join(command))
+        return results
 
     def write_after_model() -> None:
         try:
@@ -88,8 +90,7 @@ def compare(
         outcome = training.train_models(
             comparison, labels, jobs, workspace, console, write_after_model
         )
-    write()
-    results = gather(comparison, workspace)
+    results = write()
     if as_json:
         terminal.print_json({**results, "directory": str(folder.root)})
     else:
@@ -115,8 +116,6 @@ def _selected(only: Sequence[str] | None, comparison: Comparison) -> list[str]:
 def _show(
     results: ComparisonResults, folder: ComparisonFolder, outcome: Outcome, command: str
 ) -> None:
-    from rich.text import Text
-
     from regard.pipeline.compare import table
 
     out = terminal.out()
@@ -125,10 +124,10 @@ def _show(
     terminal.print_table(headings, rows, out, wrap_cells=0)
     out.print()
     for note in table.notes(results["models"]):
-        out.print(Text(note.replace("`", ""), "dim"), soft_wrap=True)
+        terminal.print_text(out, (note.replace("`", ""), "dim"))
     for label, reason in outcome.failures.items():
-        out.print(Text(f"{label} failed: ", "bold red").append(Text(reason, "red")), soft_wrap=True)
-        out.print(Text(f"  log     {folder.log(label)}"), soft_wrap=True)
-    out.print(Text(f"results  {folder.root}"), soft_wrap=True)
+        terminal.print_text(out, (f"{label} failed: ", "bold red"), (reason, "red"))
+        terminal.print_text(out, f"  log     {folder.log(label)}")
+    terminal.print_text(out, f"results  {folder.root}")
     if outcome.failures or outcome.interrupted:
-        out.print(Text(f"resume   {command}"), soft_wrap=True)
+        terminal.print_text(out, f"resume   {command}")

@@ -63,7 +63,12 @@ def fetch(
     """
     from regard.pipeline import datasets
 
-    _write(datasets.fetcher(name), name, out or _download_folder(name), as_json)
+    _write(
+        datasets.fetcher(name),
+        name,
+        out or Workspace.from_environment().data_root() / name,
+        as_json,
+    )
 
 
 @app.command("list")
@@ -77,23 +82,6 @@ def list_datasets(as_json: JsonOption = False) -> None:
         terminal.print_json(entries)
     else:
         terminal.print_lines(*(f"regard data {one['command']} {one['name']}" for one in entries))
-
-
-def _download_folder(name: str) -> Path:
-    """Return ``$REGARD_DATA/NAME``, or a folder of the workspace if that is read-only."""
-    from regard.components.common.files import is_writable
-
-    workspace = Workspace.from_environment()
-    directory, own = workspace.data_root() / name, workspace.data(name)
-    # A read-only folder is fine if it already contains the data set.
-    if directory == own or directory.is_dir() or is_writable(directory):
-        return directory
-    terminal.err().print(
-        "REGARD_DATA is read-only, so the data is written to the workspace. To use it in "
-        f"configurations, unset REGARD_DATA or set it to {own.parent}.",
-        soft_wrap=True,
-    )
-    return own
 
 
 def _write(write: Callable[..., Dataset], name: str, directory: Path, as_json: bool) -> None:

@@ -56,6 +56,13 @@ def print_lines(*lines: str) -> None:
         console.print(line, soft_wrap=True)
 
 
+def print_text(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Print one line without wrapping it: texts, and pairs of a text and its style."""
+    from rich.text import Text
+
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Print a JSON value on standard output, indented."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
@@ -120,13 +127,10 @@ def print_fields(fields: Sequence[tuple[str, str]], console: Console) -> None:
 
 def print_error(error: UserError) -> None:
     """Print what is wrong, where, and how to fix it, without a traceback."""
-    from rich.text import Text
-
     where = f"{error.where}: " if error.where else ""
-    text = Text("error: ", "bold red").append(Text(f"{where}{error.message}", "red"))
-    err().print(text, soft_wrap=True)
+    print_text(err(), ("error: ", "bold red"), (f"{where}{error.message}", "red"))
     if error.remedy:
-        err().print(Text(error.remedy, ""), soft_wrap=True)
+        print_text(err(), error.remedy)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -138,8 +142,7 @@ def print_notes(notes: Iterable[str]) -> None:
 def check_name(name: str, names: Iterable[str], kind: str, where: str) -> None:
     """Raise a ``UserError`` with the closest name unless ``name`` is one of ``names``."""
     choices = list(names)
-    if name in choices:
-        return
-    remedy = f"Choices: {', '.join(choices)}." if choices else "None exist."
-    remedy = did_you_mean(name, choices) + remedy
-    raise UserError(f"Unknown {kind} {name!r}", where=where, remedy=remedy)
+    if name not in choices:
+        remedy = f"Choices: {', '.join(choices)}." if choices else "None exist."
+        remedy = did_you_mean(name, choices) + remedy
+        raise UserError(f"Unknown {kind} {name!r}", where=where, remedy=remedy)

@@ -14,12 +14,8 @@ from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from regard.components.tuner.trial_table import TrialTable
-    from regard.pipeline.config import Config
     from regard.pipeline.progress import Progress
-    from regard.pipeline.run import RunResult
 
 
 def tune(
@@ -50,13 +46,20 @@ def tune(
     failed trials; 130 interrupted.
     """
     from regard.pipeline.cli.rendering.live import TerminalDisplay
+    from regard.pipeline.cli.rendering.run_summary import print_failure
     from regard.pipeline.config.nodes import TUNER
     from regard.pipeline.config.tune_checks import dimensions
     from regard.pipeline.run import RunRequest, run_pipeline
     from regard.pipeline.tuning import tuned_config
 
     original = tuned_config.OriginalConfig.read(config)
-    _require_section(original.config, config)
+    if original.config.tune is None:
+        raise UserError(
+            "The configuration has no section tune.",
+            where=str(config),
+            remedy="Add one, for example tune: {search_space: {training.learning_rate: {log: "
+            "[0.0001, 0.01]}}}. `regard config reference` shows all keys.",
+        )
     path = tuned_config.output_path(config, out, force)
     values = {d.key: d.test_values()[0] for d in dimensions(original.config)}
     tuned_config.check_output(original, path, values)
@@ -74,18 +77,9 @@ def tune(
         else:
             _show_table(table, table_path, path)
     else:
-        _show_failure(result, console, config, out)
+        command = ["regard", "tune", str(config), *(["-o", str(out)] if out else [])]
+        print_failure(result.outcome, str(result.run.log), console, shlex.join(command))
     raise typer.Exit(result.outcome.exit_status)
-
-
-def _require_section(config: Config, path: Path) -> None:
-    if config.tune is None:
-        raise UserError(
-            "The configuration has no section tune.",
-            where=str(path),
-            remedy="Add one, for example tune: {search_space: {training.learning_rate: {log: "
-            "[0.0001, 0.01]}}}. `regard config reference` shows all keys.",
-        )
 
 
 def _read_table(state: Progress) -> tuple[TrialTable, str]:
@@ -95,13 +89,6 @@ def _read_table(state: Progress) -> tuple[TrialTable, str]:
     folder = Path(state.outputs(TUNER)["tuner_results"])
     table: TrialTable = json.loads((folder / "trials.json").read_text(encoding="utf-8"))
     return table, str(folder / "trials.csv")
-
-
-def _show_failure(result: RunResult, console: Console, config: Path, out: Path | None) -> None:
-    from regard.pipeline.cli.rendering.run_summary import print_failure
-
-    command = ["regard", "tune", str(config), *(["-o", str(out)] if out else [])]
-    print_failure(result.outcome, str(result.run.log), console, shlex.join(command))
 
 
 def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
@@ -127,9 +114,5 @@ def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
     label = objective_label(table["objective"])
     terminal.print_table(["trial", label, *keys, "epochs", "training", ""], rows, console)
     console.print()
-    for name, text in (
-        ("best", str(path)),
-        ("table", table_path),
-        ("next", f"regard run {shlex.quote(str(path))}"),
-    ):
-        console.print(f"{name:<6} {text}", soft_wrap=True)
+    command = f"regard run {shlex.quote(str(path))}"
+    terminal.print_fields([("best", str(path)), ("table", table_path), ("next", command)], console)

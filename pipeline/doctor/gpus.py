@@ -7,48 +7,31 @@ that can load all of them.
 from __future__ import annotations
 
 import ctypes
-import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.pipeline.doctor import machine
 from regard.pipeline.doctor.checks import Check, installed_version
 
-# The minimum Linux driver for each major CUDA version: NVIDIA, "CUDA Compatibility", table of minor
-# version compatibility.
-MIN_DRIVER = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580,)}
+# For CUDA 12: NVIDIA, "CUDA Compatibility", table of minor version compatibility.
+MIN_DRIVER = (525, 60, 13)
 LIBRARY = "libcuda.so.1"
 # The only one of CUDA's packages that nothing but TensorFlow's extra installs.
 CUDNN = "nvidia-cudnn-cu12"
+_INSTALL = {
+    "index": 'pip install "regard[gpu]", or in a checkout pip install ".[gpu]"',
+    "lock": "pip install --no-deps --require-hashes -r requirements/cuda.txt",
+}
 _TIMEOUT_SECONDS = 180
 _QUERY = """
-import json, os, sys
+import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
 import tensorflow as tf
-devices = tf.config.list_physical_devices("GPU")
-details = map(tf.config.experimental.get_device_details, devices)
-print(json.dumps({
-    "cuda": tf.sysconfig.get_build_info().get("cuda_version"),
-    "capabilities": [detail.get("compute_capability") for detail in details],
-}))
+print(len(tf.config.list_physical_devices("GPU")))
 """
-
-
-@dataclass(frozen=True)
-class TensorFlowGpus:
-    """The GPU support of TensorFlow.
-
-    Attributes:
-        cuda: The CUDA version that TensorFlow is built for; None for a build without CUDA.
-        capabilities: The compute capability of each visible GPU.
-    """
-
-    cuda: str | None = None
-    capabilities: Sequence[Sequence[int] | None] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,7 @@ class GpuSetup:
         driver_error: The error message of nvidia-smi, if it is installed and lists no GPU.
         has_library: Whether the driver's library can be loaded.
         cudnn: The installed version of cuDNN, if any.
-        tensorflow: TensorFlow's view of the GPUs; queried only if everything else is present.
+        visible: How many GPUs TensorFlow finds; queried only if everything else is present.
     """
 
     devices: tuple[str, ...] = ()
@@ -69,12 +52,7 @@ class GpuSetup:
     driver_error: str = ""
     has_library: bool = False
     cudnn: str | None = None
-    tensorflow: TensorFlowGpus = TensorFlowGpus()
-
-    @property
-    def drivers(self) -> set[str]:
-        """The driver versions of the GPUs."""
-        return {line.rpartition(",")[2].strip() for line in self.gpus}
+    visible: int = 0
 
 
 def detect(devices: Path = Path("/dev")) -> GpuSetup:
@@ -87,23 +65,24 @@ def detect(devices: Path = Path("/dev")) -> GpuSetup:
         has_library=_can_load(LIBRARY),
         cudnn=installed_version(CUDNN),
     )
-    if setup.gpus and setup.has_library and setup.cudnn:
-        return replace(setup, tensorflow=query_tensorflow())
-    return setup
+    is_complete = setup.gpus and setup.has_library and setup.cudnn
+    return replace(setup, visible=count_visible_gpus()) if is_complete else setup
 
 
-def query_tensorflow() -> TensorFlowGpus:
-    """Query TensorFlow's GPU support in a separate process; empty if that fails."""
+def count_visible_gpus() -> int:
+    """Count TensorFlow's GPUs in a separate process; 0 if that fails."""
     command = [sys.executable, "-c", _QUERY]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)
-        return TensorFlowGpus(**json.loads(result.stdout.strip().splitlines()[-1]))
+        return int(result.stdout.strip().splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return TensorFlowGpus()
+        return 0
 
 
 def check(setup: GpuSetup, way: str = "index") -> Check:
     """Check whether TensorFlow can use the GPUs; a machine without GPUs passes.
+
+    A problem is a warning, never a failure: Regard also runs on the CPU.
 
     Args:
         setup: The result of ``detect``.
@@ -111,47 +90,45 @@ def check(setup: GpuSetup, way: str = "index") -> Check:
     """
     if not (setup.devices or setup.gpus or setup.driver_error):
         return Check("gpu", "ok", "no GPU; Regard runs on the CPU")
-    if not setup.gpus:
-        reason = f"nvidia-smi reports: {setup.driver_error}" if setup.driver_error else "no driver"
-        return _warning(
-            f"{', '.join(setup.devices) or 'no device file /dev/nvidia*'}, but {reason}",
+    names = "; ".join(setup.gpus) or ", ".join(setup.devices) or "no device file /dev/nvidia*"
+    drivers = [line.rpartition(",")[2].strip() for line in setup.gpus]
+    old_drivers = [driver for driver in drivers if _version_numbers(driver) < MIN_DRIVER]
+    min_driver = ".".join(map(str, MIN_DRIVER))
+    for is_problem, problem, remedy in (
+        (
+            not setup.gpus,
+            f"nvidia-smi reports: {setup.driver_error}" if setup.driver_error else "no driver",
             "Install NVIDIA's driver and restart the machine, so that its kernel module is loaded. "
             "Start containers with --gpus all, and install the NVIDIA Container Toolkit on the "
             "host.",
-        )
-    names = "; ".join(setup.gpus)
-    cuda = str(setup.tensorflow.cuda or "12")
-    min_driver = MIN_DRIVER.get(int(cuda.partition(".")[0]), ())
-    for driver in setup.drivers:
-        if _version_numbers(driver) < min_driver:
-            return _warning(
-                f"{names}: driver {driver} is too old for CUDA {cuda}",
-                f"Install driver {'.'.join(map(str, min_driver))} or newer.",
-            )
-    if not setup.has_library:
-        return _warning(
-            f"{names}, but the driver's library {LIBRARY} cannot be loaded",
+        ),
+        (
+            bool(old_drivers),
+            f"driver {', '.join(old_drivers)} is too old for CUDA 12",
+            f"Install driver {min_driver} or newer.",
+        ),
+        (
+            not setup.has_library,
+            f"the driver's library {LIBRARY} cannot be loaded",
             "In a container, set NVIDIA_DRIVER_CAPABILITIES=compute,utility. Otherwise install the "
             "driver's libraries in the version of its kernel module.",
-        )
-    if setup.cudnn is None:
-        command = 'pip install "regard[gpu]", or in a checkout pip install ".[gpu]"'
-        if way == "lock":
-            command = "pip install --no-deps --require-hashes -r requirements/cuda.txt"
-        return _warning(f"{names}, but no CUDA libraries for TensorFlow", f"Run: {command}.")
-    visible = len(setup.tensorflow.capabilities)
-    if not visible:
-        return _warning(
-            f"{names}, but TensorFlow finds no GPU",
+        ),
+        (
+            setup.cudnn is None,
+            "no CUDA libraries for TensorFlow",
+            f"Run: {_INSTALL.get(way, _INSTALL['index'])}.",
+        ),
+        (
+            not setup.visible,
+            "TensorFlow finds no GPU",
             "Check CUDA_VISIBLE_DEVICES. To see which library is missing, run: "
             "python -c \"import tensorflow as tf; tf.config.list_physical_devices('GPU')\".",
-        )
-    return Check("gpu", "ok", f"{names}; visible to TensorFlow (CUDA {cuda}): {visible}")
-
-
-def _warning(detail: str, remedy: str) -> Check:
-    """A warning, never a failure: Regard also runs on the CPU."""
-    return Check("gpu", "warn", detail, f"{remedy} Until then, Regard runs on the CPU.")
+        ),
+    ):
+        if is_problem:
+            remedy = f"{remedy} Until then, Regard runs on the CPU."
+            return Check("gpu", "warn", f"{names}, but {problem}", remedy)
+    return Check("gpu", "ok", f"{names}; visible to TensorFlow: {setup.visible}")
 
 
 def _driver_error() -> str:
@@ -163,8 +140,8 @@ def _driver_error() -> str:
         result = subprocess.run([tool], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
-    lines = [line.strip() for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-    return lines[0] if lines else f"exit status {result.returncode}"
+    lines = (result.stdout + result.stderr).strip().splitlines()
+    return lines[0].strip() if lines else f"exit status {result.returncode}"
 
 
 def _can_load(library: str) -> bool:

@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +103,6 @@ def existing_parent(path: Path) -> Path:
 def free_disk(path: Path) -> int:
     """Free bytes on the disk of a path, which need not exist."""
     return shutil.disk_usage(existing_parent(path)).free
-
-
-def compiler() -> str | None:
-    """The path of the C++ compiler that builds source distributions."""
-    return shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
-
-
-def has_python_headers() -> bool:
-    """Whether Python's C headers are installed."""
-    return Path(sysconfig.get_path("include"), "Python.h").exists()
 
 
 def _read(path: str) -> str:

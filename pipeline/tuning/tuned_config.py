@@ -77,10 +77,6 @@ def check_output(original: OriginalConfig, path: Path, values: Mapping[str, Json
     Raises:
         UserError: it cannot be written, or would not contain the values.
     """
-    if not path.parent.is_dir():
-        raise UserError(
-            f"The folder {path.parent} does not exist.", "-o", "Create it, or choose another file."
-        )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         _write(original, temporary, path, values, "")

@@ -16,6 +16,7 @@ from regard.pipeline.supervisor import View
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
     from rich.text import Text
 
 _SYMBOLS = {
@@ -35,9 +36,8 @@ _PLAIN_PROGRESS_SECONDS = 20.0  # minimum time between two progress lines of a n
 class TerminalDisplay:
     """Displays messages on standard error, and the run on a console."""
 
-    def __init__(self, console: Console, live: bool | None = None):
+    def __init__(self, console: Console):
         self._console = console
-        self._live = console.is_terminal if live is None else live
 
     def message(self, text: str) -> None:
         """Print a line on standard error."""
@@ -46,11 +46,13 @@ class TerminalDisplay:
     @contextlib.contextmanager
     def view(self, title: str, log: str) -> Iterator[View]:
         """Open a view that suits the console: a `LiveView` in a terminal."""
-        if not self._live:
+        if not self._console.is_terminal:
             yield PlainView(self._console, title, log)
             return
-        with LiveView(self._console, title, log) as view:
-            yield view
+        from rich.live import Live
+
+        with Live(console=self._console, auto_refresh=False, redirect_stderr=False) as live:
+            yield LiveView(self._console, live, title, log)
 
 
 def symbol(state: str, console: Console) -> tuple[str, str]:
@@ -62,19 +64,9 @@ def symbol(state: str, console: Console) -> tuple[str, str]:
 class LiveView:
     """The nodes with state, time and messages, redrawn in place."""
 
-    def __init__(self, console: Console, title: str, log: str):
-        from rich.live import Live
-
-        self._console, self._title, self._log = console, title, log
+    def __init__(self, console: Console, live: Live, title: str, log: str):
+        self._console, self._live, self._title, self._log = console, live, title, log
         self._messages: list[str] = []
-        self._live = Live(console=console, auto_refresh=False, redirect_stderr=False)
-
-    def __enter__(self) -> LiveView:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._live.__exit__(*exception)  # type: ignore[arg-type]
 
     def event(self, event: Event, state: Progress) -> None:
         """Do nothing; the next refresh draws the new state."""

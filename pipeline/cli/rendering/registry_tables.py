@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from regard.components.common.formatting import (
     format_bytes,
     format_count,
@@ -69,19 +67,18 @@ def print_prune_results(
 ) -> None:
     """Print the removed versions, and why the others are kept."""
     removed = [result for result in results if result.kept_because is None]
+    verb = "would be removed" if dry_run else "removed"
     for result in results:
-        action = "would be removed" if dry_run else "removed"
         is_removed = result.kept_because is None
-        state = action if is_removed else f"kept: {result.kept_because}"
-        text = Text(f"{name}@{result.version}  {state}", "red" if is_removed else "")
-        console.print(text, soft_wrap=True)
+        state = verb if is_removed else f"kept: {result.kept_because}"
+        style = "red" if is_removed else ""
+        terminal.print_text(console, (f"{name}@{result.version}  {state}", style))
     for result in removed:
         if result.leftover:
-            console.print(
+            terminal.print_text(
+                console,
                 f"{name}@{result.version}: some files could not be removed. The next prune or push"
                 f" removes {result.leftover}.",
-                soft_wrap=True,
             )
     total = format_bytes(sum(result.bytes for result in removed))
-    verb = "would be removed" if dry_run else "removed"
     console.print(f"{format_count(len(removed), 'version')} ({total}) {verb}.")

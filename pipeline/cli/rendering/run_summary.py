@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from regard.components.common.formatting import (
     format_count,
     format_duration,
@@ -15,6 +13,7 @@ from regard.components.common.formatting import (
 )
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.rendering.run_tables import value_with_interval
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.progress import FAILED, STOPPED
 
@@ -45,14 +44,12 @@ def print_failure(outcome: Outcome, log: str, console: Console, command: str) ->
     """Print why a run failed or that it was interrupted, and the command that resumes it."""
     console.print()
     if outcome.status == run_store.INTERRUPTED:
-        console.print(Text("Interrupted. Completed steps are saved. To resume:"))
-        console.print(Text(f"  {command}"), soft_wrap=True)
+        terminal.print_text(console, "Interrupted. Completed steps are saved. To resume:")
+        terminal.print_text(console, f"  {command}")
         return
     failure = outcome.failure or {}
     head = f"{failure['node']} failed: " if "node" in failure else "The run failed: "
-    console.print(
-        Text(head, "bold red").append(Text(failure.get("error", ""), "red")), soft_wrap=True
-    )
+    terminal.print_text(console, (head, "bold red"), (failure.get("error", ""), "red"))
     for name, text in (
         ("where", failure.get("where")),
         ("fix", failure.get("remedy")),
@@ -60,7 +57,7 @@ def print_failure(outcome: Outcome, log: str, console: Console, command: str) ->
         ("resume", f"{command}   (completed steps are cached)"),
     ):
         if text:
-            console.print(Text(f"  {name:<7} ", "bold").append(Text(text, "")), soft_wrap=True)
+            terminal.print_text(console, (f"  {name:<7} ", "bold"), text)
 
 
 def print_summary(summary: RunSummary, console: Console) -> None:
@@ -70,15 +67,15 @@ def print_summary(summary: RunSummary, console: Console) -> None:
         inputs, output, references = sample_predictions.display_texts(example)
         console.print()
         for text in inputs:
-            console.print(Text(f"  {text}"), soft_wrap=True)
-        console.print(Text(f"  → {output}", "" if references else "green"), soft_wrap=True)
+            terminal.print_text(console, f"  {text}")
+        terminal.print_text(console, (f"  → {output}", "" if references else "green"))
         for text in references:
-            console.print(Text(f"    reference: {text}", "dim"), soft_wrap=True)
+            terminal.print_text(console, (f"    reference: {text}", "dim"))
     if commands := summary.get("next"):
         console.print()
         for index, command in enumerate(commands):
             # Without line breaks, so that it can be copied.
-            console.print(Text(f"{'' if index else 'next':<6}{command}"), soft_wrap=True)
+            terminal.print_text(console, f"{'' if index else 'next':<6}{command}")
 
 
 def _fields(summary: RunSummary) -> Iterator[tuple[str, str]]:
@@ -107,27 +104,20 @@ def _fields(summary: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def _model_text(model: ModelSummary) -> str:
-    facts = []
-    if "parameters" in model:
-        facts.append(f"{model['parameters']:,} parameters")
-    if model.get("epochs"):
-        facts.append(format_count(model["epochs"], "epoch"))
-    if "steps" in model:
-        facts.append(format_count(model["steps"], "step"))
-    if "seconds" in model:
-        facts.append(f"trained in {format_duration(model['seconds'])}")
-    if model.get("stop_reason"):
-        facts.append(f"stopped by {model['stop_reason']}")
-    return ", ".join(facts)
+    epochs, stop_reason = model.get("epochs"), model.get("stop_reason")
+    facts = (
+        f"{model['parameters']:,} parameters" if "parameters" in model else "",
+        format_count(epochs, "epoch") if epochs else "",
+        format_count(model["steps"], "step") if "steps" in model else "",
+        f"trained in {format_duration(model['seconds'])}" if "seconds" in model else "",
+        f"stopped by {stop_reason}" if stop_reason else "",
+    )
+    return ", ".join(filter(None, facts))
 
 
 def _score_text(score: Score) -> str:
     scale = score.get("scale", 100.0)
-    text = f"{score.get('label', score['name'])} {format_metric(score['value'], scale)}"
-    if interval := score.get("interval"):
-        text += (
-            f" [{format_metric(interval['low'], scale)}, {format_metric(interval['high'], scale)}]"
-        )
+    text = f"{score.get('label', score['name'])} {value_with_interval(score, scale)}"
     if baseline := score.get("baseline"):
         text += f" ({baseline['label']}: {format_metric(baseline['value'], scale)})"
     return f"{text}  {score.get('signature', '')}".rstrip()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from regard.pipeline.progress import NodeFacts
     from regard.pipeline.run_diff import DataDiff, RunDiff, ScoreDiff, ScoreSide, ValueDiff
-    from regard.pipeline.run_store import RunRecord
+    from regard.pipeline.run_store import RunRecord, Score
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
 _STATUS_STYLES = {
@@ -94,8 +94,7 @@ def print_diff(diff: RunDiff, console: Console) -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if not console.is_terminal:  # logs and pipes have no width
         for row in rows:
-            line = _GAP.join(map(str.ljust, row.cells, widths)).rstrip()
-            console.print(Text(line), soft_wrap=True)
+            terminal.print_text(console, _GAP.join(map(str.ljust, row.cells, widths)).rstrip())
         return
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, len(_GAP), 0, 0))
     table.add_column(overflow="fold", width=min(widths[0], console.width // 3))
@@ -111,17 +110,15 @@ def print_diff(diff: RunDiff, console: Console) -> None:
 def _rows(diff: RunDiff) -> Iterator[Row]:
     a, b = diff["a"], diff["b"]
     names, ids = zip(*(side["run"].split("/") for side in (a, b)), strict=True)
-    if names[0] == names[1]:
-        yield Row(names[0], ids, is_heading=True)
-    else:
-        yield Row("run", (a["run"], b["run"]), is_heading=True)
+    is_same = names[0] == names[1]
+    sides = ids if is_same else (a["run"], b["run"])
+    yield Row(names[0] if is_same else "run", sides, is_heading=True)
     yield Row("status", [side["status"] for side in (a, b)])
     yield Row("started, UTC", [format_time(side.get("started")) for side in (a, b)])
     yield Row("time", [format_duration(side.get("seconds")) for side in (a, b)])
-    if a.get("pushed_version") or b.get("pushed_version"):
-        yield Row("version", [side.get("pushed_version") or _ABSENT for side in (a, b)])
-    if a.get("parent") or b.get("parent"):
-        yield Row("baseline version", [side.get("parent") or _ABSENT for side in (a, b)])
+    for label, key in (("version", "pushed_version"), ("baseline version", "parent")):
+        if a.get(key) or b.get(key):
+            yield Row(label, [str(side.get(key) or _ABSENT) for side in (a, b)])
     yield from _section("configuration", diff["config"])
     yield from _data_rows(diff["data"])
     if diff["scores"]:
@@ -178,7 +175,8 @@ def _data_rows(data: DataDiff) -> Iterator[Row]:
 
 def _score_row(score: ScoreDiff) -> Row:
     scale = score["scale"]
-    sides = [_score_text(score.get("a"), scale), _score_text(score.get("b"), scale)]
+    values = (score.get("a"), score.get("b"))
+    sides = [value_with_interval(side, scale) if side else _ABSENT for side in values]
     if score.get("comparable") is False:
         return Row(score["label"], sides, "different signature", "yellow")
     if "difference" not in score:
@@ -192,14 +190,12 @@ def _score_row(score: ScoreDiff) -> Row:
     return Row(score["label"], sides, note, style)
 
 
-def _score_text(side: ScoreSide | None, scale: float) -> str:
-    if side is None:
-        return _ABSENT
-    text = format_metric(side["value"], scale)
-    if interval := side.get("interval"):
-        text += (
-            f" [{format_metric(interval['low'], scale)}, {format_metric(interval['high'], scale)}]"
-        )
+def value_with_interval(score: ScoreSide | Score, scale: float) -> str:
+    """Format the value of a metric, with its confidence interval if that is known."""
+    text = format_metric(score["value"], scale)
+    if interval := score.get("interval"):
+        low, high = (format_metric(interval[end], scale) for end in ("low", "high"))
+        text += f" [{low}, {high}]"
     return text
 
 

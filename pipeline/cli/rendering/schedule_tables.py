@@ -6,9 +6,8 @@ import time
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from rich.text import Text
-
 from regard.components.common.formatting import format_count, format_duration
+from regard.pipeline.cli import terminal
 from regard.pipeline.scheduling.attempt import format_attempt
 from regard.pipeline.scheduling.triggers import format_time
 
@@ -40,13 +39,10 @@ def print_plan(plan: SchedulePlan, settings: ScheduleSettings, console: Console)
     """Print the output of ``--dry-run``."""
 
     def line(label: str, text: str, style: str = "") -> None:
-        row = Text.assemble((f"  {label:<10} ", "bold"), (text, style))
-        console.print(row, soft_wrap=True)
+        terminal.print_text(console, (f"  {label:<10} ", "bold"), (text, style))
 
     zone, now = settings.zone, time.time()
-    console.print(
-        Text.assemble((plan.name, "bold"), f" {describe_schedule(settings)}"), soft_wrap=True
-    )
+    terminal.print_text(console, (plan.name, "bold"), f" {describe_schedule(settings)}")
     if plan.process:
         line("process", str(plan.process))
     line("last check", format_time(plan.checked, zone) if plan.checked else "never")

@@ -348,23 +348,6 @@ def test_full_disk_before_the_worker_starts_is_recorded(home):
     assert json.loads(record.read_text())["status"] == "failed"
 
 
-def test_data_is_fetched_to_the_folder_of_configurations(tmp_path, monkeypatch, capsys):
-    from regard.pipeline.cli import data
-
-    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "w"))
-    monkeypatch.delenv("REGARD_DATA", raising=False)
-    assert data._download_folder("multi30k") == tmp_path / "w" / "data" / "multi30k"
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "d"))
-    assert data._download_folder("multi30k") == tmp_path / "d" / "multi30k"
-    assert capsys.readouterr().err == ""
-
-    monkeypatch.setattr("regard.components.common.files.is_writable", lambda path: False)
-    assert data._download_folder("multi30k") == tmp_path / "w" / "data" / "multi30k"
-    assert "unset REGARD_DATA" in capsys.readouterr().err
-    (tmp_path / "d" / "multi30k").mkdir(parents=True)
-    assert data._download_folder("multi30k") == tmp_path / "d" / "multi30k"
-
-
 def test_unwritable_workspace_is_a_user_error(home):
     (home / "w").touch()  # a file in place of the folder, so that even root cannot write
     code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")

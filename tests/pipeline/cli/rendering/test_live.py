@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 
 from rich.console import Console
+from rich.live import Live
 
 from regard.pipeline.cli.rendering import live
 from regard.pipeline.progress import Progress
@@ -30,7 +31,7 @@ def _state(events=EVENTS) -> Progress:
 
 def _draw(state: Progress, width: int = 80, **options) -> str:
     console = Console(file=io.StringIO(), width=width, **options)
-    view = live.LiveView(console, "quickstart  run 1", "/w/log.txt")
+    view = live.LiveView(console, Live(), "quickstart  run 1", "/w/log.txt")
     console.print(view.draw(state, now=175.0))
     return console.file.getvalue()
 

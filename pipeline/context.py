@@ -135,8 +135,8 @@ def resolve_data(
         find_files(corpus)
     except UserError as error:
         root = Path(config.data.root)
-        verb = datasets.verb(root.name)
-        if verb is None or root.is_dir():
+        verb, _ = datasets.DATASETS.get(root.name, ("", ""))
+        if not verb or root.is_dir():
             raise
         remedy = f"Run `regard data {verb} {root.name}`."
         raise UserError(f"The folder {root} does not exist.", "data.root", remedy) from error

@@ -41,7 +41,7 @@ def generate(
     from regard.pipeline import datasets
 
     options = {"seed": seed} if rows is None else {"seed": seed, "rows": rows}
-    write = partial(datasets.generator(name), **options)
+    write = partial(datasets.writer("generate", name), **options)
     _write(write, name, out or Workspace.from_environment().data(name), as_json)
 
 
@@ -64,7 +64,7 @@ def fetch(
     from regard.pipeline import datasets
 
     _write(
-        datasets.fetcher(name),
+        datasets.writer("fetch", name),
         name,
         out or Workspace.from_environment().data_root() / name,
         as_json,
@@ -76,8 +76,9 @@ def list_datasets(as_json: JsonOption = False) -> None:
     """List the data sets that can be generated or downloaded."""
     from regard.pipeline import datasets
 
-    entries = [{"name": name, "command": "generate"} for name in sorted(datasets.GENERATORS)]
-    entries += [{"name": name, "command": "fetch"} for name in sorted(datasets.FETCHERS)]
+    entries = [
+        {"name": name, "command": command} for name, (command, _) in datasets.DATASETS.items()
+    ]
     if as_json:
         terminal.print_json(entries)
     else:

@@ -12,50 +12,40 @@ from regard.components.common.errors import UserError
 from regard.models.suggestions import did_you_mean
 from regard.pipeline.datasets.dataset_files import Dataset, Progress
 
-GENERATORS = {
-    "copying": "regard.pipeline.datasets.copying:generate",
-    "hull": "regard.pipeline.datasets.point_sets:hull",
-    "quickstart": "regard.pipeline.datasets.quickstart:generate",
-    "scenes": "regard.pipeline.datasets.scenes:generate",
-    "sorting": "regard.pipeline.datasets.point_sets:sorting",
-    "tours": "regard.pipeline.datasets.point_sets:tours",
+__all__ = ["DATASETS", "Dataset", "Progress", "writer"]
+
+# The command of ``regard data`` and the function of each data set.
+DATASETS = {
+    "copying": ("generate", "copying:generate"),
+    "hull": ("generate", "point_sets:hull"),
+    "multi30k": ("fetch", "fetch:fetch_multi30k"),
+    "quickstart": ("generate", "quickstart:generate"),
+    "scenes": ("generate", "scenes:generate"),
+    "sorting": ("generate", "point_sets:sorting"),
+    "tours": ("generate", "point_sets:tours"),
 }
-FETCHERS = {"multi30k": "regard.pipeline.datasets.fetch:fetch_multi30k"}
-
-__all__ = ["FETCHERS", "GENERATORS", "Dataset", "Progress", "fetcher", "generator", "verb"]
 
 
-def verb(name: str) -> str | None:
-    """Return the command of ``regard data`` for a data set; None if the name is unknown."""
-    return "generate" if name in GENERATORS else "fetch" if name in FETCHERS else None
+def writer(command: str, name: str) -> Callable[..., Dataset]:
+    """Return the function that generates or downloads a data set.
 
-
-def generator(name: str) -> Callable[..., Dataset]:
-    """Return the function ``(directory, rows=, seed=, ...) -> Dataset`` that generates a data set.
+    Args:
+        command: ``generate`` for a function ``(directory, rows=, seed=, progress=) -> Dataset``, or
+            ``fetch`` for ``(directory, progress=) -> Dataset``.
+        name: the data set.
 
     Raises:
-        UserError: no generator has this name.
+        UserError: the command cannot write a data set of this name.
     """
-    return _load(name, "generate", GENERATORS)
-
-
-def fetcher(name: str) -> Callable[..., Dataset]:
-    """Return the function ``(directory, ...) -> Dataset`` that downloads a data set.
-
-    Raises:
-        UserError: no download has this name.
-    """
-    return _load(name, "fetch", FETCHERS)
-
-
-def _load(name: str, command: str, table: dict[str, str]) -> Callable[..., Dataset]:
-    if name not in table:
-        other = verb(name)
-        if other:
-            remedy = f"Use `regard data {other} {name}`."
-        else:
-            remedy = f"{did_you_mean(name, table)}Choose one of: {', '.join(sorted(table))}."
-        raise UserError(f"There is no data set {name!r} to {command}.", remedy=remedy)
-    module, function = table[name].split(":")
-    loaded: Callable[..., Dataset] = getattr(importlib.import_module(module), function)
-    return loaded
+    known, function = DATASETS.get(name, (None, ""))
+    if known == command:
+        module, _, attribute = function.partition(":")
+        loaded: Callable[..., Dataset] = getattr(
+            importlib.import_module(f"{__name__}.{module}"), attribute
+        )
+        return loaded
+    choices = [name for name, (other, _) in DATASETS.items() if other == command]
+    remedy = f"{did_you_mean(name, choices)}Choose one of: {', '.join(choices)}."
+    if known:
+        remedy = f"Use `regard data {known} {name}`."
+    raise UserError(f"There is no data set {name!r} to {command}.", remedy=remedy)

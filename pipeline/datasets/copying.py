@@ -15,12 +15,10 @@ from regard.pipeline.datasets.dataset_files import (
     Dataset,
     Progress,
     gzip_text,
-    json_text,
     split_rows,
     write_dataset,
 )
 
-NAME = "copying"
 FRACTIONS = {"test": 0.1, "eval": 0.05}
 ONSETS = "b br ch d dr f fl g gr h j k kr l m n p pl qu r s sk st t tr v vl w y z zh"
 VOWELS = "a e i o u ai au ea ei ia ie io oa oo ou y"
@@ -69,8 +67,7 @@ def generate(
         if progress:
             progress(f"{count:,} rows of {split}", index / len(counts))
     content["names.txt"] = "".join(f"{name}\n" for name in names)
-    content[f"{NAME}.json"] = json_text({"name": NAME, "seed": seed, "rows": counts})
-    return write_dataset(NAME, Path(directory), content, counts)
+    return write_dataset("copying", Path(directory), seed, content, counts)
 
 
 def _row(rng: random.Random, names: dict[str, None]) -> dict[str, str]:

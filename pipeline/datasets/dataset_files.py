@@ -16,8 +16,6 @@ from regard.components.common.files import atomic_write
 Progress = Callable[[str, float], None]
 """Called with a text and the fraction that is done, from 0 to 1."""
 
-MIN_ROWS = 20
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -60,14 +58,14 @@ def disk_errors(directory: Path, remedy: str = "Choose another one with --out.")
         raise UserError(message, where=str(directory), remedy=remedy) from error
 
 
-def split_rows(rows: int, fractions: Mapping[str, float]) -> dict[str, int]:
+def split_rows(rows: int, fractions: Mapping[str, float], min_rows: int = 20) -> dict[str, int]:
     """Return the number of rows of each split: its fraction, and the rest for ``train``.
 
     Raises:
-        UserError: there are fewer than `MIN_ROWS`.
+        UserError: there are fewer rows than ``min_rows``.
     """
-    if rows < MIN_ROWS:
-        raise UserError(f"{rows} rows are too few.", remedy=f"Use {MIN_ROWS} or more.")
+    if rows < min_rows:
+        raise UserError(f"{rows} rows are too few.", remedy=f"Use {min_rows} or more.")
     counts = {split: int(rows * share) for split, share in fractions.items()}
     return {"train": rows - sum(counts.values()), **counts}
 
@@ -77,24 +75,28 @@ def gzip_text(text: str, level: int = 9) -> bytes:
     return gzip.compress(text.encode("utf-8"), level, mtime=0)
 
 
-def json_text(record: Mapping[str, object]) -> str:
-    """Return the content of a JSON file that describes a data set."""
-    return json.dumps(record, indent=2) + "\n"
-
-
 def write_dataset(
-    name: str, directory: Path, content: Mapping[str, bytes | str], rows: dict[str, int]
+    name: str,
+    directory: Path,
+    seed: int,
+    content: Mapping[str, bytes | str],
+    rows: Mapping[str, int],
+    **facts: object,
 ) -> Dataset:
-    """Write the files of a data set, each atomically.
+    """Write the files of a generated data set, each atomically, and ``NAME.json``.
 
     Args:
         name: the data set.
         directory: created if missing; existing files are replaced.
+        seed: the seed that the data was generated with.
         content: the content of each file by its name.
         rows: the number of rows of each split.
+        facts: what else the JSON file contains.
     """
+    record = {"name": name, "seed": seed, "rows": rows, **facts}
+    content = {**content, f"{name}.json": json.dumps(record, indent=2) + "\n"}
     with disk_errors(directory):
         for file, data in content.items():
             atomic_write(directory / file, data)
     files = tuple(directory / file for file in content)
-    return Dataset(name, directory, files, rows, files_written=len(files))
+    return Dataset(name, directory, files, dict(rows), files_written=len(files))

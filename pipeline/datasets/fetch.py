@@ -1,4 +1,4 @@
-"""Downloads of published data sets: with pinned checksums, cached.
+"""Downloads of published data sets: with pinned checksums.
 
 A manifest, such as ``multi30k.json``, lists the files of a data set with two checksums: that of the
 published ``.gz`` file, which pooch verifies, and that of the text in it, which also recognises a
@@ -10,19 +10,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
-import shutil
 import zlib
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path
 from regard.pipeline.datasets.dataset_files import Dataset, Progress, disk_errors
 
-if TYPE_CHECKING:
-    import pooch
+_TIMEOUT_SECONDS = 30.0  # without a response
+_RETRIES = 3  # after a failed download
 
 
 class ManifestFile(TypedDict):
@@ -51,53 +48,35 @@ def fetch_multi30k(directory: str | Path, progress: Progress | None = None) -> D
     return fetch(json.loads(text), directory, progress)
 
 
-def fetch(
-    manifest: Manifest,
-    directory: str | Path,
-    progress: Progress | None = None,
-    timeout: float = 30.0,
-    retries: int = 3,
-) -> Dataset:
+def fetch(manifest: Manifest, directory: str | Path, progress: Progress | None = None) -> Dataset:
     """Download the files of a data set into ``directory`` and verify them.
 
-    Files that exist and are correct are not downloaded. Downloads are cached in
-    ``$REGARD_HOME/cache``; an interrupted one leaves no file.
+    Files that exist and are correct are not downloaded; an interrupted download leaves no file.
 
     Args:
         manifest: the data set.
         directory: created if missing.
         progress: receives the name of each file and the fraction that is done.
-        timeout: seconds without a response.
-        retries: further attempts after a failed download.
 
     Raises:
         UserError: no network, a missing file, a wrong checksum, a full disk, or a directory that
             cannot be written.
     """
     directory, files = Path(directory), manifest["files"]
-    home = Path(os.environ.get("REGARD_HOME") or "workspace")
-    cache = home / "cache" / manifest["name"] / manifest["version"]
-    count = 0
-    for number, file in enumerate(files):
-        target = directory / file["name"]
-        with disk_errors(directory):
-            if text_digest(target) == file["text_sha256"]:
-                continue
-        if progress:
-            progress(file["name"], number / len(files))
-        with disk_errors(cache, "Set REGARD_HOME to another folder."):
-            cached = _download(manifest, file, cache, directory, timeout, retries)
-        with disk_errors(directory), atomic_path(target) as temporary:
-            shutil.copyfile(cached, temporary)
-        count += 1
+    with disk_errors(directory):
+        missing = [f for f in files if text_digest(directory / f["name"]) != f["text_sha256"]]
+        for number, file in enumerate(missing):
+            if progress:
+                progress(file["name"], number / len(missing))
+            _download(manifest["url"].rstrip("/"), file, directory)
     if progress:
-        progress(f"{count} of {len(files)} files downloaded", 1.0)
+        progress(f"{len(missing)} of {len(files)} files downloaded", 1.0)
     return Dataset(
         name=manifest["name"],
         directory=directory,
         files=tuple(directory / file["name"] for file in files),
         rows={file["split"]: file["lines"] for file in files},
-        files_written=count,
+        files_written=len(missing),
     )
 
 
@@ -113,31 +92,23 @@ def text_digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _download(
-    manifest: Manifest,
-    file: ManifestFile,
-    cache: Path,
-    directory: Path,
-    timeout: float,
-    retries: int,
-) -> Path:
-    """Return the file in the cache, downloaded unless it is there and correct."""
+def _download(url: str, file: ManifestFile, directory: Path) -> None:
     import pooch
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    name, url = file["name"], manifest["url"].rstrip("/")
+    name, checksum = file["name"], file["sha256"]
     # Without the header a server may compress the file a second time.
-    downloader = pooch.HTTPDownloader(timeout=timeout, headers={"Accept-Encoding": "identity"})
-    store: pooch.Pooch = pooch.create(
-        cache, f"{url}/", registry={name: file["sha256"]}, retry_if_failed=retries
-    )
+    headers = {"Accept-Encoding": "identity"}
+    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
+    store = pooch.create(directory, f"{url}/", registry={name: checksum}, retry_if_failed=_RETRIES)
     try:
-        return Path(store.fetch(name, downloader=downloader))
+        store.fetch(name, downloader=downloader)
+        return
     except requests.RequestException as error:
         message = f"The download failed: {error}."
     except ValueError:
-        message = f"{name} does not have the published checksum, SHA-256 {file['sha256']}."
+        message = f"{name} does not have the published checksum, SHA-256 {checksum}."
     raise UserError(
         message,
         where=f"{url}/{name}",

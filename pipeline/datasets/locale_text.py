@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 import string
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -25,37 +26,27 @@ from regard.pipeline.datasets.locale_formats import (
 Span = tuple[int, int]
 
 NATIVE_DIGITS = {"arab": "٠١٢٣٤٥٦٧٨٩", "deva": "०१२३४५६७८९"}
-FIELDS = {
-    **dict.fromkeys("y", "year"),
-    **dict.fromkeys("ML", "month"),
-    **dict.fromkeys("d", "day"),
-    **dict.fromkeys("hHkK", "hour"),
-    **dict.fromkeys("m", "minute"),
-    **dict.fromkeys("s", "second"),
+# The characters of an ISO 8601 date or time that each letter of a CLDR pattern gives.
+FIELDS: dict[str, Span] = {
+    **dict.fromkeys("y", (0, 4)),
+    **dict.fromkeys("ML", (5, 7)),
+    **dict.fromkeys("d", (8, 10)),
+    **dict.fromkeys("hHkK", (0, 2)),
+    **dict.fromkeys("m", (3, 5)),
+    **dict.fromkeys("s", (6, 8)),
     # In "2:05 PM" both 2 and PM align with 14.
-    **dict.fromkeys("abB", "hour"),
+    **dict.fromkeys("abB", (0, 2)),
 }
-ISO = {"year": (0, 4), "month": (5, 7), "day": (8, 10), "hour": (0, 2), "minute": (3, 5)}
-ISO["second"] = (6, 8)
 DIRECTION_MARKS = "\u200e\u200f\u061c"
 
 
 @dataclass(frozen=True)
-class AlignedPart:
-    """A span of the source and the span of the target that it gives, in characters."""
-
-    name: str
-    source: Span
-    target: Span
-
-
-@dataclass(frozen=True)
 class AlignedText:
-    """A text as a locale writes it, its normal form, and their alignment."""
+    """A text as a locale writes it, its normal form, and their aligned spans in characters."""
 
     source: str
     target: str
-    parts: tuple[AlignedPart, ...]
+    parts: tuple[tuple[Span, Span], ...]
 
 
 def write_date(
@@ -96,9 +87,8 @@ def join_date_time(
         pattern = formats.joins[0]
     before, between = pattern.split("{1}")[0], pattern.split("{1}")[1].split("{0}")[0]
     head = before + date.source + between
-    later = (len(head), len(date.target) + 1)
-    parts = (*_shift(date.parts, (len(before), 0)), *_shift(time.parts, later))
-    return AlignedText(head + time.source, f"{date.target}T{time.target}", parts)
+    parts = [*_shift(date, len(before), 0), *_shift(time, len(head), len(date.target) + 1)]
+    return AlignedText(head + time.source, f"{date.target}T{time.target}", tuple(parts))
 
 
 def write_number(
@@ -150,10 +140,10 @@ def write_amount(
     )
     source, plain = _with_native_digits(formats, text, native), format(value, "f")
     numbers = _number_parts(source, plain)
-    first, last = numbers[0].source[0], numbers[-1].source[1]
+    first, last = numbers[0][0][0], numbers[-1][0][1]
     # The currency is before or after the number.
     span = _strip(source, 0, first) or _strip(source, last, len(source)) or (0, 0)
-    unit = AlignedPart("currency", span, (len(plain) + 1, len(plain) + 4))
+    unit = span, (len(plain) + 1, len(plain) + 4)
     return AlignedText(source, f"{plain} {currency}", (*numbers, unit))
 
 
@@ -162,12 +152,12 @@ def write_words(formats: LocaleFormats, value: int) -> AlignedText:
     from num2words import num2words
 
     source, target = num2words(value, lang=formats.words), str(value)
-    return AlignedText(source, target, (AlignedPart("number", (0, len(source)), (0, len(target))),))
+    return AlignedText(source, target, (((0, len(source)), (0, len(target))),))
 
 
 def _fill(
     formats: LocaleFormats, pattern: str, value: dt.datetime, native: bool
-) -> tuple[str, tuple[AlignedPart, ...]]:
+) -> tuple[str, tuple[tuple[Span, Span], ...]]:
     from babel.dates import DateTimeFormat, tokenize_pattern
 
     fields = DateTimeFormat(value, locale(formats.tag))
@@ -175,9 +165,8 @@ def _fill(
     token: Any  # literal text, or the letter of a field and its count
     for kind, token in tokenize_pattern(pattern):
         segment = token if kind == "chars" else fields[token[0] * token[1]]
-        name = None if kind == "chars" else FIELDS.get(token[0])
-        if name:
-            parts.append(AlignedPart(name, (len(text), len(text) + len(segment)), ISO[name]))
+        if kind != "chars" and token[0] in FIELDS:
+            parts.append(((len(text), len(text) + len(segment)), FIELDS[token[0]]))
         text += segment
     return _with_native_digits(formats, text, native), tuple(parts)
 
@@ -192,18 +181,14 @@ def _places(value: Decimal) -> int:
     return max(0, -int(value.as_tuple().exponent))
 
 
-def _number_parts(source: str, target: str) -> tuple[AlignedPart, ...]:
+def _number_parts(source: str, target: str) -> tuple[tuple[Span, Span], ...]:
     """Align digits in order, and the decimal separator with the point."""
-    digits = [i for i, character in enumerate(source) if character.isdecimal()]
-    parts: list[AlignedPart] = []
-    remaining = iter(digits)
+    digits = iter([i for i, character in enumerate(source) if character.isdecimal()])
+    parts: list[tuple[Span, Span]] = []
     for position, character in enumerate(target):
-        if character.isdecimal():
-            index = next(remaining)
-            parts.append(AlignedPart("digit", (index, index + 1), (position, position + 1)))
-        elif character == "." and parts:
-            index = parts[-1].source[1]
-            parts.append(AlignedPart("point", (index, index + 1), (position, position + 1)))
+        if character.isdecimal() or (character == "." and parts):
+            index = next(digits) if character.isdecimal() else parts[-1][0][1]
+            parts.append(((index, index + 1), (position, position + 1)))
     return tuple(parts)
 
 
@@ -217,13 +202,6 @@ def _strip(text: str, start: int, end: int) -> Span | None:
     return start, start + len(stripped)
 
 
-def _shift(parts: tuple[AlignedPart, ...], by: tuple[int, int]) -> tuple[AlignedPart, ...]:
-    source, target = by
-    return tuple(
-        replace(
-            part,
-            source=(part.source[0] + source, part.source[1] + source),
-            target=(part.target[0] + target, part.target[1] + target),
-        )
-        for part in parts
-    )
+def _shift(text: AlignedText, source: int, target: int) -> Iterator[tuple[Span, Span]]:
+    for (a, b), (c, d) in text.parts:
+        yield (a + source, b + source), (c + target, d + target)

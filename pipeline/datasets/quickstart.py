@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 
 from regard.components.common.errors import UserError
@@ -20,7 +21,6 @@ from regard.pipeline.datasets.dataset_files import (
     Dataset,
     Progress,
     gzip_text,
-    json_text,
     split_rows,
     write_dataset,
 )
@@ -35,7 +35,6 @@ from regard.pipeline.datasets.locale_text import (
     write_words,
 )
 
-NAME = "quickstart"
 FRACTIONS = {
     "date": 0.30,
     "datetime": 0.18,
@@ -83,11 +82,20 @@ def generate(
         "eval": generated[:first],
         "test": generated[first:second],
     }
-    content: dict[str, bytes | str] = {
-        f"{name}.tsv.gz": _tsv(part) for name, part in splits.items()
-    }
-    content[f"{NAME}.json"] = _description(generated, splits, seed)
-    return write_dataset(NAME, Path(directory), content, counts)
+    by_locale = Counter((row.locale, row.kind) for row in generated)
+    return write_dataset(
+        "quickstart",
+        Path(directory),
+        seed,
+        {f"{name}.tsv.gz": _tsv(part) for name, part in splits.items()},
+        counts,
+        kinds={kind: sum(row.kind == kind for row in generated) for kind in FRACTIONS},
+        locales={
+            formats.tag: {kind: n for kind in FRACTIONS if (n := by_locale[formats.tag, kind])}
+            for formats in LOCALES
+        },
+        versions={name: version(name) for name in ("babel", "num2words")},
+    )
 
 
 def normalize(source: str) -> str:
@@ -180,29 +188,10 @@ def _links(text: AlignedText) -> str:
     possibly aligned with each (``0p0``).
     """
     links = []
-    for part in text.parts:
-        sources, targets = range(*part.source), range(*part.target)
-        if text.source[slice(*part.source)] == text.target[slice(*part.target)]:
+    for source, target in text.parts:
+        sources, targets = range(*source), range(*target)
+        if text.source[slice(*source)] == text.target[slice(*target)]:
             links += [f"{s}-{t}" for s, t in zip(sources, targets, strict=True)]
         else:
             links += [f"{s}p{t}" for t in targets for s in sources]
     return " ".join(links)
-
-
-def _description(rows: list[Row], splits: dict[str, list[Row]], seed: int) -> str:
-    from importlib.metadata import version
-
-    counts = Counter((row.locale, row.kind) for row in rows)
-    return json_text(
-        {
-            "name": NAME,
-            "seed": seed,
-            "rows": {split: len(part) for split, part in splits.items()},
-            "kinds": {kind: sum(row.kind == kind for row in rows) for kind in FRACTIONS},
-            "locales": {
-                formats.tag: {kind: n for kind in FRACTIONS if (n := counts[formats.tag, kind])}
-                for formats in LOCALES
-            },
-            "versions": {name: version(name) for name in ("babel", "num2words")},
-        }
-    )

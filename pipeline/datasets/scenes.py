@@ -22,12 +22,10 @@ from regard.pipeline.datasets.dataset_files import (
     Progress,
     disk_errors,
     gzip_text,
-    json_text,
     split_rows,
     write_dataset,
 )
 
-NAME = "scenes"
 SIDE = 64  # pixels
 COLOURS = {
     "red": (210, 45, 40),
@@ -125,8 +123,8 @@ def generate(
                 if progress and image_count % 500 == 0:
                     progress(f"{image_count:,} of {rows:,} scenes", image_count / rows)
             content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
-    content[f"{NAME}.json"] = _description(pairs, counts, seed)
-    return write_dataset(NAME, directory, content, counts)
+    pair_counts = {split: len(members) for split, members in pairs.items()}
+    return write_dataset("scenes", directory, seed, content, counts, pairs=pair_counts, side=SIDE)
 
 
 def draw(scene: Scene, seed: int = 0) -> np.ndarray:
@@ -198,17 +196,3 @@ def _png(pixels: np.ndarray) -> bytes:
     # The default metadata contains the library's version.
     image.imsave(buffer, pixels, format="png", metadata={"Software": "Regard"})
     return buffer.getvalue()
-
-
-def _description(
-    pairs: dict[str, list[tuple[Shape, Shape]]], counts: dict[str, int], seed: int
-) -> str:
-    return json_text(
-        {
-            "name": NAME,
-            "seed": seed,
-            "rows": counts,
-            "pairs": {split: len(members) for split, members in pairs.items()},
-            "side": SIDE,
-        }
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from regard.models.tasks import TASKS
-from regard.pipeline.datasets import generator
+from regard.pipeline.datasets import point_sets, scenes
 from tests.e2e.conftest import Shell
 
 COMMON = "training: {{max_epochs: {epochs}, early_stopping: null, checkpoint_seconds: 5, {more}}}\n"
@@ -40,7 +41,7 @@ evaluation: {metrics: [pearson, mse], production: null}
 
 
 def captioning(folder: Path, draw: random.Random) -> str:
-    generator("scenes")(folder, rows=80)
+    scenes.generate(folder, rows=80)
     lines = (folder / "images/train/000003.png").read_bytes()[:200]
     (folder / "images/train/000003.png").write_bytes(lines)  # cut off
     return """
@@ -82,7 +83,8 @@ evaluation: {metrics: [rouge_1, rouge_l], production: null}
 
 
 def pointer(folder: Path, draw: random.Random) -> str:
-    generator("sorting")(folder, rows=3000, sizes=(3, 5), test_sizes=(3, 5))
+    problem = dataclasses.replace(point_sets.SORTING, sizes=(3, 5), test_sizes=(3, 5))
+    point_sets.generate(problem, folder, rows=3000)
     lines = (Path(__file__).parent / "quick-pointer.yaml").read_text().splitlines(keepends=True)
     body = [line for line in lines if not line.startswith(("#", "name:", "task:"))]
     return "".join(body).replace("${REGARD_HOME}/data/sorting", "ROOT")

@@ -12,8 +12,8 @@ class Server:
     Attributes:
         files: name -> bytes.
         requests: the name of each request.
-        failures: name -> list of failures, one for each request: a status to respond with, a path
-            to redirect to, or ``("cut", n)``: the connection closes after n bytes.
+        failures: name -> list of failures, one for each request: a status to respond with, or
+            ``("cut", n)``: the connection closes after n bytes.
     """
 
     def __init__(self):
@@ -34,11 +34,6 @@ class Server:
         name = handler.path.removeprefix("/data/")
         self.requests.append(name)
         failure = self.failures[name].pop(0) if self.failures.get(name) else None
-        if isinstance(failure, str):
-            handler.send_response(302)
-            handler.send_header("Location", failure)
-            handler.end_headers()
-            return
         if isinstance(failure, int) or name not in self.files:
             handler.send_error(failure or 404)
             return

@@ -1,19 +1,17 @@
 """Downloads from a local web server."""
 
-import errno
 import gzip
 import hashlib
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from regard.components.common.errors import UserError
 from regard.pipeline.datasets import fetch as module
-from regard.pipeline.datasets.fetch import fetch, fetch_multi30k, text_digest
+from regard.pipeline.datasets.fetch import fetch, fetch_multi30k
 
 # Texts that cannot be compressed, so that a connection can be cut in the middle of a file.
 TEXTS = {
@@ -28,8 +26,8 @@ TEXTS = {
 @pytest.fixture
 def download(server, monkeypatch, tmp_path):
     """Publishes a small data set, and returns a function that downloads it without waiting."""
-    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr(module, "_RETRIES", 1)
     entries = []
     for name, text in TEXTS.items():
         split, language, _ = name.split(".")
@@ -40,18 +38,14 @@ def download(server, monkeypatch, tmp_path):
         entries.append(entry)
     manifest = {"name": "toy", "version": "abc", "url": server.url, "files": entries}
 
-    def call(directory=tmp_path / "data", url=server.url, **options):
-        return fetch({**manifest, "url": url}, directory, **options)
+    def call(directory=tmp_path / "data", url=server.url, progress=None):
+        return fetch({**manifest, "url": url}, directory, progress)
 
     return call
 
 
 def texts(directory):
     return {path.name: gzip.decompress(path.read_bytes()) for path in directory.iterdir()}
-
-
-def cached(tmp_path):
-    return sorted(path.name for path in (tmp_path / "home").rglob("*") if path.is_file())
 
 
 def test_download(download, server, tmp_path):
@@ -63,8 +57,6 @@ def test_download(download, server, tmp_path):
     assert [path.name for path in dataset.files] == list(TEXTS)
     assert reports[0] == ("train.de.gz", 0.0)
     assert reports[-1] == ("4 of 4 files downloaded", 1.0)
-    assert cached(tmp_path) == sorted(TEXTS)
-    assert (tmp_path / "home" / "cache" / "toy" / "abc" / "train.de.gz").exists()
 
 
 def test_existing_files_are_not_downloaded(download, server, tmp_path):
@@ -77,14 +69,6 @@ def test_existing_files_are_not_downloaded(download, server, tmp_path):
     assert server.requests == []
 
 
-def test_another_directory_is_filled_from_the_cache(download, server, tmp_path):
-    download()
-    count = len(server.requests)
-    assert download(tmp_path / "other").files_written == 4
-    assert texts(tmp_path / "other") == TEXTS
-    assert len(server.requests) == count
-
-
 @pytest.mark.parametrize("failure", [500, ("cut", 9_000)])
 def test_failed_download_is_repeated(download, server, tmp_path, failure):
     server.failures["train.de.gz"] = [failure]
@@ -93,19 +77,11 @@ def test_failed_download_is_repeated(download, server, tmp_path, failure):
     assert server.requests.count("train.de.gz") == 2
 
 
-def test_redirect(download, server, tmp_path):
-    server.files["elsewhere"] = server.files["train.de.gz"]
-    server.failures["train.de.gz"] = ["/data/elsewhere"]
-    download()
-    assert texts(tmp_path / "data") == TEXTS
-
-
 def test_interrupted_download_leaves_no_file(download, server, tmp_path):
     server.failures["train.de.gz"] = [("cut", 9_000)] * 2
     with pytest.raises(UserError, match="The download failed"):
-        download(retries=1)
-    assert cached(tmp_path) == []
-    assert not (tmp_path / "data" / "train.de.gz").exists()
+        download()
+    assert list((tmp_path / "data").iterdir()) == []
     download()
     assert texts(tmp_path / "data") == TEXTS
 
@@ -119,38 +95,25 @@ def test_wrong_checksum(download, server, tmp_path):
     assert info.value.where == f"{server.url}/train.en.gz"
     assert str(tmp_path / "data") in info.value.remedy
     assert set(texts(tmp_path / "data")) == {"train.de.gz"}
-    assert cached(tmp_path) == ["train.de.gz"]
 
 
-@pytest.mark.parametrize("folder", ["data", "home/cache/toy/abc"])
-def test_damaged_file_is_replaced(download, server, tmp_path, folder):
-    (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / folder / "train.de.gz").write_bytes(gzip.compress(TEXTS["train.de.gz"])[:900])
-    download()
+def test_damaged_file_is_replaced(download, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.de.gz").write_bytes(gzip.compress(TEXTS["train.de.gz"])[:900])
+    assert download().files_written == 4
     assert texts(tmp_path / "data") == TEXTS
 
 
 def test_missing_file(download, server):
     del server.files["train.de.gz"]
     with pytest.raises(UserError, match="404") as info:
-        download(retries=0)
+        download()
     assert info.value.where == f"{server.url}/train.de.gz"
 
 
-def test_no_network(download, tmp_path):
+def test_no_network(download):
     with pytest.raises(UserError, match="Connection refused"):  # nothing listens on port 9
-        download(url="http://127.0.0.1:9", retries=1, timeout=1)
-
-
-def test_full_disk(download, tmp_path, monkeypatch):
-    def fail(source, target):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(shutil, "copyfile", fail)
-    with pytest.raises(UserError, match="No space left") as info:
-        download()
-    assert info.value.where == str(tmp_path / "data")
-    assert list((tmp_path / "data").iterdir()) == []
+        download(url="http://127.0.0.1:9")
 
 
 def test_file_with_the_name_of_the_directory(download, tmp_path):
@@ -171,22 +134,10 @@ def test_manifest_of_multi30k():
         assert re.fullmatch("[0-9a-f]{64}", file["text_sha256"])
 
 
-def test_local_copy_of_multi30k_is_recognised(tmp_path, monkeypatch):
+def test_local_copy_of_multi30k_is_recognised():
     root = Path(os.environ.get("REGARD_DATA", "")) / "multi30k"
     if not (root / "val.en.gz").exists():
         pytest.skip("no Multi30k in $REGARD_DATA")
-    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     dataset = fetch_multi30k(root)
     assert dataset.files_written == 0
     assert dataset.rows["train"] == 29_000
-
-
-def test_text_digest(tmp_path):
-    path = tmp_path / "a.gz"
-    assert text_digest(path) is None
-    path.write_bytes(b"plain text")
-    assert text_digest(path) is None
-    path.write_bytes(gzip.compress(b"text" * 100)[:-3])
-    assert text_digest(path) is None
-    path.write_bytes(gzip.compress(b"text"))
-    assert text_digest(path) == hashlib.sha256(b"text").hexdigest()

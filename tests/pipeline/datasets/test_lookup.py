@@ -9,21 +9,13 @@ from regard.components.common.errors import UserError
 from regard.pipeline import datasets
 
 
-def test_lookup_by_name():
-    from regard.pipeline.datasets.fetch import fetch_multi30k
-    from regard.pipeline.datasets.quickstart import generate
-
-    assert datasets.generator("quickstart") is generate
-    assert datasets.fetcher("multi30k") is fetch_multi30k
-
-
 def test_unknown_names():
     with pytest.raises(UserError, match="Did you mean quickstart"):
-        datasets.generator("quikstart")
+        datasets.writer("generate", "quikstart")
     with pytest.raises(UserError, match="regard data fetch multi30k"):
-        datasets.generator("multi30k")
+        datasets.writer("generate", "multi30k")
     with pytest.raises(UserError, match="Choose one of: multi30k"):
-        datasets.fetcher("wmt")
+        datasets.writer("fetch", "wmt")
 
 
 def test_listing_imports_no_libraries():

@@ -1,5 +1,6 @@
 """Random points with exact solutions."""
 
+import dataclasses
 import gzip
 import itertools
 import json
@@ -25,7 +26,7 @@ def rows_of(directory, split):
 @pytest.fixture(scope="module", params=NAMES)
 def generated(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
-    return request.param, directory, datasets.generator(request.param)(directory, rows=600)
+    return request.param, directory, datasets.writer("generate", request.param)(directory, rows=600)
 
 
 def test_splits_and_sizes(generated):
@@ -76,7 +77,8 @@ def left_of(a, b, c):
 
 def test_tours_are_as_short_as_published(tmp_path):
     """Vinyals et al. 2015, table 2: 2.12 for 5 cities at random, 2.87 for 10."""
-    datasets.generator("tours")(tmp_path, rows=20_000, sizes=(3, 3), test_sizes=(5, 10))
+    tours = dataclasses.replace(point_sets.TOURS, sizes=(3, 3), test_sizes=(5, 10))
+    point_sets.generate(tours, tmp_path, rows=20_000)
     lengths = {5: [], 10: []}
     for row in rows_of(tmp_path, "test"):
         stops = [row["points"][i] for i in row["answer"]]
@@ -106,76 +108,43 @@ def test_rows_are_unique(generated):
 @pytest.mark.parametrize("name", NAMES)
 def test_seed_determines_every_byte(name, tmp_path):
     for folder, seed in (("a", 3), ("b", 3), ("c", 4)):
-        datasets.generator(name)(tmp_path / folder, rows=200, seed=seed)
+        datasets.writer("generate", name)(tmp_path / folder, rows=200, seed=seed)
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
         assert path.read_bytes() != (tmp_path / "c" / path.name).read_bytes()
 
 
-def test_sizes(tmp_path):
-    dataset = datasets.generator("hull")(tmp_path, rows=100, sizes=(3, 4), test_sizes=(3, 7))
-    trained = {len(row["points"]) for row in rows_of(tmp_path, "train")}
-    tested = [len(row["points"]) for row in rows_of(tmp_path, "test")]
-    assert (trained, sorted(tested)) == ({3, 4}, [3, 3, 7, 7])
-    assert dataset.rows == {"train": 90, "eval": 5, "test": 4}
-    datasets.generator("sorting")(tmp_path / "one", rows=100, sizes=(6, 6))
-    assert {len(row["points"]) for row in rows_of(tmp_path / "one", "train")} == {6}
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message", "remedy"),
-    [
-        ("sorting", {"sizes": (1, 5)}, "sorting: 1 points are too few", "2 or more"),
-        ("hull", {"sizes": (2, 9)}, "hull: 2 points are too few", "3 or more"),
-        ("tours", {"sizes": (5, 13)}, "for 13 points take too long", "12 or fewer"),
-        ("tours", {"test_sizes": (5, 20)}, "for 20 points take too long", "12 or fewer"),
-        ("hull", {"rows": 59}, "59 rows are too few", "60 or more"),
-    ],
-)
-def test_invalid_options(tmp_path, name, options, message, remedy):
-    with pytest.raises(UserError, match=message) as info:
-        datasets.generator(name)(tmp_path / "data", **options)
-    assert remedy in info.value.remedy
+def test_too_few_rows(tmp_path):
+    with pytest.raises(UserError, match="59 rows are too few") as info:
+        point_sets.hull(tmp_path / "data", rows=59)
+    assert "60 or more" in info.value.remedy
     assert not (tmp_path / "data").exists()
+
+
+SIX_POINTS = dataclasses.replace(point_sets.SORTING, sizes=(6, 6), test_sizes=(5,))
 
 
 def test_rows_with_an_ambiguous_solution_are_replaced(tmp_path, monkeypatch):
     """With so few coordinates most rows have two points with the same x."""
     monkeypatch.setattr(point_sets, "DECIMALS", 1)
-    datasets.generator("sorting")(tmp_path, rows=100, sizes=(6, 6), test_sizes=(5,))
+    point_sets.generate(SIX_POINTS, tmp_path, rows=100)
     for row in rows_of(tmp_path, "train"):
         xs = [point[0] for point in row["points"]]
-        assert len(set(xs)) == len(xs)
+        assert len(set(xs)) == len(xs) == 6
 
 
 def test_problem_without_a_solution_is_a_bug(tmp_path, monkeypatch):
     monkeypatch.setattr(point_sets, "DECIMALS", 0)
     with pytest.raises(RuntimeError, match="no 6 random points"):
-        datasets.generator("sorting")(tmp_path, rows=100, sizes=(6, 6), test_sizes=(5,))
+        point_sets.generate(SIX_POINTS, tmp_path, rows=100)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_progress(tmp_path):
     reports = []
-    make = datasets.generator("sorting")
-    make(tmp_path, rows=2_000, progress=lambda text, fraction: reports.append((text, fraction)))
+    point_sets.sorting(
+        tmp_path, rows=2_000, progress=lambda text, fraction: reports.append((text, fraction))
+    )
     assert reports[0][0] == "1,000 of 1,999 rows"
     assert reports[-1] == ("1,999 of 1,999 rows", 1.0)
     assert [fraction for _, fraction in reports] == sorted(fraction for _, fraction in reports)
-
-
-def test_directory_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match="A file has the name"):
-        datasets.generator("sorting")(tmp_path / "file" / "data", rows=100)
-
-
-def test_full_disk(tmp_path, monkeypatch):
-    import errno
-
-    def full(path, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(point_sets, "atomic_write", full)
-    with pytest.raises(UserError, match="No space left"):
-        datasets.generator("hull")(tmp_path, rows=100)

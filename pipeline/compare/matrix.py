@@ -5,20 +5,25 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError
 
 from regard.components.common.errors import UserError
 from regard.models.settings.base import Path as KeyPath
-from regard.models.settings.base import Section
+from regard.models.settings.base import Problem, Section
 from regard.pipeline.compare.merge import LocatedMapping, located, merge
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document
 from regard.pipeline.config.errors import problems
-from regard.pipeline.config.load import is_comparison, read_document, validate_values
+from regard.pipeline.config.load import (
+    absolute_paths,
+    is_comparison,
+    problem_lines,
+    read_document,
+    validate_values,
+)
 from regard.pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
@@ -31,8 +36,10 @@ class MatrixConfig(Section):
     """A file that describes a whole comparison."""
 
     name: str = Field(description="the name of the comparison")
-    base: Any = Field(description="the shared configuration, or the path of one")
-    models: dict[str, Any] = Field(description="a label for each model, with its changes")
+    base: JsonValue = Field(description="the shared configuration, or the path of one")
+    models: dict[str, dict[str, JsonValue] | None] = Field(
+        description="a label for each model, with its changes"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,45 +100,41 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparis
             where=str(path),
             remedy="Pass another one, or a file with name, base and models.",
         )
-    source, _ = located(document, str(path))
     value = document.value if name is None else {**document.value, "name": name}
     try:
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
         invalid = problems(error, MatrixConfig, value)
-        raise _error(f"{source.location(p.path)}{p.message}" for p in invalid) from None
-    base, lines = _read_base(matrix, document, path, workspace)
+        raise _error(problem_lines(invalid, document, path)) from None
+    if invalid := list(_matrix_problems(matrix, path.parent)):
+        raise _error(problem_lines(invalid, document, path))
+    if isinstance(matrix.base, str):
+        other = path.parent / os.path.expanduser(matrix.base)
+        base, duplicates = located(_read_mapping(other, workspace), str(other))
+    else:
+        base, duplicates = located(document, str(path), ("base",))
     sources = {}
-    for label, change in matrix.models.items():
-        if change is not None and not isinstance(change, dict):
-            location = source.location(("models", label))
-            lines.append(f"{location}must be a mapping of the keys that change")
-            continue
-        if change is not None and "name" in change:
-            location = source.location(("models", label, "name"))
-            lines.append(f"{location}remove it; the label names the model")
-        changes, duplicates = located(document, str(path), ("models", label))
-        lines += duplicates
+    for label in matrix.models:
+        changes, more = located(document, str(path), ("models", label))
+        duplicates += more
         sources[label] = merge(base, changes)
-    if len(matrix.models) < 2:
-        lines.append(f"{source.location(('models',))}a comparison needs at least two models")
-    if lines:
-        raise _error(lines)
+    if duplicates:
+        raise _error("\n".join(duplicates))
     return _comparison(matrix.name, sources, workspace)
 
 
-def _read_base(
-    matrix: MatrixConfig, document: Document, path: Path, workspace: Workspace
-) -> tuple[LocatedMapping, list[str]]:
-    if isinstance(matrix.base, dict):
-        return located(document, str(path), ("base",))
-    location = f"{path}:{document.line(('base',))}: base: "
-    if not isinstance(matrix.base, str) or not matrix.base.strip():
-        raise _error([f"{location}must be a whole configuration, or the path of one"])
-    other = path.parent / os.path.expanduser(matrix.base)
-    if not other.is_file():
-        raise _error([f"{location}the file {other} does not exist"])
-    return located(_read_mapping(other, workspace), str(other))
+def _matrix_problems(matrix: MatrixConfig, folder: Path) -> Iterator[Problem]:
+    if isinstance(matrix.base, str):
+        base = folder / os.path.expanduser(matrix.base)
+        if not base.is_file():
+            yield Problem(("base",), f"the file {base} does not exist")
+    elif not isinstance(matrix.base, dict):
+        yield Problem(("base",), "must be a whole configuration, or the path of one")
+    if len(matrix.models) < 2:
+        yield Problem(("models",), "a comparison needs at least two models")
+    for label, change in matrix.models.items():
+        if change and "name" in change:
+            yield Problem(("models", label, "name"), "remove it; the label names the model")
 
 
 def _comparison(
@@ -150,7 +153,7 @@ def _comparison(
     if not lines:
         lines.update(dict.fromkeys(_differences(members)))
     if lines:
-        raise _error(lines)
+        raise _error("\n".join(lines))
     return Comparison(name, tuple(members))
 
 
@@ -180,41 +183,21 @@ def _first_difference(one: JsonValue, other: JsonValue, path: KeyPath) -> KeyPat
 
 def _resolve(config: Config, source: LocatedMapping, workspace: Workspace) -> Config:
     """Return the configuration to run: with absolute paths, and without the gate of a push."""
-
-    def folder(*path: str) -> Path:
-        return source.folder(path)
-
-    model, tokenizer = config.model, config.tokenizer
-    if getattr(model, "pretrained", None) is not None:
-        pretrained = model.pretrained.resolved(folder("model", "pretrained"))
-        model = model.model_copy(update={"pretrained": pretrained})
-    if tokenizer is not None:
-        tokenizer = tokenizer.resolved(folder("tokenizer", "word_list"))
-    gate: dict[str, Any] = {"thresholds": {}, "production": None}
-    return config.model_copy(
-        update={
-            "data": config.data.resolved(folder("data", "root")),
-            "tokenizer": tokenizer,
-            "model": model,
-            "training": config.training.resolved(folder("training", "warm_start")),
-            "evaluation": config.evaluation.model_copy(update=gate),
-            "serving": config.serving.model_copy(update={"registry": str(workspace.registry)}),
-        }
-    )
+    config = absolute_paths(config, source.folder, str(workspace.home))
+    gate: dict[str, object] = {"thresholds": {}, "production": None}
+    return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=gate)})
 
 
 def _read_mapping(path: Path, workspace: Workspace) -> Document:
     """Read a YAML file that must contain a mapping."""
     document = read_document(path, workspace)
+    if not document.problems and not isinstance(document.value, dict):
+        message = "must be a mapping (name: ..., base: ..., models: ...)"
+        document.problems.append(Problem((), message))
     if document.problems:
-        raise _error(
-            f"{path}:{p.line}: {'.'.join(map(str, p.path))}{': ' if p.path else ''}{p.message}"
-            for p in document.problems
-        )
-    if not isinstance(document.value, dict):
-        raise _error([f"{path}:1: must be a mapping (name: ..., base: ..., models: ...)"])
+        raise _error(problem_lines(document.problems, document, path))
     return document
 
 
-def _error(lines: Iterable[str]) -> UserError:
-    return UserError("\n".join(lines), remedy=_REMEDY)
+def _error(lines: str) -> UserError:
+    return UserError(lines, remedy=_REMEDY)

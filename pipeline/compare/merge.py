@@ -1,4 +1,4 @@
-"""Merging of YAML mappings that remember in which file and line each key was written."""
+"""Merging of YAML mappings that know in which file and line each key was written."""
 
 from __future__ import annotations
 
@@ -15,52 +15,44 @@ from regard.pipeline.config.document import Document, Path
 
 
 @dataclasses.dataclass(frozen=True)
-class Origin:
-    """Where a key was written: its path in the file, and the path of the mapping in there."""
+class Source:
+    """A mapping in a file: its path in there, and how each of its keys was written."""
 
     document: Document
     file: str
     root: Path
-    path: Path
+    keys: dict[Path, Path]
 
 
 @dataclasses.dataclass(frozen=True)
 class LocatedMapping:
-    """A mapping as its leaves, and the origins of its keys; the empty path is the mapping."""
+    """A nested mapping and the sources of its keys; later ones take precedence."""
 
-    leaves: dict[Path, JsonValue]
-    origins: dict[Path, Origin]
-
-    @property
-    def value(self) -> dict[str, JsonValue]:
-        """The nested mapping."""
-        result: dict[str, Any] = {}
-        for path, value in self.leaves.items():
-            parent = result
-            for name in path[:-1]:
-                parent = parent.setdefault(str(name), {})
-            parent[str(path[-1])] = copy.deepcopy(value)
-        return result
+    value: dict[str, JsonValue]
+    sources: tuple[Source, ...]
 
     def location(self, path: Path) -> str:
         """Return file, line and key of a path, for the beginning of an error message.
 
         A key that was not written has the line of the nearest enclosing one.
         """
-        size = self._known(path)
-        origin = self.origins[path[:size]]
-        line = origin.document.line((*origin.path, *path[size:]))
-        key = ".".join(map(str, (*origin.root, *path)))
-        return f"{origin.file}:{line}: {f'{key}: ' if key else ''}"
+        source, size = self._find(path)
+        line = source.document.line((*source.root, *source.keys[path[:size]], *path[size:]))
+        key = ".".join(map(str, (*source.root, *path)))
+        return f"{source.file}:{line}: {f'{key}: ' if key else ''}"
 
-    def folder(self, path: Path) -> FilePath:
+    def folder(self, *path: str) -> FilePath:
         """Return the folder of the file in which a key was written."""
-        file = self.origins[path[: self._known(path)]].file
-        return FilePath(os.path.abspath(file)).parent
+        return FilePath(os.path.abspath(self._find(path)[0].file)).parent
 
-    def _known(self, path: Path) -> int:
-        """Return the length of the longest beginning of a path that was written."""
-        return next(n for n in range(len(path), -1, -1) if path[:n] in self.origins)
+    def _find(self, path: Path) -> tuple[Source, int]:
+        """Return the source of the longest beginning of a path that was written, and its length."""
+        return next(
+            (source, size)
+            for size in range(len(path), -1, -1)
+            for source in (self.sources[::-1] if size else self.sources)
+            if path[:size] in source.keys
+        )
 
 
 def located(document: Document, file: str, root: Path = ()) -> tuple[LocatedMapping, list[str]]:
@@ -71,28 +63,30 @@ def located(document: Document, file: str, root: Path = ()) -> tuple[LocatedMapp
     Returns:
         The mapping, and an error message for each key that occurs twice.
     """
-    value: Any = document.value
+    mapping: Any = document.value
     for key in root:
-        value = value[key]
-    mapping = LocatedMapping({}, {(): Origin(document, file, root, root)})
+        mapping = mapping[key]
+    nested: dict[str, JsonValue] = {}
+    source = Source(document, file, root, {(): ()})
+    leaves: list[Path] = []
     duplicates = []
-    for key_path, leaf in _leaves(value or {}):
-        for size in range(1, len(key_path) + 1):
-            path, origin = (
-                _split(key_path[:size]),
-                Origin(document, file, root, root + key_path[:size]),
-            )
-            for depth in range(1, len(path) + 1):
-                mapping.origins.setdefault(path[:depth], origin)
-        path = _split(key_path)
-        other = next((p for p in mapping.leaves if _overlap(p, path)), None)
-        if other is None:
-            mapping.leaves[path] = leaf
+    for written, leaf in _leaves(mapping or {}):
+        path = _split(written)
+        other = next((p for p in leaves if _overlap(p, path)), None)
+        if other is not None:
+            first = document.line(root + source.keys[other])
+            location = f"{file}:{document.line(root + written)}: {'.'.join(map(str, root + path))}"
+            duplicates.append(f"{location}: duplicate key, first in line {first}")
             continue
-        first = document.line(mapping.origins[other].path)
-        location = f"{file}:{document.line(root + key_path)}: {'.'.join(map(str, root + path))}"
-        duplicates.append(f"{location}: duplicate key, first in line {first}")
-    return mapping, duplicates
+        leaves.append(path)
+        for size in range(1, len(written) + 1):
+            for depth in range(1, len(_split(written[:size])) + 1):
+                source.keys.setdefault(path[:depth], written[:size])
+        parent: Any = nested
+        for name in path[:-1]:
+            parent = parent.setdefault(name, {})
+        parent[path[-1]] = leaf
+    return LocatedMapping(nested, (source,)), duplicates
 
 
 def merge(base: LocatedMapping, change: LocatedMapping) -> LocatedMapping:
@@ -101,20 +95,16 @@ def merge(base: LocatedMapping, change: LocatedMapping) -> LocatedMapping:
     Mappings are merged key by key, other values replaced. A mapping whose ``type`` changes is
     replaced as well, because another type has other keys.
     """
-    leaves, origins = dict(base.leaves), dict(base.origins)
-    for path, value in change.leaves.items():
-        if path[-1] == "type" and base.leaves.get(path, value) != value:
-            section = path[:-1]
-            leaves = {p: v for p, v in leaves.items() if p[: len(section)] != section}
-            origins = {p: o for p, o in origins.items() if p[: len(section)] != section}
-    for path, value in change.leaves.items():
-        if value == {} and any(p[: len(path)] == path for p in leaves):
-            continue
-        for replaced in [p for p in leaves if _overlap(p, path)]:
-            del leaves[replaced], origins[replaced]
-        leaves[path] = value
-        origins[path] = change.origins[path]
-    return LocatedMapping(leaves, {**change.origins, **origins})
+    value = copy.deepcopy(_merge_values(base.value, change.value))
+    return LocatedMapping(value, base.sources + change.sources)
+
+
+def _merge_values(base: Any, change: Any) -> Any:
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    if "type" in base and base["type"] != change.get("type", base["type"]):
+        return change
+    return base | {key: _merge_values(base.get(key), value) for key, value in change.items()}
 
 
 def _overlap(one: Path, other: Path) -> bool:

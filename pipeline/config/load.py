@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,9 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
         if config is None or not broken:
             all_problems += [problem for problem in more if problem.path not in broken]
     if all_problems or config is None:
-        raise UserError(_lines(all_problems, document, path), remedy=_REMEDY)
-    return _absolute(config, Path(os.path.abspath(path)).parent, str(workspace.home))
+        raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
+    folder = Path(os.path.abspath(path)).parent
+    return absolute_paths(config, lambda *_: folder, str(workspace.home))
 
 
 def validate_values(value: dict[str, Any]) -> tuple[Config | None, list[Problem]]:
@@ -133,7 +134,8 @@ def _check_is_mapping(document: Document, path: str | os.PathLike[str]) -> None:
         document.problems.append(Problem((), message))
 
 
-def _lines(all_problems: Iterable[Problem], document: Document, path: Any) -> str:
+def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any) -> str:
+    """Return a line for each problem of a file, with the file, the line and the key."""
     rows = []
     for problem in all_problems:
         line = problem.line or document.line(problem.path)
@@ -142,20 +144,27 @@ def _lines(all_problems: Iterable[Problem], document: Document, path: Any) -> st
     return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 
-def _absolute(config: Config, base: Path, home: str) -> Config:
-    registry = absolute(base, config.serving.registry or os.path.join(home, "registry"))
-    serving = config.serving.model_copy(update={"registry": registry})
-    model = config.model
+def absolute_paths(config: Config, folder: Callable[..., Path], home: str) -> Config:
+    """Return a configuration with absolute paths.
+
+    Args:
+        config: the configuration.
+        folder: returns the folder that the path under a key is relative to.
+        home: the workspace, which contains the default registry.
+    """
+    model, tokenizer, serving = config.model, config.tokenizer, config.serving
     if getattr(model, "pretrained", None) is not None:
-        model = model.model_copy(update={"pretrained": model.pretrained.resolved(base)})
-    tokenizer = config.tokenizer
+        pretrained = model.pretrained.resolved(folder("model", "pretrained", "source"))
+        model = model.model_copy(update={"pretrained": pretrained})
     if tokenizer is not None:
-        tokenizer = tokenizer.resolved(base)
+        tokenizer = tokenizer.resolved(folder("tokenizer", "word_list"))
+    registry = serving.registry or os.path.join(home, "registry")
+    registry = absolute(folder("serving", "registry"), registry)
     resolved = {
-        "data": config.data.resolved(base),
+        "data": config.data.resolved(folder("data", "root")),
         "tokenizer": tokenizer,
         "model": model,
-        "training": config.training.resolved(base),
-        "serving": serving,
+        "training": config.training.resolved(folder("training", "warm_start", "model")),
+        "serving": serving.model_copy(update={"registry": registry}),
     }
     return config.model_copy(update=resolved)

@@ -79,12 +79,11 @@ def test_merge_modifies_neither_argument():
 @pytest.mark.parametrize(
     ("path", "location"),
     [
-        (("a",), "a.yaml:1: a: "),
+        (("a",), "b.yaml:2: a: "),
         (("a", "b"), "b.yaml:2: a.b: "),
         (("a", "c"), "a.yaml:3: a.c: "),
         (("a", "c", "unwritten", "too"), "a.yaml:3: a.c.unwritten.too: "),
         (("d", "type"), "b.yaml:3: d.type: "),
-        (("d", "old"), "b.yaml:3: d.old: "),  # removed with its type
         (("unwritten",), "a.yaml:1: unwritten: "),
     ],
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from regard.components.common.matplotlib_style import COLOURS, save, style
 from regard.pipeline.compare.results import (
@@ -18,42 +19,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("svg", "png")
+# Keyword arguments of ``Axes.plot``.
+LineStyle = dict[str, Any]
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 _MARKERS = ("o", "s", "^", "D")
 
 
-class LineStyle(TypedDict):
-    """Keyword arguments of ``Axes.plot``."""
-
-    color: str
-    linestyle: Any
-    marker: str
-
-
-def write_plots(results: ComparisonResults, folder: Path) -> list[Path]:
-    """Draw the plots for which there are figures, as SVG and PNG."""
-    models = results["models"]
+def write_plots(results: ComparisonResults, folder: Path) -> None:
+    """Draw the plots for which there are figures, as SVG."""
+    models, title = results["models"], results["name"]
     styles = line_styles([model["label"] for model in models])
-    files: list[Path] = []
     with style({"font.size": 10}):
-        metric = score_metric(models)
-        if metric is not None:
-            figure = score_by_length(models, metric, styles, results["name"])
-            files += _save(figure, folder / f"{metric.replace('_', '-')}-by-length")
+        if (metric := score_metric(models)) is not None:
+            figure = score_by_length(models, metric, styles, title)
+            save(figure, folder / f"{metric.replace('_', '-')}-by-length.svg")
         if any(model.get("history") for model in models):
-            figure = learning_curves(models, styles, results["name"])
-            files += _save(figure, folder / "learning-curves")
-    return files
+            save(learning_curves(models, styles, title), folder / "learning-curves.svg")
 
 
 def line_styles(labels: Sequence[str]) -> dict[str, LineStyle]:
     """Return a distinct combination of colour, dashes and marker for each label."""
-    styles: dict[str, LineStyle] = {}
-    for index, label in enumerate(labels):
-        colour, dash = COLOURS[index % len(COLOURS)], index // len(COLOURS) % len(_DASHES)
-        styles[label] = {"color": colour, "linestyle": _DASHES[dash], "marker": _MARKERS[dash]}
-    return styles
+    from cycler import cycler
+
+    lines = cycler(linestyle=_DASHES, marker=_MARKERS) * cycler(color=COLOURS)
+    return dict(zip(labels, itertools.cycle(lines), strict=False))
 
 
 def score_metric(models: Sequence[ModelResult]) -> str | None:
@@ -104,7 +93,7 @@ def learning_curves(
     Plots the loss if a model has no perplexity.
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     trained = [model for model in models if model.get("history")]
     entries = [entry for model in trained for entry in model["history"]]
@@ -121,17 +110,16 @@ def learning_curves(
         every = max(1, len(history) // 8)
         left.plot([entry["step"] for entry in history], ys, markevery=every, **styles[name])
         minutes = [entry["seconds"] / 60 for entry in history]
-        right.plot(
-            minutes,
-            ys,
-            label=f"{minimum[name]:.{digits}f}  {name}",
-            markevery=every,
-            **styles[name],
-        )
+        text = f"{minimum[name]:.{digits}f}  {name}"
+        right.plot(minutes, ys, label=text, markevery=every, **styles[name])
     left.set_yscale("log")
     # The default labels only powers of ten, of which an axis from 5 to 60 has one.
-    left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    left.yaxis.set_major_locator(_log_locator([entry[measure] for entry in entries]))
+    left.yaxis.set_major_formatter("{x:g}")
+    values = [entry[measure] for entry in entries]
+    is_wide = max(values) > 100 * min(values)
+    left.yaxis.set_major_locator(
+        LogLocator(subs=(1, 2, 5) if is_wide else (1, 1.5, 2, 3, 4, 5, 6, 8))
+    )
     left.yaxis.set_minor_formatter(NullFormatter())
     left.set_xlabel("training steps")
     right.set_xlabel("training time, minutes")
@@ -139,14 +127,6 @@ def learning_curves(
     left.set_title(f"{title}: learning curves", loc="left")
     _add_legend(right, f"lowest {measure}")
     return figure
-
-
-def _log_locator(values: Sequence[float]) -> Any:
-    """Return a locator with enough round numbers for a logarithmic axis."""
-    from matplotlib.ticker import LogLocator
-
-    wide = max(values) > 100 * min(values)
-    return LogLocator(subs=(1.0, 2.0, 5.0) if wide else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
 
 
 def _quality(metric: MetricResult) -> float:
@@ -169,10 +149,3 @@ def _add_legend(axes: Axes, title: str) -> None:
         loc="center left", bbox_to_anchor=(1.01, 0.5), title=title, handlelength=3.4,
         alignment="left", borderaxespad=0.0,
     )  # fmt: skip
-
-
-def _save(figure: Figure, stem: Path) -> list[Path]:
-    files = [stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS]
-    for path in files:
-        save(figure, path)
-    return files

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from regard.components.common import prediction_table
-from regard.components.common.files import atomic_write
+from regard.components.common.files import atomic_write, read_json_object
 from regard.components.common.yaml_text import to_yaml
 from regard.pipeline import progress, run_store
 from regard.pipeline.compare.matrix import Comparison, Member
-from regard.pipeline.config import Config, config_from_values
+from regard.pipeline.config import config_from_values
 from regard.pipeline.config.nodes import NODES
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
-from regard.pipeline.workspace import PipelinePaths, Workspace
+from regard.pipeline.workspace import Workspace
 
 LAST_NODE = "Evaluator"  # a comparison pushes nothing
 WAITING = "waiting"
@@ -37,13 +37,6 @@ class MetricResult(TypedDict, total=False):
     signature: str
     scale: float
     higher_is_better: bool
-
-
-class Baseline(TypedDict):
-    """Scores that need no model, such as those of the first sentence."""
-
-    label: str
-    metrics: dict[str, MetricResult]
 
 
 class LengthBucket(TypedDict):
@@ -71,7 +64,7 @@ class ModelResult(TypedDict, total=False):
     stop_reason: str
     perplexity: float
     metrics: dict[str, MetricResult]
-    baseline: Baseline
+    baseline: ModelResult
     test_rows: int
     sentences_per_second: float
     decode_batch_size: int
@@ -148,20 +141,24 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     """Return the state of one model, and its figures if it has been trained and evaluated."""
     name = member.config.name
     result: ModelResult = {"label": member.label, "pipeline": name, "state": WAITING}
-    matching = _runs_with(member.config, workspace.pipeline(name))
-    if matching:
-        result |= _run_state(matching[-1])
-    for run in reversed(matching):
-        state = progress.read(run.events, NODES)
-        if state.outputs(LAST_NODE):
-            return result | _figures(state) | {"run": run.id}
+    expected = member.config.digest(*_SECTIONS)
+    runs = run_store.runs_of(workspace.pipeline(name))
+    matching = [run for run in runs if _config_digest(run) == expected]
+    if not matching:
+        return result
+    states = ((run, progress.read(run.events, NODES)) for run in reversed(matching))
+    evaluated = next(((run, s) for run, s in states if s.outputs(LAST_NODE)), None)
+    if evaluated is not None:
+        result |= _figures(evaluated[1]) | {"run": evaluated[0].id}
+    last = matching[-1]
+    result |= {"state": run_store.status(last), "log": str(last.log)}
+    if result["state"] in (run_store.SUCCEEDED, run_store.NOT_BLESSED):
+        # `regard run --to` may have ended it earlier.
+        result["state"] = FINISHED if result.get("run") == last.id else WAITING
+    failure = last.record().get("failure") or {}
+    if result["state"] == run_store.FAILED and failure.get("error"):
+        result["error"] = ": ".join(filter(None, (failure.get("node"), failure["error"])))
     return result
-
-
-def _runs_with(config: Config, paths: PipelinePaths) -> list[Run]:
-    """Return the runs of a pipeline that used this very configuration, oldest first."""
-    expected = config.digest(*_SECTIONS)
-    return [run for run in run_store.runs_of(paths) if _config_digest(run) == expected]
 
 
 def _config_digest(run: Run) -> str | None:
@@ -170,19 +167,6 @@ def _config_digest(run: Run) -> str | None:
         return config_from_values(run.settings()).digest(*_SECTIONS)
     except (ValueError, LookupError, TypeError):
         return None
-
-
-def _run_state(run: Run) -> ModelResult:
-    status = run_store.status(run)
-    if status in (run_store.SUCCEEDED, run_store.NOT_BLESSED):
-        # `regard run --to` may have ended it earlier.
-        evaluated = progress.read(run.events, NODES).outputs(LAST_NODE)
-        status = FINISHED if evaluated else WAITING
-    result: ModelResult = {"state": status, "log": str(run.log)}
-    failure = run.record().get("failure") or {}
-    if status == run_store.FAILED and failure.get("error"):
-        result["error"] = ": ".join(filter(None, (failure.get("node"), failure["error"])))
-    return result
 
 
 def _figures(state: Progress) -> ModelResult:
@@ -225,8 +209,4 @@ def _perplexity(training: dict[str, Any]) -> Any:
 def _read_json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
     """Read an output file; the empty dictionary if it was deleted or is damaged."""
     uri = state.outputs(node).get(key)
-    try:
-        content = json.loads((Path(uri) / name).read_text(encoding="utf-8")) if uri else {}
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    return read_json_object(Path(uri) / name) if uri else {}

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from regard.components.common.formatting import format_duration, metric_digits
-from regard.pipeline.compare.results import FINISHED, ComparisonResults, ModelResult
+from regard.pipeline.compare.results import (
+    FINISHED,
+    ComparisonResults,
+    MetricResult,
+    ModelResult,
+)
 
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """One column: its heading, how to get and format its value, and which value is the best."""
-
-    heading: str
-    value: Callable[[ModelResult], float | None]
-    format: str
-    best: Literal["highest", "lowest"] | None = None
+_Best = Callable[[Iterable[float]], float]
 
 
 def markdown(results: ComparisonResults, command: str) -> str:
@@ -69,48 +64,37 @@ def _conditions(models: Sequence[ModelResult]) -> Iterator[str]:
         yield f"sentences/s: the exported model on a {device}, batch size {batch}"
 
 
-def _columns(models: Sequence[ModelResult]) -> list[Column]:
-    columns = [
-        Column("parameters", lambda m: m.get("parameters"), ",d"),
-        Column("training, s", lambda m: m.get("training_seconds"), ",.0f"),
-        Column("epochs", lambda m: m.get("epochs"), ",d"),
-        Column("steps", lambda m: m.get("steps"), ",d"),
-    ]
-    if any("perplexity" in model or "metrics" not in model for model in models):
-        columns.append(Column("perplexity", lambda m: m.get("perplexity"), ",.2f", "lowest"))
-    metrics = {name: m for model in models for name, m in model.get("metrics", {}).items()}
-    for name, metric in metrics.items():
-        best: Literal["highest", "lowest"] = (
-            "highest" if metric.get("higher_is_better", True) else "lowest"
-        )
-        form = f".{metric_digits(metric.get('scale', 100.0))}f"
-        columns.append(Column(metric.get("label", name), _metric_value(name), form, best))
-    speed = Column("sentences/s", lambda m: m.get("sentences_per_second"), ",.1f")
-    return [*columns, speed]
-
-
-def _metric_value(name: str) -> Callable[[ModelResult], float | None]:
-    def value(model: ModelResult) -> float | None:
-        metric = model.get("metrics", {}).get(name)
-        return None if metric is None else metric["value"]
-
-    return value
-
-
 def cells(results: ComparisonResults) -> list[list[str]]:
     """Return the headings and the rows; the best of several values is bold."""
     models = [*results["models"], *results["baselines"]]
-    rows = [["model"], *([_name(model)] for model in models)]
-    for column in _columns(results["models"]):
-        values = [column.value(model) for model in models]
-        texts = ["–" if value is None else format(value, column.format) for value in values]
+    columns = [["model", *map(_name, models)]]
+
+    def add(heading: str, values: list[float | None], form: str, best: _Best | None = None) -> None:
+        texts = ["–" if value is None else format(value, form) for value in values]
         known = [value for value in values if value is not None]
-        if column.best and len(known) > 1:
-            best = format(max(known) if column.best == "highest" else min(known), column.format)
-            texts = [f"**{text}**" if text == best else text for text in texts]
-        for row, text in zip(rows, [column.heading, *texts], strict=True):
-            row.append(text)
-    return rows
+        if best and len(known) > 1:
+            text = format(best(known), form)
+            texts = [f"**{text}**" if other == text else other for other in texts]
+        columns.append([heading, *texts])
+
+    add("parameters", [model.get("parameters") for model in models], ",d")
+    add("training, s", [model.get("training_seconds") for model in models], ",.0f")
+    add("epochs", [model.get("epochs") for model in models], ",d")
+    add("steps", [model.get("steps") for model in models], ",d")
+    if any("perplexity" in model or "metrics" not in model for model in results["models"]):
+        add("perplexity", [model.get("perplexity") for model in models], ",.2f", min)
+    metrics = {name: m for model in results["models"] for name, m in _metrics(model).items()}
+    for name, metric in metrics.items():
+        scores = [_metrics(model).get(name, {}).get("value") for model in models]
+        form = f".{metric_digits(metric.get('scale', 100.0))}f"
+        best = max if metric.get("higher_is_better", True) else min
+        add(metric.get("label", name), scores, form, best)
+    add("sentences/s", [model.get("sentences_per_second") for model in models], ",.1f")
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _metrics(model: ModelResult) -> dict[str, MetricResult]:
+    return model.get("metrics", {})
 
 
 def _name(model: ModelResult) -> str:

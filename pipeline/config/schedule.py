@@ -83,8 +83,8 @@ class ScheduleConfig(Section):
     drift: DriftTriggerConfig | None = Field(
         default=None,
         description="Run if the training split has drifted beyond these limits from the data of "
-        "the model in production, or without one from the last training's; {}: use the limits of "
-        "data.checks; null: ignore drift.",
+        "the model in production, or if there is none; {}: use the limits of data.checks; null: "
+        "ignore drift.",
     )
     require: Literal["any", "all"] = Field(
         default="any",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.common.child_process import ChildProcess, child_environment
@@ -15,7 +14,6 @@ from regard.pipeline.scheduling.state import PUSHED, REFUSED, Attempt
 from regard.pipeline.workspace import PipelinePaths
 
 OUTPUT = "output.txt"  # standard output and error of the run
-_POLL_SECONDS = 0.5
 _MAX_TEXT = 300  # characters
 _MAX_START_SECONDS = 60.0  # from the start of an attempt to that of its process
 
@@ -33,26 +31,6 @@ def start_run(command: Sequence[str], folder: Path, home: Path) -> ChildProcess:
     """
     environment = child_environment(REGARD_HOME=str(home))
     return ChildProcess(command, log=folder / OUTPUT, environment=environment, detached=True)
-
-
-def wait_for_run(
-    process: ChildProcess, stop_count: Callable[[], int], tick: Callable[[], None]
-) -> int:
-    """Wait for a run, and return its exit status.
-
-    Args:
-        process: the run.
-        stop_count: returns how often a stop was requested; the run is interrupted at most twice.
-        tick: called twice a second.
-    """
-    interrupts = 0
-    while True:
-        if (status := process.wait(_POLL_SECONDS)) is not None:
-            return status
-        while interrupts < min(stop_count(), 2):
-            process.send_signal(signal.SIGINT)
-            interrupts += 1
-        tick()
 
 
 def finish_attempt(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from regard.pipeline.config.schedule import DriftTriggerConfig
     from regard.pipeline.scheduling.snapshot import DataSnapshot
 
-CURRENT_PROFILE, TRAINED_PROFILE = "profile.json", "trained-profile.json"
+CURRENT_PROFILE = "profile.json"
 _MAX_NAMES = 3
 _FIRST = "nothing was trained yet"
 _MEASURES = {"drift_words": "words", "drift_oov": "new words", "drift_lengths": "lengths"}
@@ -93,13 +93,13 @@ def check_drift(
         folder: the schedule's, where profiles are cached if it exists.
         save: whether to cache the profile.
     """
-    reference = _find_reference(config, folder)
-    profile = cached_profile(snapshot, folder, save)
-    maximum = limits.by_check(config.data.checks)
-    if reference is None:
-        return ConditionResult("drift", True, "no reference to measure it against yet")
-    name, path = reference
-    values = measure_drift(read_profile(path, _REMEDY), profile)
+    registry = Registry(Path(str(config.serving.registry)))
+    version = registry.latest(config.name)
+    path = version and registry.path(config.name, version) / PROFILE
+    if not path or not path.is_file():
+        return ConditionResult("drift", True, "no version in production to measure it against yet")
+    name, maximum = f"{config.name}@{version}", limits.by_check(config.data.checks)
+    values = measure_drift(read_profile(path, _REMEDY), cached_profile(snapshot, folder, save))
     largest = {
         measure: max(
             ((result["value"], feature) for feature, result in values[measure].items()),
@@ -134,16 +134,8 @@ def cached_profile(snapshot: DataSnapshot, folder: Path, save: bool = True) -> P
         return cast("Profile", cached)
     profile = profile_training_split(snapshot.corpus)
     if save and folder.is_dir():
-        content = {"key": snapshot.key, **profile}
-        atomic_write(path, json.dumps(content, ensure_ascii=False))
+        atomic_write(path, json.dumps({"key": snapshot.key, **profile}, ensure_ascii=False))
     return profile
-
-
-def keep_trained_profile(folder: Path, key: str) -> None:
-    """Keep the profile of data that was trained on, if it was computed."""
-    profile = read_json_object(folder / CURRENT_PROFILE)
-    if profile.get("key") == key:
-        atomic_write(folder / TRAINED_PROFILE, json.dumps(profile, ensure_ascii=False))
 
 
 def _format_spans(names: Sequence[str]) -> str:
@@ -178,16 +170,3 @@ def _starts_with(path: str, size: int, digest: str) -> bool:
             hasher.update(block)
             size -= len(block)
     return size == 0 and hasher.hexdigest() == digest
-
-
-def _find_reference(config: Config, folder: Path) -> tuple[str, Path] | None:
-    """Return the name and path of the profile to compare with: production's, else the last."""
-    registry = Registry(Path(str(config.serving.registry)))
-    version = registry.latest(config.name)
-    if version is not None:
-        path = registry.path(config.name, version) / PROFILE
-        if path.is_file():
-            return f"{config.name}@{version}", path
-    if (folder / TRAINED_PROFILE).is_file():
-        return "the last training", folder / TRAINED_PROFILE
-    return None

@@ -7,19 +7,19 @@ survives the scheduler is waited for at the next start.
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from regard.components.common.child_process import collect_stop_signals
+from regard.components.common.child_process import ChildProcess, collect_stop_signals
 from regard.components.common.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import state as states
-from regard.pipeline.scheduling.conditions import keep_trained_profile
 from regard.pipeline.scheduling.decision import Decision, evaluate_trigger, retry_wait
 from regard.pipeline.scheduling.settings import MISFIRE_GRACE_SECONDS, ScheduleSettings
-from regard.pipeline.scheduling.state import Attempt, ScheduleState, TrainedData
+from regard.pipeline.scheduling.state import Attempt, ScheduleState
 from regard.pipeline.scheduling.triggers import format_time, parse_duration
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from regard.serving import locks
@@ -175,34 +175,27 @@ class ScheduleDaemon:
             self._print_once("; ".join([f"{action}: {decision.reason}", *decision.snapshot.notes]))
             state.retry_at = decision.retry_at
             if decision.manual_run is not None:
-                self._set_trained(decision.snapshot.trained_by(decision.manual_run))
+                state.trained = decision.snapshot.trained_by(decision.manual_run)
         self._save()
         if decision is not None and decision.should_run:
             self._run(decision)
         return decision
 
     def _evaluate(self, now: float) -> Decision | None:
-        """Read the configuration and the data; None if one of them cannot be used."""
-        if not self._reload():
-            return None
+        """Read the configuration and the data; None if one of them cannot be used.
+
+        A configuration that cannot be used leaves the previous one in force.
+        """
+        subject = "configuration"
         try:
+            self._settings.reload(self.name)
+            subject = "data"
             return evaluate_trigger(self._settings, self._paths, self._state, now)
         except UserError as error:
-            self._print_once(f"the data cannot be used: {_format_error(error)}")
+            message = "; ".join(error.message.splitlines())
+            where = f"{error.where}: " if error.where else ""
+            self._print_once(f"the {subject} cannot be used: {where}{message}")
             return None
-
-    def _reload(self) -> bool:
-        """Read the configuration; if it is invalid, say so and keep the previous one."""
-        try:
-            self._settings.reload()
-            name = self._settings.config.name
-            if name != self.name:
-                message = f"the name changed from {self.name} to {name}"
-                raise UserError(message, f"{self._settings.path}: name")
-        except UserError as error:
-            self._print_once(f"the configuration cannot be used: {_format_error(error)}")
-            return False
-        return True
 
     def _finish_attempt(self) -> bool:
         """Wait for a run in progress, and record the result of an attempt that was left open.
@@ -239,39 +232,36 @@ class ScheduleDaemon:
             reason=decision.reason,
             data=decision.snapshot.trained_by(),
         )
-        states.write_state(
-            self._paths.schedule, self._state.model_copy(update={"attempt": attempt})
-        )
-        self._state.attempt = attempt
+        state = self._state.model_copy(update={"attempt": attempt})
+        states.write_state(self._paths.schedule, state)
+        self._state = state
         process = attempts.start_run(self._command, self._paths.schedule, self._home)
         attempt.pid = process.pid
         with contextlib.suppress(OSError):  # even if the disk is full, the run continues
             self._save()
-        watch = self._watch_run(attempt)
-        exit_status = attempts.wait_for_run(
-            process, lambda: len(self.stop_signals), lambda: next(watch)
-        )
-        self._record_result(attempt, exit_status)
+        self._record_result(attempt, self._wait_for_run(process, attempt))
 
-    def _watch_run(self, attempt: Attempt) -> Iterator[None]:
-        """Print when the run starts and when it is stopped; advanced twice a second."""
-        while not self.stop_signals:
-            if (run := attempts.find_run(self._paths, attempt)) is not None:
-                self._print(f"run {run.id} started; log: {run.log}")
-                break
-            yield
-        while not self.stop_signals:
-            yield
-        self._print("stopping the run …")
-        while True:
-            yield
+    def _wait_for_run(self, process: ChildProcess, attempt: Attempt) -> int:
+        """Wait for a run, which stop requests interrupt at most twice; return its exit status."""
+        interrupts, is_announced = 0, False
+        while (status := process.wait(_SIGNAL_POLL_SECONDS)) is None:
+            if self.stop_signals and not interrupts:
+                self._print("stopping the run …")
+            while interrupts < min(len(self.stop_signals), 2):
+                process.send_signal(signal.SIGINT)
+                interrupts += 1
+            if not is_announced and not interrupts:
+                run = attempts.find_run(self._paths, attempt)
+                if is_announced := run is not None:
+                    self._print(f"run {run.id} started; log: {run.log}")
+        return status
 
     def _record_result(self, attempt: Attempt, exit_status: int | None = None) -> None:
         """Record and print the outcome of an attempt."""
         state, now = self._state, self.now()
         finished = attempts.finish_attempt(self._paths, attempt, now, exit_status)
         if finished.status in states.DECIDED and attempt.data is not None:
-            self._set_trained(attempt.data.model_copy(update={"run": finished.run}))
+            state.trained = attempt.data.model_copy(update={"run": finished.run})
         wait = retry_wait(finished, self._settings.schedule)
         state.retry_at = None if wait is None else now + wait
         if self._settings.schedule.cron is None:
@@ -280,11 +270,6 @@ class ScheduleDaemon:
         state.history.append(finished)
         self._print(attempts.format_attempt(finished))
         self._save()
-
-    def _set_trained(self, data: TrainedData) -> None:
-        """Set the data that later data is compared with."""
-        self._state.trained = data
-        keep_trained_profile(self._paths.schedule, data.key)
 
     def _save(self) -> None:
         states.write_state(self._paths.schedule, self._state)
@@ -321,8 +306,3 @@ def _lock_error(path: Path, holder: LockHolder) -> UserError:
         where=str(path),
         remedy=f"Stop it with `kill {pid}`." if pid else None,
     )
-
-
-def _format_error(error: UserError) -> str:
-    message = "; ".join(error.message.splitlines())
-    return f"{error.where}: {message}" if error.where else message

@@ -82,8 +82,6 @@ def evaluate_trigger(
         end = f"pushed as {decided.name}@{version}" if version else "not pushed"
         reason = f"these data and settings were already used by run {decided.id}, which was {end}"
         manual_run = decided.id if _is_newer(decided, state) else None
-        if manual_run is not None and schedule.drift is not None and save:
-            conditions.cached_profile(snapshot, paths.schedule)
         return Decision(False, reason, snapshot, manual_run=manual_run)
     if last is not None and last.ended is None:
         return Decision(False, "a run with these data and settings is in progress", snapshot)

@@ -13,11 +13,7 @@ from regard.models.settings.base import Problem
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.errors import problems
 from regard.pipeline.config.schedule import ScheduleConfig, validate_schedule
-from regard.pipeline.scheduling.triggers import (
-    cron_trigger,
-    next_fire_time,
-    time_zone,
-)
+from regard.pipeline.scheduling.triggers import cron_trigger, next_fire_time, time_zone
 
 MISFIRE_GRACE_SECONDS = 60.0
 _OPTIONS = {"new_span": "--new-span", "new_rows": "--new-rows", "timezone": "--time-zone"}
@@ -47,13 +43,19 @@ class ScheduleSettings:
         self._overrides = dict(overrides)
         self.reload()
 
-    def reload(self) -> None:
+    def reload(self, name: str | None = None) -> None:
         """Read the file again. If it is invalid, the previous settings remain.
 
+        Args:
+            name: the name that the pipeline must have; None: any.
+
         Raises:
-            UserError: as for the class.
+            UserError: as for the class, or the pipeline has another name.
         """
         config = load(self.path)
+        if name not in (None, config.name):
+            message = f"the name changed from {name} to {config.name}"
+            raise UserError(message, f"{self.path}: name")
         schedule = _merge(config, self._overrides)
         if schedule is None:
             where = f"{self.path}: schedule"

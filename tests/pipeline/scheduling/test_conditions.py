@@ -152,14 +152,6 @@ class TestDrift:
         assert "lengths" not in result.text
         assert not check(words=1.0, oov=1.0, lengths=1.0).is_met
 
-    def test_from_the_last_training_without_a_version(self, corpus, check, paths):
-        corpus.write_span(1, count=2000)
-        check()
-        (paths.schedule / conditions.CURRENT_PROFILE).rename(
-            paths.schedule / conditions.TRAINED_PROFILE
-        )
-        assert check().text.startswith("since the last training: ")
-
 
 @pytest.mark.parametrize("content", ["", "[]", "{}"])
 def test_the_profile_is_computed_once_per_snapshot(corpus, paths, content):
@@ -168,8 +160,6 @@ def test_the_profile_is_computed_once_per_snapshot(corpus, paths, content):
     path.write_text(content)
     corpus.write_span(1)
     snapshot = take_snapshot(corpus.config(), paths)
-    conditions.keep_trained_profile(paths.schedule, snapshot.key)
-    assert not (paths.schedule / conditions.TRAINED_PROFILE).exists()
     profile = cached_profile(snapshot, paths.schedule)
     assert profile["rows"] == 100
     path.write_text(json.dumps({"key": snapshot.key, **profile, "rows": 7}))

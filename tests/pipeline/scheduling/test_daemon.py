@@ -199,22 +199,6 @@ def test_an_older_run_of_the_schedule_is_no_manual_run(simulation):
     assert daemon.starting_with("no run: new_rows") == [expected]
 
 
-def test_after_a_manual_run_drift_is_measured_from_its_data(simulation):
-    simulation.configure("  every: 1h\n  drift: {words: 0.9, oov: 0.9, lengths: 0.9}\n")
-    later = simulation.write_span(2).rename(simulation.folder / "later.tsv")
-    simulation.serve(0.5)
-
-    def run_manually():
-        simulation.plan("not blessed")
-        later.rename(simulation.folder / "data" / "train-002.tsv")
-        fake_run.main(simulation.folder / "tiny.yaml")
-
-    daemon = simulation.serve(4, {0.2: run_manually, 2: lambda: simulation.write_span(3)})
-    assert simulation.statuses == ["pushed"]
-    assert daemon.starting_with("no run: these data and settings were already used")
-    assert daemon.starting_with("no run: drift: since the last training: words of source")
-
-
 def test_one_daemon_per_pipeline(simulation):
     daemon, other = FakeDaemon(simulation, 1), FakeDaemon(simulation, 1)
     refused = pytest.raises(UserError, match="schedule of tiny is already kept by process")

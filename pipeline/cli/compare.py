@@ -92,7 +92,7 @@ def compare(
         )
     results = write()
     if as_json:
-        terminal.print_json({**results, "directory": str(folder.root)})
+        terminal.print_json({**results.to_json(), "directory": str(folder.root)})
     else:
         options = [word for label in only or () for word in ("--only", label)]
         options += ["--jobs", str(jobs)] if jobs > 1 else []
@@ -123,7 +123,7 @@ def _show(
     headings, *rows = [[cell.strip("*") for cell in row] for row in table.cells(results)]
     terminal.print_table(headings, rows, out, wrap_cells=0)
     out.print()
-    for note in table.notes(results["models"]):
+    for note in table.notes(results.models):
         terminal.print_text(out, (note.replace("`", ""), "dim"))
     for label, reason in outcome.failures.items():
         terminal.print_text(out, (f"{label} failed: ", "bold red"), (reason, "red"))

@@ -147,7 +147,7 @@ def _report(
     outcome: Outcome,
 ) -> None:
     label, result = job.member.label, model_result(job.member, workspace)
-    if status == 0 and result["state"] == FINISHED:
+    if status == 0 and result.state == FINISHED:
         duration = format_duration(time.monotonic() - job.started)
         text = f"finished in {duration} · {summary_line(result)}"
     elif status == INTERRUPTED:
@@ -164,8 +164,8 @@ def _print(console: Console, label: str, text: str) -> None:
 
 def _failure(result: ModelResult, log: Path, status: int) -> str:
     """Return why a model failed: the error of its run, or the last line of its log."""
-    if result["state"] == run_store.FAILED and "error" in result:
-        return result["error"]
+    if result.state == run_store.FAILED and result.error:
+        return result.error
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else f"its process {describe_exit(status)}"

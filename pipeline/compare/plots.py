@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.matplotlib_style import COLOURS, save, style
-from regard.pipeline.compare.results import (
-    ComparisonResults,
-    LengthBucket,
-    MetricResult,
-    ModelResult,
-)
+from regard.components.evaluator.results import CANDIDATE, LengthBucket
+from regard.pipeline.compare.results import ComparisonResults, ModelResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,13 +24,13 @@ _MARKERS = ("o", "s", "^", "D")
 
 def write_plots(results: ComparisonResults, folder: Path) -> None:
     """Draw the plots for which there are figures, as SVG."""
-    models, title = results["models"], results["name"]
-    styles = line_styles([model["label"] for model in models])
+    models, title = results.models, results.name
+    styles = line_styles([model.label for model in models])
     with style({"font.size": 10}):
         if (metric := score_metric(models)) is not None:
             figure = score_by_length(models, metric, styles, title)
             save(figure, folder / f"{metric.replace('_', '-')}-by-length.svg")
-        if any(model.get("history") for model in models):
+        if any(model.history for model in models):
             save(learning_curves(models, styles, title), folder / "learning-curves.svg")
 
 
@@ -48,8 +45,8 @@ def line_styles(labels: Sequence[str]) -> dict[str, LineStyle]:
 def score_metric(models: Sequence[ModelResult]) -> str | None:
     """Return the metric to plot by length: BLEU if there is one, else the first metric."""
     for model in models:
-        if model.get("by_length") and model.get("metrics"):
-            return "bleu" if "bleu" in model["metrics"] else next(iter(model["metrics"]))
+        if model.by_length and model.metrics:
+            return "bleu" if "bleu" in model.metrics else next(iter(model.metrics))
     return None
 
 
@@ -59,22 +56,21 @@ def score_by_length(
     """Plot a metric by source length (Bahdanau et al. 2015, figure 2)."""
     from matplotlib.figure import Figure
 
-    scored = [model for model in models if model.get("by_length") and model.get("metrics")]
-    facts = scored[0]["metrics"][metric]
-    label, unit = facts.get("label", metric), scored[0].get("length_unit", "source tokens")
-    counts = {_bounds(bucket): bucket["rows"] for m in scored for bucket in m["by_length"]}
+    scored = [model for model in models if model.by_length and model.metrics]
+    facts, unit = scored[0].metrics[metric], scored[0].length_unit
+    label, sign = facts.label, -1 if facts.higher_is_better else 1
+    counts = {_bounds(bucket): bucket.rows for m in scored for bucket in m.by_length}
     bounds = sorted(counts)
     figure = Figure(figsize=(9.5, 5.2), dpi=150, layout="constrained")
     axes = figure.subplots()
-    scored.sort(key=lambda model: _quality(model["metrics"][metric]), reverse=True)
+    scored.sort(key=lambda model: sign * model.metrics[metric].value)
     for model in scored:
-        scores = {_bounds(b): b["scores"]["candidate"][metric] for b in model["by_length"]}
+        scores = {_bounds(b): b.scores[CANDIDATE][metric] for b in model.by_length}
         xs = [i for i, bound in enumerate(bounds) if bound in scores]
         ys = [scores[bounds[x]] for x in xs]
-        value = model["metrics"][metric]["value"]
-        digits = 1 if facts.get("scale", 100.0) >= 10 else 3
-        text = f"{value:.{digits}f}  {model['label']}"
-        axes.plot(xs, ys, label=text, **styles[model["label"]])
+        digits = 1 if facts.scale >= 10 else 3
+        text = f"{model.metrics[metric].value:.{digits}f}  {model.label}"
+        axes.plot(xs, ys, label=text, **styles[model.label])
     ticks = [f"{_range(*bound)}\nn = {counts[bound]:,}" for bound in bounds]
     axes.set_xticks(range(len(bounds)), ticks)
     axes.set_xlabel(f"source length ({unit}); n: rows of the test split")
@@ -95,17 +91,17 @@ def learning_curves(
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    trained = [model for model in models if model.get("history")]
-    entries = [entry for model in trained for entry in model["history"]]
+    trained = [model for model in models if model.history]
+    entries = [entry for model in trained for entry in model.history]
     measure, digits, label = "perplexity", 2, "perplexity per token"
     if any(measure not in entry for entry in entries):
         measure, digits, label = "loss", 4, "loss"
-    minimum = {m["label"]: min(entry[measure] for entry in m["history"]) for m in trained}
-    trained.sort(key=lambda model: minimum[model["label"]])
+    minimum = {m.label: min(entry[measure] for entry in m.history) for m in trained}
+    trained.sort(key=lambda model: minimum[model.label])
     figure = Figure(figsize=(12.5, 5.2), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for model in trained:
-        name, history = model["label"], model["history"]
+        name, history = model.label, model.history
         ys = [entry[measure] for entry in history]
         every = max(1, len(history) // 8)
         left.plot([entry["step"] for entry in history], ys, markevery=every, **styles[name])
@@ -129,16 +125,12 @@ def learning_curves(
     return figure
 
 
-def _quality(metric: MetricResult) -> float:
-    return metric["value"] if metric.get("higher_is_better", True) else -metric["value"]
-
-
 def _bounds(bucket: LengthBucket) -> tuple[int, float]:
-    return bucket["low"], float("inf") if bucket["high"] is None else bucket["high"]
+    return bucket.low, math.inf if bucket.high is None else bucket.high
 
 
 def _range(lower: int, upper: float) -> str:
-    if upper == float("inf"):
+    if upper == math.inf:
         return f"{lower} or more"
     return f"up to {upper:.0f}" if lower == 0 else f"{lower}–{upper:.0f}"
 

@@ -6,11 +6,20 @@ import dataclasses
 import json
 import time
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
+
+from pydantic import BaseModel
 
 from regard.components.common import prediction_table
 from regard.components.common.files import atomic_write, read_json_object
 from regard.components.common.yaml_text import to_yaml
+from regard.components.evaluator.results import (
+    BaselineResult,
+    Evaluation,
+    LengthBucket,
+    LengthScores,
+    MetricResult,
+)
 from regard.pipeline import progress, run_store
 from regard.pipeline.compare.matrix import Comparison, Member
 from regard.pipeline.config import config_from_values
@@ -28,58 +37,42 @@ FINISHED = "finished"
 _SECTIONS = ("task", "data", "tokenizer", "model", "training", "search", "evaluation")
 
 
-class MetricResult(TypedDict, total=False):
-    """One metric of the test split, as the Evaluator writes it."""
-
-    name: str
-    label: str
-    value: float
-    signature: str
-    scale: float
-    higher_is_better: bool
-
-
-class LengthBucket(TypedDict):
-    """One length bucket of the test split, as the Evaluator writes it."""
-
-    low: int
-    high: int | None
-    rows: int
-    scores: dict[str, dict[str, float]]
-
-
-class ModelResult(TypedDict, total=False):
+class ModelResult(BaseModel):
     """The state of one model, and its figures if it has been evaluated."""
 
     label: str
-    pipeline: str
     state: str
-    log: str
-    error: str
-    run: str
-    parameters: int
-    training_seconds: float
-    epochs: int
-    steps: int
-    stop_reason: str
-    perplexity: float
-    metrics: dict[str, MetricResult]
-    baseline: ModelResult
-    test_rows: int
-    sentences_per_second: float
-    decode_batch_size: int
-    device: str
-    by_length: list[LengthBucket]
-    length_unit: str
-    history: list[dict[str, float]]
+    pipeline: str | None = None
+    log: str | None = None
+    error: str | None = None
+    run: str | None = None
+    parameters: int | None = None
+    training_seconds: float | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    stop_reason: str | None = None
+    perplexity: float | None = None
+    metrics: dict[str, MetricResult] = {}
+    baseline: BaselineResult | None = None
+    test_rows: int | None = None
+    sentences_per_second: float | None = None
+    decode_batch_size: int | None = None
+    device: str | None = None
+    by_length: list[LengthBucket] = []
+    length_unit: str | None = None
+    history: list[dict[str, int | float]] = []
 
 
-class ComparisonResults(TypedDict):
+class ComparisonResults(BaseModel):
     """The results of all models, and of baselines that need no model."""
 
     name: str
     models: list[ModelResult]
-    baselines: list[ModelResult]
+    baselines: list[ModelResult] = []
+
+    def to_json(self) -> dict[str, object]:
+        """Return what is known, as JSON values."""
+        return self.model_dump(exclude_unset=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +110,7 @@ class ComparisonFolder:
 
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         facts = {"command": command, "time": timestamp, "cores": machine.cores()}
-        text = json.dumps({**results, **facts}, ensure_ascii=False, indent=2) + "\n"
+        text = json.dumps({**results.to_json(), **facts}, ensure_ascii=False, indent=2) + "\n"
         atomic_write(self.root / "results.json", text)
         atomic_write(self.root / "table.md", table.markdown(results, command))
         plots.write_plots(results, self.root)
@@ -126,39 +119,39 @@ class ComparisonFolder:
 def gather(comparison: Comparison, workspace: Workspace) -> ComparisonResults:
     """Collect the results of all models from their pipelines' files."""
     models = [model_result(member, workspace) for member in comparison.members]
-    baselines = {m["baseline"]["label"]: m["baseline"] for m in models if "baseline" in m}
-    return {
-        "name": comparison.name,
-        "models": models,
-        "baselines": [
-            {"label": label, "state": FINISHED, "metrics": baseline["metrics"]}
-            for label, baseline in baselines.items()
-        ],
+    baselines = {
+        m.baseline.label: ModelResult(
+            label=m.baseline.label, state=FINISHED, metrics=m.baseline.metrics
+        )
+        for m in models
+        if m.baseline is not None
     }
+    return ComparisonResults(
+        name=comparison.name, models=models, baselines=list(baselines.values())
+    )
 
 
 def model_result(member: Member, workspace: Workspace) -> ModelResult:
     """Return the state of one model, and its figures if it has been trained and evaluated."""
-    name = member.config.name
-    result: ModelResult = {"label": member.label, "pipeline": name, "state": WAITING}
-    expected = member.config.digest(*_SECTIONS)
-    runs = run_store.runs_of(workspace.pipeline(name))
+    pipeline, expected = member.config.name, member.config.digest(*_SECTIONS)
+    facts: dict[str, Any] = {"label": member.label, "pipeline": pipeline, "state": WAITING}
+    runs = run_store.runs_of(workspace.pipeline(pipeline))
     matching = [run for run in runs if _config_digest(run) == expected]
     if not matching:
-        return result
+        return ModelResult(**facts)
     states = ((run, progress.read(run.events, NODES)) for run in reversed(matching))
     evaluated = next(((run, s) for run, s in states if s.outputs(LAST_NODE)), None)
     if evaluated is not None:
-        result |= _figures(evaluated[1]) | {"run": evaluated[0].id}
+        facts |= _figures(evaluated[1]) | {"run": evaluated[0].id}
     last = matching[-1]
-    result |= {"state": run_store.status(last), "log": str(last.log)}
-    if result["state"] in (run_store.SUCCEEDED, run_store.NOT_BLESSED):
+    status = run_store.status(last)
+    if status in (run_store.SUCCEEDED, run_store.NOT_BLESSED):
         # `regard run --to` may have ended it earlier.
-        result["state"] = FINISHED if result.get("run") == last.id else WAITING
+        status = FINISHED if facts.get("run") == last.id else WAITING
     failure = last.record().get("failure") or {}
-    if result["state"] == run_store.FAILED and failure.get("error"):
-        result["error"] = ": ".join(filter(None, (failure.get("node"), failure["error"])))
-    return result
+    if status == run_store.FAILED and failure.get("error"):
+        facts["error"] = ": ".join(filter(None, (failure.get("node"), failure["error"])))
+    return ModelResult(**facts | {"state": status, "log": str(last.log)})
 
 
 def _config_digest(run: Run) -> str | None:
@@ -169,30 +162,26 @@ def _config_digest(run: Run) -> str | None:
         return None
 
 
-def _figures(state: Progress) -> ModelResult:
+def _figures(state: Progress) -> dict[str, object]:
     training = _read_json(state, "Trainer", "model_run", "training.json")
     decoding = _read_json(state, "Predictor", "predictions", prediction_table.SUMMARY)
-    scores = _read_json(state, LAST_NODE, "evaluation", "metrics.json")
-    lengths = _read_json(state, LAST_NODE, "evaluation", "by_length.json")
-    figures: dict[str, object] = {
-        "parameters": training.get("parameters"),
+    folder = Path(state.outputs(LAST_NODE).get("evaluation", ""))
+    evaluation, lengths = Evaluation.read(folder), LengthScores.read(folder)
+    names = ("parameters", "epochs", "steps", "stop_reason", "history")
+    figures = {
+        **{name: training.get(name) for name in names},
         "training_seconds": training.get("seconds"),
-        "epochs": training.get("epochs"),
-        "steps": training.get("steps"),
-        "stop_reason": training.get("stop_reason"),
         "perplexity": _perplexity(training),
-        "metrics": scores.get("metrics"),
-        "baseline": scores.get("baseline"),
-        "test_rows": scores.get("rows"),
         "sentences_per_second": decoding.get("sentences_per_second"),
         "decode_batch_size": decoding.get("batch_size"),
         "device": decoding.get("device"),
-        "by_length": lengths.get("buckets"),
-        "length_unit": lengths.get("unit"),
-        "history": training.get("history", []),
     }
-    known: Any = {name: value for name, value in figures.items() if value is not None}
-    return known
+    if evaluation is not None:
+        figures |= {"metrics": evaluation.metrics, "baseline": evaluation.baseline}
+        figures |= {"test_rows": evaluation.rows}
+    if lengths is not None:
+        figures |= {"by_length": lengths.buckets, "length_unit": lengths.unit}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _perplexity(training: dict[str, Any]) -> Any:

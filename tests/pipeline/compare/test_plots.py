@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import json
 import subprocess
 import sys
 
 import pytest
 
+from regard.components.evaluator.results import LengthBucket
 from regard.pipeline.compare import plots
+from regard.pipeline.compare.results import ComparisonResults, ModelResult
 
 LUONG = [f"luong-{score}-{feed}" for score in "abcd" for feed in ("feed", "nofeed")]
 PAPERS = ["none", "bahdanau", *LUONG, "local-m", "local-p", "transformer"]
 
 
 def entry(label, bleu, metric="bleu", scale=100.0, **fields):
-    facts = {"name": metric, "label": metric, "value": bleu, "scale": scale}
+    facts = {"name": metric, "label": metric, "value": bleu, "scale": scale, "signature": ""}
     buckets = [
         {"low": 0, "high": 10, "rows": 700, "scores": {"candidate": {metric: bleu + 1}}},
         {"low": 21, "high": None, "rows": 20, "scores": {"candidate": {metric: bleu - 1}}},
@@ -26,7 +27,8 @@ def entry(label, bleu, metric="bleu", scale=100.0, **fields):
         for n in range(1, 21)
     ]
     result = {"label": label, "state": "finished", "metrics": {metric: facts}, "history": history}
-    return result | {"by_length": buckets, "length_unit": "source tokens"} | fields
+    result |= {"by_length": buckets, "length_unit": "source tokens"} | fields
+    return ModelResult.model_validate(result)
 
 
 @pytest.mark.parametrize("labels", [PAPERS, [f"m-{i}" for i in range(20)], list("abcdefghijkl")])
@@ -44,10 +46,9 @@ def lines_of(axes):
 
 
 def test_score_by_length():
-    models = [entry("a", 20.0), entry("b", 30.0), {"label": "c", "state": "waiting"}]
-    models[0]["by_length"].insert(
-        1, {"low": 11, "high": 20, "rows": 3, "scores": {"candidate": {"bleu": 5.0}}}
-    )
+    models = [entry("a", 20.0), entry("b", 30.0), ModelResult(label="c", state="waiting")]
+    bucket = {"low": 11, "high": 20, "rows": 3, "scores": {"candidate": {"bleu": 5.0}}}
+    models[0].by_length.insert(1, LengthBucket(**bucket))
     figure = plots.score_by_length(models, "bleu", plots.line_styles("abc"), "m")
     (axes,) = figure.axes
     assert lines_of(axes) == {
@@ -65,7 +66,8 @@ def test_score_by_length():
 def test_legend_of_a_metric_where_lower_is_better():
     models = [entry("a", 0.2), entry("b", 0.3)]
     for model in models:
-        model["metrics"]["bleu"] |= {"higher_is_better": False, "scale": 1.0}
+        changes = {"higher_is_better": False, "scale": 1.0}
+        model.metrics["bleu"] = model.metrics["bleu"].model_copy(update=changes)
     figure = plots.score_by_length(models, "bleu", plots.line_styles("ab"), "m")
     assert list(lines_of(figure.axes[0])) == ["0.200  a", "0.300  b"]
 
@@ -84,7 +86,7 @@ def test_learning_curves_by_step_and_by_time():
 
 
 def files_of(folder, models):
-    plots.write_plots({"name": "m", "models": models}, folder)
+    plots.write_plots(ComparisonResults(name="m", models=models), folder)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
@@ -99,7 +101,7 @@ def test_files_are_reproducible(tmp_path):
 @pytest.mark.parametrize(
     ("models", "names"),
     [
-        ([{"label": "a", "state": "waiting"}], []),
+        ([ModelResult(label="a", state="waiting")], []),
         ([entry("a", 0.5, "exact_match", 1.0)], ["exact-match-by-length", "learning-curves"]),
         ([entry("a", 20.0, history=[])], ["bleu-by-length"]),
         ([entry("a", 20.0, by_length=[])], ["learning-curves"]),
@@ -111,10 +113,11 @@ def test_plots_without_figures_are_omitted(tmp_path, models, names):
 
 def test_pyplot_is_not_imported(tmp_path):
     code = (
-        "import sys, json; from pathlib import Path; from regard.pipeline.compare import plots\n"
+        "import sys; from pathlib import Path; from regard.pipeline.compare import plots, results\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "plots.write_plots({'name': 'm', 'models': [json.loads(sys.argv[1])]}, Path(sys.argv[2]))\n"
+        "content = results.ComparisonResults.model_validate_json(sys.argv[1])\n"
+        "plots.write_plots(content, Path(sys.argv[2]))\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
-    text = json.dumps(entry("a", 20.0))
+    text = ComparisonResults(name="m", models=[entry("a", 20.0)]).model_dump_json()
     subprocess.run([sys.executable, "-c", code, text, str(tmp_path)], check=True)

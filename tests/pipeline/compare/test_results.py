@@ -34,6 +34,10 @@ def add_run(workspace, member, status, events=(), **record):
     return run
 
 
+BLEU = {"name": "bleu", "label": "BLEU", "value": 30.0, "signature": ""}
+BUCKET = {"low": 0, "high": None, "rows": 4, "scores": {"candidate": {"bleu": 30.0}}}
+
+
 def node(name, state="done", **outputs):
     return {"kind": "node", "node": name, "state": state, "seconds": 1.0, "outputs": outputs}
 
@@ -48,8 +52,8 @@ def artifacts(folder, perplexities=(9.0, 7.0, 8.0), **training):
         "training.json": {"parameters": 5, "seconds": 3.5, "history": history, "best_step": 2}
         | training,
         "predictions.json": {"sentences_per_second": 2.5, "device": "CPU", "batch_size": 64},
-        "metrics.json": {"rows": 4, "metrics": {"bleu": {"name": "bleu", "value": 30.0}}},
-        "by_length.json": {"unit": "source tokens", "buckets": [{"low": 0, "high": None}]},
+        "metrics.json": {"rows": 4, "metrics": {"bleu": BLEU}},
+        "by_length.json": {"unit": "source tokens", "buckets": [BUCKET]},
     }
     folder.mkdir()
     for name, content in files.items():
@@ -60,11 +64,8 @@ def artifacts(folder, perplexities=(9.0, 7.0, 8.0), **training):
 
 def test_models_without_a_run_are_waiting(tmp_path, workspace):
     content = results.gather(comparison(tmp_path, workspace), workspace)
-    assert content["name"] == "m"
-    assert [(m["label"], m["pipeline"], m["state"]) for m in content["models"]] == [
-        ("a", "m-a", "waiting"),
-        ("b", "m-b", "waiting"),
-    ]
+    models = [{"label": m, "pipeline": f"m-{m}", "state": "waiting"} for m in "ab"]
+    assert content.to_json() == {"name": "m", "models": models, "baselines": []}
 
 
 def test_finished_model(tmp_path, workspace):
@@ -74,12 +75,12 @@ def test_finished_model(tmp_path, workspace):
         nodes={"Trainer": "done"},
     )  # fmt: skip
     entry = results.model_result(member, workspace)
-    assert entry["state"] == "finished"
-    assert entry["run"] == run.id
-    assert (entry["parameters"], entry["training_seconds"], entry["perplexity"]) == (5, 3.5, 7.0)
-    assert (entry["test_rows"], entry["sentences_per_second"]) == (4, 2.5)
-    assert entry["metrics"]["bleu"]["value"] == 30.0
-    assert entry["by_length"] == [{"low": 0, "high": None}]
+    assert entry.state == "finished"
+    assert entry.run == run.id
+    assert (entry.parameters, entry.training_seconds, entry.perplexity) == (5, 3.5, 7.0)
+    assert (entry.test_rows, entry.sentences_per_second) == (4, 2.5)
+    assert entry.metrics["bleu"].value == 30.0
+    assert entry.by_length[0].model_dump() == BUCKET
 
 
 def test_task_without_perplexity(tmp_path, workspace):
@@ -91,10 +92,11 @@ def test_task_without_perplexity(tmp_path, workspace):
     (tmp_path / "x" / "by_length.json").unlink()
     (tmp_path / "x" / "training.json").write_text(json.dumps(content))
     add_run(workspace, member, run_store.SUCCEEDED, events, nodes={"Trainer": "done"})
-    content = {"name": "m", "models": [results.model_result(member, workspace)], "baselines": []}
-    assert "perplexity" not in content["models"][0]
+    model = results.model_result(member, workspace)
+    content = results.ComparisonResults(name="m", models=[model])
+    assert model.perplexity is None
     assert "perplexity" not in table.markdown(content, "x")
-    assert "scores: on the test split, 4 rows" in table.notes(content["models"])
+    assert "scores: on the test split, 4 rows" in table.notes([model])
     plots.write_plots(content, tmp_path)
     assert [path.name for path in tmp_path.glob("*.svg")] == ["learning-curves.svg"]
     assert "lowest loss" in (tmp_path / "learning-curves.svg").read_text()
@@ -102,15 +104,17 @@ def test_task_without_perplexity(tmp_path, workspace):
 
 def test_baselines_are_below_the_models(tmp_path, workspace):
     compared = comparison(tmp_path, workspace)
-    assert results.gather(compared, workspace)["baselines"] == []
+    assert results.gather(compared, workspace).baselines == []
     events = artifacts(tmp_path / "x")
-    metrics = {"bleu": {"name": "bleu", "label": "BLEU", "value": 3.0}}
+    metrics = {"bleu": {**BLEU, "value": 3.0}}
     content = json.loads((tmp_path / "x" / "metrics.json").read_text())
     content["baseline"] = {"name": "lead_1", "label": "lead-1", "metrics": metrics}
     (tmp_path / "x" / "metrics.json").write_text(json.dumps(content))
     add_run(workspace, compared.members[0], run_store.SUCCEEDED, events, nodes={"Trainer": "done"})
     content = results.gather(compared, workspace)
-    assert content["baselines"] == [{"label": "lead-1", "state": "finished", "metrics": metrics}]
+    assert content.to_json()["baselines"] == [
+        {"label": "lead-1", "state": "finished", "metrics": metrics}
+    ]
     last = table.markdown(content, "x").splitlines()[-5:]
     assert any(line.startswith("| lead-1 | – | – ") and "| 3.00 |" in line for line in last)
 
@@ -128,7 +132,7 @@ def test_baselines_are_below_the_models(tmp_path, workspace):
 def test_perplexity_is_that_of_the_exported_weights(tmp_path, workspace, record, perplexity):
     member = comparison(tmp_path, workspace).members[0]
     add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x", **record))
-    assert results.model_result(member, workspace).get("perplexity") == perplexity
+    assert results.model_result(member, workspace).perplexity == perplexity
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_state_of_a_run(tmp_path, workspace, status, events, record, expected):
     member = comparison(tmp_path, workspace).members[0]
     add_run(workspace, member, status, events, **record)
     entry = results.model_result(member, workspace)
-    assert {key: entry.get(key) for key in expected} == expected
+    assert {key: getattr(entry, key) for key in expected} == expected
 
 
 def test_running_model(tmp_path, workspace):
@@ -155,16 +159,16 @@ def test_running_model(tmp_path, workspace):
     run = add_run(workspace, member, run_store.RUNNING, [node("Trainer", "running")])
     with lock_pipeline(workspace.pipeline("m-a").lock) as lock:
         lock.describe(run.id)
-        assert results.model_result(member, workspace)["state"] == "running"
+        assert results.model_result(member, workspace).state == "running"
 
 
 def test_results_of_another_configuration_are_ignored(tmp_path, workspace):
     member = comparison(tmp_path, workspace, max_epochs=3).members[0]
     add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"))
     changed = comparison(tmp_path, workspace, max_epochs=4).members[0]
-    assert results.model_result(changed, workspace)["state"] == "waiting"
-    assert "metrics" not in results.model_result(changed, workspace)
-    assert "metrics" in results.model_result(member, workspace)
+    assert results.model_result(changed, workspace).state == "waiting"
+    assert not results.model_result(changed, workspace).metrics
+    assert results.model_result(member, workspace).metrics
 
 
 def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace):
@@ -174,7 +178,7 @@ def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace):
     shorter = [line for line in lines if not line.startswith("  label_smoothing:")]
     assert len(shorter) == len(lines) - 1
     run.config.write_text("\n".join(shorter))
-    assert results.model_result(member, workspace)["state"] == "finished"
+    assert results.model_result(member, workspace).state == "finished"
 
 
 def test_failure_after_a_success_keeps_the_figures(tmp_path, workspace):
@@ -182,7 +186,7 @@ def test_failure_after_a_success_keeps_the_figures(tmp_path, workspace):
     good = add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"))
     add_run(workspace, member, run_store.FAILED, [], failure={"error": "no"})
     entry = results.model_result(member, workspace)
-    assert (entry["state"], entry["error"], entry["run"]) == ("failed", "no", good.id)
+    assert (entry.state, entry.error, entry.run) == ("failed", "no", good.id)
 
 
 def test_missing_and_damaged_artifacts(tmp_path, workspace):
@@ -191,5 +195,5 @@ def test_missing_and_damaged_artifacts(tmp_path, workspace):
     (tmp_path / "x" / "training.json").write_text("{")
     (tmp_path / "x" / "predictions.json").unlink()
     entry = results.model_result(member, workspace)
-    assert entry["metrics"]["bleu"]["value"] == 30.0
-    assert not {"parameters", "perplexity", "sentences_per_second"} & set(entry)
+    assert entry.metrics["bleu"].value == 30.0
+    assert not {"parameters", "perplexity", "sentences_per_second"} & entry.model_fields_set

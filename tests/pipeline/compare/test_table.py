@@ -5,25 +5,29 @@ from __future__ import annotations
 import pytest
 
 from regard.pipeline.compare import table
+from regard.pipeline.compare.results import ComparisonResults, ModelResult
 
 
 def entry(label, bleu=None, **fields):
-    result = {"label": label, "state": "finished", "pipeline": f"m-{label}", **fields}
+    result = {"label": label, "state": "finished", **fields}
     if bleu is not None:
         metric = {"name": "bleu", "label": "BLEU", "value": bleu, "signature": "nrefs:1|tok:13a"}
         exact = {"name": "exact_match", "label": "exact match", "value": 0.5, "scale": 1.0}
+        exact |= {"signature": ""}
         result |= {"metrics": {"bleu": metric, "exact_match": exact}, "test_rows": 1000}
         result |= {"parameters": 7042416, "training_seconds": 1911.4, "epochs": 14, "steps": 6748}
         result |= {"perplexity": 100.0 / bleu, "sentences_per_second": 101.04}
         result |= {"device": "CPU", "decode_batch_size": 64}
-    return result
+    return ModelResult.model_validate(result)
+
+
+def results_of(*models):
+    return ComparisonResults(name="m", models=models)
 
 
 @pytest.fixture
 def content():
-    waiting = entry("c") | {"state": "waiting"}
-    models = [entry("a", 20.0), entry("b", 34.567), waiting]
-    return {"name": "m", "models": models, "baselines": []}
+    return results_of(entry("a", 20.0), entry("b", 34.567), entry("c", state="waiting"))
 
 
 def rows_of(text):
@@ -47,7 +51,7 @@ def test_markdown(content):
 
 
 def test_notes_have_each_fact_once(content):
-    notes = table.notes(content["models"])
+    notes = table.notes(content.models)
     assert [note for note in notes if "tok:13a" in note] == ["BLEU: `nrefs:1|tok:13a`"]
     assert [note for note in notes if "sentences/s" in note] == [
         "sentences/s: the exported model on a CPU, batch size 64"
@@ -56,20 +60,18 @@ def test_notes_have_each_fact_once(content):
 
 
 def test_best_of_one_model_is_not_bold():
-    _, _, row = rows_of(
-        table.markdown({"name": "m", "models": [entry("a", 20.0)], "baselines": []}, "x")
-    )
+    _, _, row = rows_of(table.markdown(results_of(entry("a", 20.0)), "x"))
     assert not any("*" in cell for cell in row)
 
 
 def test_table_without_results():
-    models = [entry("a") | {"state": "waiting"}]
-    _, _, row = rows_of(table.markdown({"name": "m", "models": models, "baselines": []}, "x"))
+    models = [entry("a", state="waiting")]
+    _, _, row = rows_of(table.markdown(results_of(*models), "x"))
     assert row == ["a (waiting)", *["–"] * 6]
     assert table.notes(models) == []
 
 
 def test_summary_line(content):
-    assert table.summary_line(content["models"][0]) == (
+    assert table.summary_line(content.models[0]) == (
         "BLEU 20.00 · exact match 0.5000 · perplexity 5.00 · trained in 31:51"
     )

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, command_group, option
 from regard.pipeline.workspace import Workspace
@@ -87,6 +88,9 @@ def list_datasets(as_json: JsonOption = False) -> None:
 
 def _write(write: Callable[..., Dataset], name: str, directory: Path, as_json: bool) -> None:
     """Write a data set with a progress bar, and print what was written."""
+    if directory.is_file():
+        message, remedy = "A file has the name of the folder.", "Choose another one with --out."
+        raise UserError(message, str(directory), remedy)
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())

@@ -55,7 +55,7 @@ def generate(
         progress: receives the fraction that is done.
 
     Raises:
-        UserError: there are too few rows, or the directory cannot be written.
+        UserError: there are too few rows.
     """
     counts = split_rows(rows, FRACTIONS)
     rng = random.Random(seed)

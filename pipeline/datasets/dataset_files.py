@@ -1,12 +1,10 @@
-"""What all generators and downloads share: split sizes, atomic files and disk errors."""
+"""What all generators and downloads share: split sizes and files."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,28 +32,6 @@ class Dataset:
     files: tuple[Path, ...]
     rows: dict[str, int]
     files_written: int
-
-
-@contextlib.contextmanager
-def disk_errors(directory: Path, remedy: str = "Choose another one with --out.") -> Iterator[None]:
-    """Turn a full disk, or a directory that cannot be written, into a ``UserError``.
-
-    Args:
-        directory: the directory to name in the message.
-        remedy: how to choose another directory.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            message, remedy = "No space left on the disk.", "Free some space and try again."
-        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            message = "The directory cannot be written."
-        elif error.errno in (errno.ENOTDIR, errno.EEXIST):
-            message = "A file has the name of the directory."
-        else:
-            raise
-        raise UserError(message, where=str(directory), remedy=remedy) from error
 
 
 def split_rows(rows: int, fractions: Mapping[str, float], min_rows: int = 20) -> dict[str, int]:
@@ -95,8 +71,7 @@ def write_dataset(
     """
     record = {"name": name, "seed": seed, "rows": rows, **facts}
     content = {**content, f"{name}.json": json.dumps(record, indent=2) + "\n"}
-    with disk_errors(directory):
-        for file, data in content.items():
-            atomic_write(directory / file, data)
+    for file, data in content.items():
+        atomic_write(directory / file, data)
     files = tuple(directory / file for file in content)
     return Dataset(name, directory, files, dict(rows), files_written=len(files))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from regard.components.common.errors import UserError
-from regard.pipeline.datasets.dataset_files import Dataset, Progress, disk_errors
+from regard.pipeline.datasets.dataset_files import Dataset, Progress
 
 _TIMEOUT_SECONDS = 30.0  # without a response
 _RETRIES = 3  # after a failed download
@@ -59,16 +59,14 @@ def fetch(manifest: Manifest, directory: str | Path, progress: Progress | None =
         progress: receives the name of each file and the fraction that is done.
 
     Raises:
-        UserError: no network, a missing file, a wrong checksum, a full disk, or a directory that
-            cannot be written.
+        UserError: no network, a missing file, or a wrong checksum.
     """
     directory, files = Path(directory), manifest["files"]
-    with disk_errors(directory):
-        missing = [f for f in files if text_digest(directory / f["name"]) != f["text_sha256"]]
-        for number, file in enumerate(missing):
-            if progress:
-                progress(file["name"], number / len(missing))
-            _download(manifest["url"].rstrip("/"), file, directory)
+    missing = [f for f in files if text_digest(directory / f["name"]) != f["text_sha256"]]
+    for number, file in enumerate(missing):
+        if progress:
+            progress(file["name"], number / len(missing))
+        _download(manifest["url"].rstrip("/"), file, directory)
     if progress:
         progress(f"{len(missing)} of {len(files)} files downloaded", 1.0)
     return Dataset(

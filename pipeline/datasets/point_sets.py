@@ -73,7 +73,7 @@ def generate(
         progress: receives the fraction that is done.
 
     Raises:
-        UserError: there are too few rows, or the directory cannot be written.
+        UserError: there are too few rows.
     """
     low, high = problem.sizes
     held_out = split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]

@@ -72,7 +72,7 @@ def generate(
         progress: receives the fraction that is done.
 
     Raises:
-        UserError: there are fewer texts than rows, or the directory cannot be written.
+        UserError: there are fewer texts than rows.
     """
     counts = split_rows(rows, {"eval": 0.05, "test": 0.05})
     generated = sample_rows(rows, random.Random(seed), progress)

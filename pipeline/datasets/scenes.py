@@ -20,7 +20,6 @@ from regard.components.common.files import atomic_write
 from regard.pipeline.datasets.dataset_files import (
     Dataset,
     Progress,
-    disk_errors,
     gzip_text,
     split_rows,
     write_dataset,
@@ -99,7 +98,7 @@ def generate(
         progress: receives the fraction that is done.
 
     Raises:
-        UserError: there are too few rows, or the directory cannot be written.
+        UserError: there are too few rows.
     """
     directory = Path(directory)
     counts = split_rows(rows, FRACTIONS)
@@ -107,22 +106,21 @@ def generate(
     pairs = _pairs(rng)
     content: dict[str, bytes | str] = {}
     image_count = 0
-    with disk_errors(directory):
-        for split, count in counts.items():
-            lines = []
-            for number, scene in enumerate(_scenes(pairs[split], count, rng)):
-                name = f"images/{split}/{number:06d}.png"
-                atomic_write(directory / name, _png(draw(scene, rng.getrandbits(32))))
-                record = {
-                    "image": name,
-                    "captions": scene.captions,
-                    "boxes": json.dumps(scene.boxes),
-                }
-                lines.append(json.dumps(record) + "\n")
-                image_count += 1
-                if progress and image_count % 500 == 0:
-                    progress(f"{image_count:,} of {rows:,} scenes", image_count / rows)
-            content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
+    for split, count in counts.items():
+        lines = []
+        for number, scene in enumerate(_scenes(pairs[split], count, rng)):
+            name = f"images/{split}/{number:06d}.png"
+            atomic_write(directory / name, _png(draw(scene, rng.getrandbits(32))))
+            record = {
+                "image": name,
+                "captions": scene.captions,
+                "boxes": json.dumps(scene.boxes),
+            }
+            lines.append(json.dumps(record) + "\n")
+            image_count += 1
+            if progress and image_count % 500 == 0:
+                progress(f"{image_count:,} of {rows:,} scenes", image_count / rows)
+        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
     pair_counts = {split: len(members) for split, members in pairs.items()}
     return write_dataset("scenes", directory, seed, content, counts, pairs=pair_counts, side=SIDE)
 

@@ -29,6 +29,7 @@ _SYSTEM_REMEDIES = {
     errno.EDQUOT: "Free some of your quota, then run the same command again to resume.",
     errno.EROFS: "Choose a writable folder with REGARD_HOME, or with the option or key for this "
     "folder.",
+    errno.ENOTDIR: "A part of the path is a file. Choose another folder.",
     errno.EACCES: "Correct the permissions, or choose another folder.",
     errno.EPERM: "Correct the permissions, or choose another folder.",
 }

@@ -50,14 +50,11 @@ def find_problems(pipeline: CompiledPipeline) -> Iterator[str]:
     except json_format.ParseError as error:
         yield f"This is not a valid PipelineSpec or PlatformSpec: {error}."
         return
-    problems = list(_executor_problems(deployment))
     if spec.schema_version != SCHEMA_VERSION:
-        problems.append(
-            f"schemaVersion is {spec.schema_version!r}; only {SCHEMA_VERSION} is supported."
-        )
+        yield f"schemaVersion is {spec.schema_version!r}; only {SCHEMA_VERSION} is supported."
     if not spec.root.dag.tasks:
-        problems.append("root.dag.tasks is empty. A pipeline needs at least one node.")
-    yield from problems or _sdk_problems(pipeline)
+        yield "root.dag.tasks is empty. A pipeline needs at least one node."
+    yield from _executor_problems(deployment)
 
 
 def _executor_problems(deployment: PipelineDeploymentConfig) -> Iterator[str]:
@@ -71,15 +68,3 @@ def _executor_problems(deployment: PipelineDeploymentConfig) -> Iterator[str]:
             yield f"{where}.container.command must be {' '.join(COMMAND)!r}."
         elif executor.container.HasField("lifecycle"):
             yield f"{where}.container.lifecycle is ignored: drivers are never executed."
-
-
-def _sdk_problems(pipeline: CompiledPipeline) -> Iterator[str]:
-    """Load the file with the Kubeflow SDK, if it is installed."""
-    try:
-        from kfp.components import load_component_from_text
-    except ImportError:  # only kfp-pipeline-spec is required
-        return
-    try:
-        load_component_from_text(pipeline.to_yaml())
-    except Exception as error:  # the SDK documents no exception types
-        yield f"The Kubeflow SDK does not load the pipeline: {error}"

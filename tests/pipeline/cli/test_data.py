@@ -22,3 +22,9 @@ def test_list():
     entries = {entry["name"]: entry["command"] for entry in json.loads(result.stdout)}
     assert entries["multi30k"] == "fetch"
     assert entries["quickstart"] == "generate"
+
+
+def test_a_file_with_the_name_of_the_folder(tmp_path):
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(app, ["generate", "hull", "--out", str(tmp_path / "file")])
+    assert "A file has the name of the folder" in result.exception.message

@@ -116,13 +116,6 @@ def test_no_network(download):
         download(url="http://127.0.0.1:9")
 
 
-def test_file_with_the_name_of_the_directory(download, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError) as info:
-        download(tmp_path / "file" / "data")
-    assert "--out" in info.value.remedy
-
-
 def test_manifest_of_multi30k():
     manifest = json.loads(Path(module.__file__).with_name("multi30k.json").read_text())
     assert manifest["version"] in manifest["url"]

@@ -156,20 +156,6 @@ def test_progress(tmp_path):
     assert reports == [0.5, 1.0]
 
 
-def test_invalid_options(tmp_path):
+def test_too_few_rows(tmp_path):
     with pytest.raises(UserError, match="too few"):
         generate(tmp_path, rows=3)
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match="A file has the name"):
-        generate(tmp_path / "file" / "data", rows=20)
-
-
-def test_full_disk(tmp_path, monkeypatch):
-    import errno
-
-    def full(path, content):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("regard.pipeline.datasets.dataset_files.atomic_write", full)
-    with pytest.raises(UserError, match="No space left"):
-        generate(tmp_path, rows=20)

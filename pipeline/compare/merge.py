@@ -70,18 +70,18 @@ def located(document: Document, file: str, root: Path = ()) -> tuple[LocatedMapp
     source = Source(document, file, root, {(): ()})
     leaves: list[Path] = []
     duplicates = []
-    for written, leaf in _leaves(mapping or {}):
-        path = _split(written)
+    for key_path, leaf in _leaves(mapping or {}):
+        path = _split(key_path)
         other = next((p for p in leaves if _overlap(p, path)), None)
         if other is not None:
             first = document.line(root + source.keys[other])
-            location = f"{file}:{document.line(root + written)}: {'.'.join(map(str, root + path))}"
+            location = f"{file}:{document.line(root + key_path)}: {'.'.join(map(str, root + path))}"
             duplicates.append(f"{location}: duplicate key, first in line {first}")
             continue
         leaves.append(path)
-        for size in range(1, len(written) + 1):
-            for depth in range(1, len(_split(written[:size])) + 1):
-                source.keys.setdefault(path[:depth], written[:size])
+        for size in range(1, len(key_path) + 1):
+            for depth in range(1, len(_split(key_path[:size])) + 1):
+                source.keys.setdefault(path[:depth], key_path[:size])
         parent: Any = nested
         for name in path[:-1]:
             parent = parent.setdefault(name, {})

@@ -6,9 +6,9 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import apache_beam as beam
@@ -22,18 +22,11 @@ from regard.components.common import events
 from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file, write_uri
-from regard.components.common.formatting import format_bytes
 from regard.components.common.runtime_parameters import apply_parameters
 from regard.components.corpus_gen.example_writer import python_os_errors
-from regard.components.corpus_gen.group_conversion import (
-    convert_and_save,
-    convert_or_count,
-    read_counts,
-    read_result,
-)
+from regard.components.corpus_gen.group_conversion import convert_or_count, read_result
 from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupJob, GroupResult
-from regard.components.data.fingerprints import fingerprint, named_images
-from regard.components.data.images import Images
+from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus
 from regard.components.data.spans import resolve_spans
 
@@ -74,7 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 _write_findings(findings.uri, content, summary, results)
                 _publish(work, examples.uri, list(summary.rows))
         except OSError as error:
-            raise _disk_error(error, examples.uri, plan) from error
+            raise _disk_error(error, examples.uri) from error
         finally:
             if fileio.exists(work):
                 fileio.rmtree(work)
@@ -86,32 +79,23 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
     def _convert_all(self, plan: CorpusPlan, work: str) -> list[GroupResult]:
         """Convert every group, those of replayed spans after their rows are counted."""
-        self._run(convert_or_count, plan.jobs, plan.corpus, work)
-        replayed = {job.index for job in plan.jobs if job.group.replay}
-        counts = {index: read_counts(work, index) for index in replayed}
-        if replayed:
-            new = [read_result(work, j.index) for j in plan.jobs if j.index not in replayed]
-            train_rows = sum(result.rows.get("train", 0) for result in new)
-            self._run(convert_and_save, plan.replay_jobs(counts, train_rows), plan.corpus, work)
+        self._run(plan.jobs, plan.corpus, work)
         results = [read_result(work, job.index) for job in plan.jobs]
-        for index in replayed:
-            results[index].available = counts[index].total()
+        if replay_jobs := plan.replay_jobs(results):
+            self._run(replay_jobs, plan.corpus, work)
+        for job in replay_jobs:
+            replayable = results[job.index].replayable
+            results[job.index] = replace(read_result(work, job.index), replayable=replayable)
         return results
 
-    def _run(
-        self,
-        function: Callable[..., None],
-        jobs: Sequence[GroupJob],
-        corpus: Corpus,
-        work: str,
-    ) -> None:
-        """Run a function on every group as a Beam pipeline; its results are files."""
+    def _run(self, jobs: Sequence[GroupJob], corpus: Corpus, work: str) -> None:
+        """Convert groups as a Beam pipeline; its results are files."""
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Convert" >> beam.Map(function, corpus=corpus.to_json(), folder=work)
+                    | "Convert" >> beam.Map(convert_or_count, corpus=corpus.to_json(), folder=work)
                 )
         except Exception as error:
             # Beam keeps only the text of an exception. A full disk can prevent even a result.
@@ -146,7 +130,6 @@ def _write_findings(
     for note in summary.notes:
         events.emit("warning", node="CorpusGen", text=note)
     problems = summary.problems
-    examples = problems.to_json()["examples"]
     content: dict[str, Any] = {
         "fingerprint": content_digest,
         "rows": summary.rows,
@@ -154,7 +137,7 @@ def _write_findings(
         "repaired": problems.total("replace"),
         "files": [{"files": result.files, "rows": result.rows} for result in results],
         "problems": {
-            key: {"count": count, "examples": examples[key]}
+            key: {"count": count, "examples": list(map(asdict, problems.examples[key]))}
             for key, count in problems.counts.items()
         },
     }
@@ -194,26 +177,17 @@ def _publish(work: str, uri: str, splits: Sequence[str]) -> None:
         fileio.rename(os.path.join(work, f"Split-{name}"), final)
 
 
-def _disk_error(error: OSError, uri: str, plan: CorpusPlan) -> UserError:
+def _disk_error(error: OSError, uri: str) -> UserError:
     """Return the error of a failed write for the user."""
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(
-            f"the output cannot be written: {error.strerror or error}",
+            "no space left on the disk",
             where=uri,
-            remedy="Check the permissions of the folder, or set REGARD_HOME to another one.",
+            remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
+            "several times the size of its data.",
         )
-    groups = [job.group for job in plan.jobs]
-    files = [path for group in groups for path in group.files]
-    images = map(Images.of(plan.corpus.config).path_of, named_images(plan.corpus, groups))
-    size = sum(map(os.path.getsize, [*files, *filter(os.path.isfile, images)]))
-    folder = uri
-    while folder != os.path.dirname(folder) and not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    free = format_bytes(shutil.disk_usage(folder).free)
     return UserError(
-        f"no space left on the disk: the files of the corpus have {format_bytes(size)}, {free} are "
-        "free",
+        f"the output cannot be written: {error.strerror or error}",
         where=uri,
-        remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
-        "several times the size of its data.",
+        remedy="Check the permissions of the folder, or set REGARD_HOME to another one.",
     )

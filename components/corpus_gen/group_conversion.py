@@ -5,14 +5,13 @@ The results are files, because Beam does not return values. This module does not
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+from pydantic import TypeAdapter
 
 from regard.components.common import events
 from regard.components.common.files import write_uri
@@ -22,32 +21,28 @@ from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus
-from regard.components.data.split_assignment import count_replayable
+
+_RESULT = TypeAdapter(GroupResult)
 
 
-def convert_or_count(job: GroupJob, corpus: dict[str, Any], folder: str) -> None:
-    """Convert a group, or count the rows that a replayed group may give.
+def convert_or_count(job: GroupJob, corpus: Mapping[str, Any], folder: str) -> None:
+    """Convert a group, or count the rows that a replayed group may give, and save the result.
 
     The second reading of a replayed group, which converts it, reports the problems of its rows.
 
     Args:
-        job: the group.
+        job: the group; a replayed one is converted if it has a threshold.
         corpus: JSON of the corpus.
         folder: where the splits and the results are written.
     """
-    if not job.group.replay:
-        convert_and_save(job, corpus, folder)
-        return
     parsed = Corpus.from_json(corpus)
-    rows = job.rows(parsed, ReadProblems(), Images.of(parsed.config))
-    counts = count_replayable(rows, job.split)
-    write_uri(_counts_path(folder, job.index), json.dumps(counts))
-
-
-def convert_and_save(job: GroupJob, corpus: dict[str, Any], folder: str) -> None:
-    """Convert a group and save its result."""
-    result = convert(job, Corpus.from_json(corpus), folder)
-    write_uri(_result_path(folder, job.index), json.dumps(asdict(result)))
+    if job.group.replay and job.threshold is None:
+        result = GroupResult.of(job)
+        rows = job.rows(parsed, ReadProblems(), Images.of(parsed.config))
+        result.replayable = job.count_replayable(rows)
+    else:
+        result = convert(job, parsed, folder)
+    write_uri(_result_path(folder, job.index), _RESULT.dump_json(result))
 
 
 def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
@@ -62,18 +57,18 @@ def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
     """
     group = job.group
     images = Images.of(corpus.config, decode=True)
-    result = GroupResult(job.index, list(group.files), group.span)
+    result = GroupResult.of(job)
     encode = ExampleEncoder(corpus.features, group.files[0], images, group.span)
     writers = {
         name: ShardWriter(os.path.join(folder, f"Split-{name}", f"part-{job.index:05d}"))
         for name in job.splits
     }
     result.rows = dict.fromkeys(job.splits, 0)
-    progress, assign = _Progress(group.files[0]), job.assign
+    progress = _Progress(group.files[0])
     try:
         for line, values in read_rows(group, corpus, result.problems, images):
             progress.update(line)
-            name = assign(values)
+            name = job.assign(values)
             if name is not None:
                 writers[name].write(encode(line, values))
                 result.rows[name] += 1
@@ -89,21 +84,11 @@ def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
 
 
 def read_result(folder: str, index: int) -> GroupResult:
-    """Read the result of a converted group."""
+    """Read the result of a group."""
     from tfx.dsl.io import fileio
 
     with fileio.open(_result_path(folder, index)) as file:
-        content = json.loads(file.read())
-    content["problems"] = ReadProblems.from_json(content["problems"])
-    return GroupResult(**content)
-
-
-def read_counts(folder: str, index: int) -> Counter[int]:
-    """Read the counted rows of a replayed group."""
-    from tfx.dsl.io import fileio
-
-    with fileio.open(_counts_path(folder, index)) as file:
-        return Counter({int(number): count for number, count in json.loads(file.read()).items()})
+        return _RESULT.validate_json(file.read())
 
 
 def _remove_shards(job: GroupJob, folder: str) -> None:
@@ -117,10 +102,6 @@ def _remove_shards(job: GroupJob, folder: str) -> None:
 
 def _result_path(folder: str, index: int) -> str:
     return os.path.join(folder, f"result-{index:05d}.json")
-
-
-def _counts_path(folder: str, index: int) -> str:
-    return os.path.join(folder, f"counts-{index:05d}.json")
 
 
 class _Progress:

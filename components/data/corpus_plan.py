@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
@@ -18,11 +19,9 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import Row, read_rows
 from regard.components.data.sources import Corpus, FileGroup, Span, find_files, in_split_order
 from regard.components.data.split_assignment import (
-    Assignment,
     HashedSplit,
-    ReplaySample,
-    SplitAssigner,
-    count_replayable,
+    hashed_splits,
+    replay_bin,
     replay_threshold,
     replayed_rows,
 )
@@ -37,29 +36,34 @@ class GroupJob:
     Attributes:
         index: the index of the group in the corpus.
         group: the files.
-        assignment: assigns each row to a split; None: all rows have the split of the group.
+        hashed: assigns each row to a split; None: all rows have the split of the group.
+        threshold: of a replayed group the first hash bin that is not replayed.
     """
 
     index: int
     group: FileGroup
-    assignment: Assignment | None
-
-    @property
-    def split(self) -> HashedSplit | None:
-        """The assignment of the rows if the group were not replayed."""
-        return (
-            self.assignment.split if isinstance(self.assignment, ReplaySample) else self.assignment
-        )
+    hashed: HashedSplit | None
+    threshold: int | None = None
 
     @property
     def splits(self) -> Sequence[str]:
         """The splits that rows of the group can have."""
-        return self.assignment.names if self.assignment else (self.group.split,)
+        if self.group.replay or self.hashed is None:
+            return (self.group.split,)
+        return self.hashed.names
 
-    @property
-    def assign(self) -> Callable[[Sequence[Any]], str | None]:
-        """A function that returns the split of a row; None if the row is left out."""
-        return self.assignment or (lambda values: self.group.split)
+    def assign(self, values: Sequence[Any]) -> str | None:
+        """Return the split of a row; None if it is not replayed."""
+        split = self.hashed(values) if self.hashed else self.group.split
+        if self.threshold is None:
+            return split
+        is_replayed = split == "train" and replay_bin(values) < self.threshold
+        return split if is_replayed else None
+
+    def count_replayable(self, rows: Iterable[Row]) -> dict[int, int]:
+        """Count the rows of a group that may be replayed by the bin of their hash."""
+        trained = (values for _, values in rows if self.assign(values) == "train")
+        return dict(Counter(map(replay_bin, trained)))
 
     def rows(self, corpus: Corpus, problems: ReadProblems, images: Images | None) -> Iterator[Row]:
         """Yield the rows of the group; a file that cannot be read is a problem, not an error."""
@@ -78,18 +82,23 @@ class GroupResult:
         files: its files.
         span: the name of its span.
         rows: the number of rows of each split.
-        available: the number of rows that a replayed group could give.
+        replayable: of a replayed group the number of rows that it could give by hash bin.
         problems: what was wrong with its rows and files.
         write_error: errno and text of a failed write.
     """
 
     index: int
-    files: list[str]
+    files: tuple[str, ...]
     span: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
-    available: int = 0
+    replayable: dict[int, int] = field(default_factory=dict)
     problems: ReadProblems = field(default_factory=ReadProblems)
     write_error: tuple[int, str] | None = None
+
+    @classmethod
+    def of(cls, job: GroupJob) -> Self:
+        """Return the result of a group that has not been read yet."""
+        return cls(job.index, job.group.files, job.group.span)
 
 
 @dataclass
@@ -135,33 +144,29 @@ class CorpusPlan:
     def __init__(self, corpus: Corpus):
         self.corpus = corpus
         self.groups = find_files(corpus)
-        self._assigner = SplitAssigner(corpus, self.groups)
-        self.splits = self._assigner.names
-        groups = [group for groups in self.groups.values() for group in groups]
-        self.jobs = [
-            GroupJob(index, group, self._assigner.assignment(group))
-            for index, group in enumerate(groups)
-        ]
+        self._hashed, self._newest = hashed_splits(corpus)
+        assigned = (split.names for split in (self._hashed, self._newest) if split)
+        self.splits = {*self.groups, *itertools.chain.from_iterable(assigned)}
+        groups = itertools.chain.from_iterable(self.groups.values())
+        self.jobs = [GroupJob(i, group, self._split_of(group)) for i, group in enumerate(groups)]
 
-    def replay_jobs(
-        self, counts: Mapping[int, Mapping[int, int]], other_rows: int
-    ) -> list[GroupJob]:
+    def _split_of(self, group: FileGroup) -> HashedSplit | None:
+        if group.split != "train":
+            return None
+        return self._newest if group.replay or group.test_share else self._hashed
+
+    def replay_jobs(self, results: Sequence[GroupResult]) -> list[GroupJob]:
         """Return the jobs that read the replayed rows of older spans.
 
         Args:
-            counts: of ``count_replayable`` by the index of each replayed group.
-            other_rows: the number of all other rows of ``train``.
+            results: of all groups, with the ``replayable`` rows of replayed ones.
         """
-        jobs = [job for job in self.jobs if job.group.replay]
         total: Counter[int] = Counter()
-        for by_bin in counts.values():
-            total.update(by_bin)
-        share = self.corpus.config.spans.replay
-        threshold = replay_threshold(total, other_rows, share) if jobs else 0
-        return [
-            replace(job, assignment=ReplaySample(self._assigner.assignment(job.group), threshold))
-            for job in jobs
-        ]
+        for result in results:
+            total.update(result.replayable)
+        train_rows = sum(result.rows.get("train", 0) for result in results)
+        threshold = replay_threshold(total, train_rows, self.corpus.config.spans.replay)
+        return [replace(job, threshold=threshold) for job in self.jobs if job.group.replay]
 
     def summarize(self, results: Sequence[GroupResult]) -> CorpusSummary:
         """Combine the results of all groups.
@@ -188,8 +193,7 @@ class CorpusPlan:
             return
         names = " and ".join(empty)
         reason = f" ({format_count(skipped, 'row')} skipped)" if skipped else ""
-        hashed = self._assigner.default
-        if hashed and set(empty) & set(hashed.names):
+        if self._hashed and set(empty) & set(self._hashed.names):
             count = format_count(sum(rows.values()), "row")
             raise UserError(
                 f"{count} cannot be split: {names} would be empty{reason}",
@@ -234,27 +238,22 @@ def survey_corpus(
         UserError: CorpusGen would refuse the corpus.
     """
     corpus, images = plan.corpus, Images.of(plan.corpus.config)
-    results, counts = [], {}
+    results = []
     for job in plan.jobs:
-        result = GroupResult(job.index, list(job.group.files), job.group.span)
+        result = GroupResult.of(job)
         results.append(result)
         rows = job.rows(corpus, result.problems, images)
         if on_progress is not None:
             rows = _with_progress(job, rows, on_progress)
         if job.group.replay:
-            counts[job.index] = count_replayable(rows, job.split)
-            continue
-        assign = job.assign
-        result.rows = dict.fromkeys(job.splits, 0) | Counter(
-            filter(None, (assign(row) for _, row in rows))
-        )
-    train_rows = sum(result.rows.get("train", 0) for result in results)
-    for job in plan.replay_jobs(counts, train_rows):
-        assert isinstance(job.assignment, ReplaySample)
-        threshold, by_bin = job.assignment.threshold, counts[job.index]
-        result = results[job.index]
-        result.rows = {"train": sum(n for number, n in by_bin.items() if number < threshold)}
-        result.available = by_bin.total()
+            result.replayable = job.count_replayable(rows)
+        else:
+            assigned = Counter(job.assign(values) for _, values in rows)
+            result.rows = {name: assigned[name] for name in job.splits}
+    for job in plan.replay_jobs(results):
+        by_bin = results[job.index].replayable.items()
+        rows_below = sum(count for number, count in by_bin if number < (job.threshold or 0))
+        results[job.index].rows = {"train": rows_below}
     return plan.summarize(results)
 
 
@@ -275,35 +274,32 @@ def read_training_rows(plan: CorpusPlan) -> Iterator[Sequence[Any]]:
         UserError: a file cannot be read.
     """
     corpus, images = plan.corpus, Images.of(plan.corpus.config)
-    counts, train_rows = {}, 0
-    for job in plan.jobs:
+    results = [GroupResult.of(job) for job in plan.jobs]
+    for job, result in zip(plan.jobs, results, strict=True):
         if job.group.replay:
-            rows = job.rows(corpus, ReadProblems(), images)
-            counts[job.index] = count_replayable(rows, job.split)
+            result.replayable = job.count_replayable(job.rows(corpus, ReadProblems(), images))
         elif job.group.split == "train":
+            result.rows["train"] = 0
             for values in _training_rows(job, corpus, images):
-                train_rows += 1
+                result.rows["train"] += 1
                 yield values
-    for job in plan.replay_jobs(counts, train_rows):
+    for job in plan.replay_jobs(results):
         yield from _training_rows(job, corpus, images)
 
 
 def _training_rows(job: GroupJob, corpus: Corpus, images: Images) -> Iterator[Sequence[Any]]:
-    assign = job.assign
     try:
         for _, values in read_rows(job.group, corpus, ReadProblems(), images):
-            if assign(values) == "train":
+            if job.assign(values) == "train":
                 yield values
     except UnreadableFile as error:
         raise error.problem.as_user_error() from None
 
 
 def _span_summary(span: Span, results: Sequence[GroupResult]) -> SpanSummary:
+    own = [result for result in results if result.span == span.name]
     rows: Counter[str] = Counter()
-    available = 0
-    for result in results:
-        if result.span == span.name:
-            rows.update(dict.fromkeys(result.rows, 0))
-            rows.update(result.rows)
-            available += result.available
+    for result in own:
+        rows.update(result.rows)
+    available = sum(sum(result.replayable.values()) for result in own)
     return SpanSummary(span, in_split_order(rows), available if span.replayed else None)

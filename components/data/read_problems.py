@@ -7,9 +7,9 @@ of all problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
@@ -143,24 +143,4 @@ class ReadProblems:
             first.location,
             "Fix the files or how they are read (`data.columns`, `data.images`), or raise "
             "`data.bad_rows_limit`.",
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Restore the problems from ``to_json``."""
-        first = content["first_skipped"]
-        return cls(
-            dict(content["counts"]),
-            {
-                key: [ReadProblem(**p) for p in problems]
-                for key, problems in content["examples"].items()
-            },
-            [ReadProblem(**problem) for problem in content["unreadable"]],
-            content["rows"],
-            content["skipped_rows"],
-            ReadProblem(**first) if first else None,
         )

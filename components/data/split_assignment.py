@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import normalize
 from regard.models.tasks.description import Feature
 
@@ -70,63 +68,26 @@ class HashedSplit:
         return "train"
 
 
-@dataclass(frozen=True)
-class ReplaySample:
-    """Assigns the replayed rows of older spans to ``train``.
-
-    Attributes:
-        split: the assignment of rows that are not replayed: only its ``train`` is replayed.
-        threshold: the first hash bin that is not replayed.
-    """
-
-    split: HashedSplit | None
-    threshold: int
-    names: ClassVar[tuple[str, ...]] = ("train",)
-
-    def __call__(self, values: Sequence[Any]) -> str | None:
-        """Return ``train`` or None."""
-        is_replayed = _replay_bin(values) < self.threshold and _is_trained(values, self.split)
-        return "train" if is_replayed else None
-
-
-# Returns the split of a row; None leaves the row out.
-Assignment = HashedSplit | ReplaySample
-
-
-class SplitAssigner:
-    """Chooses the assignment of each group of files.
+def hashed_splits(corpus: Corpus) -> tuple[HashedSplit | None, HashedSplit | None]:
+    """Return the assignment of rows of ``train``, and that of its newest span.
 
     Of the newest span an additional share goes to ``test`` if ``data.spans.test_share`` is set. The
     hash is the same, so that rows of ``test`` stay there; the additional rows return to ``train``
     when the span is no longer the newest. They may also be in an older span that is trained on;
     ``data.checks.overlap`` counts them.
 
-    Args:
-        corpus: the corpus.
-        groups: its files by split.
+    Returns:
+        None for rows that all stay in ``train``.
     """
-
-    def __init__(self, corpus: Corpus, groups: Mapping[str, Iterable[FileGroup]]):
-        split = corpus.config.split
-        fractions = {"eval": split.eval, "test": split.test} if split else {}
-        extra = max((group.test_share for group in groups.get("train", ())), default=0.0)
-        column = _deciding_column(corpus.features, split.by if split else None)
-        seed = split.seed if split else 0
-        self.default = HashedSplit(fractions, seed, column) if fractions else None
-        self._newest = None
-        if extra:
-            fractions["test"] = fractions.get("test", 0.0) + extra
-            self._newest = HashedSplit(fractions, seed, column)
-        assigned = (names for one in (self.default, self._newest) if one for names in one.names)
-        self.names = {*groups, *assigned}
-
-    def assignment(self, group: FileGroup) -> HashedSplit | None:
-        """Return the assignment of a group's rows; None if all have the split of the group."""
-        if group.split != "train":
-            return None
-        if group.replay:
-            return self._newest or self.default
-        return self._newest if group.test_share else self.default
+    split, extra = corpus.config.split, corpus.config.spans.test_share
+    fractions = {"eval": split.eval, "test": split.test} if split else {}
+    column = _deciding_column(corpus.features, split.by if split else None)
+    seed = split.seed if split else 0
+    default = HashedSplit(fractions, seed, column) if fractions else None
+    if not extra:
+        return default, default
+    fractions["test"] = fractions.get("test", 0.0) + extra
+    return default, HashedSplit(fractions, seed, column)
 
 
 def _deciding_column(features: Sequence[Feature], by: str | None) -> int:
@@ -135,18 +96,6 @@ def _deciding_column(features: Sequence[Feature], by: str | None) -> int:
     inputs = [feature for feature in features if feature.role == "input"]
     # A missing value is the same in many rows, which would all be in one split.
     return features.index(next((f for f in inputs if not f.optional), inputs[0]))
-
-
-def count_replayable(
-    rows: Iterable[tuple[int, Sequence[Any]]], split: HashedSplit | None
-) -> Counter[int]:
-    """Count the rows that may be replayed by the bin of their hash.
-
-    Args:
-        rows: lines and values of rows of an older span.
-        split: the assignment of rows that are not replayed.
-    """
-    return Counter(_replay_bin(values) for _, values in rows if _is_trained(values, split))
 
 
 def replay_threshold(counts: Mapping[int, int], other_rows: int, share: float) -> int:
@@ -173,11 +122,8 @@ def replayed_rows(other_rows: int, share: float) -> int:
     return round(other_rows * share / (1 - share))
 
 
-def _is_trained(values: Sequence[Any], split: HashedSplit | None) -> bool:
-    return split is None or split(values) == "train"
-
-
-def _replay_bin(values: Sequence[Any]) -> int:
+def replay_bin(values: Sequence[Any]) -> int:
+    """Return the bin of a row's hash, which decides whether the row is replayed."""
     content = "\x1f".join(canonical(value) or "" for value in values)
     return _hash(content, _REPLAY_KEY) * _BINS >> 64
 

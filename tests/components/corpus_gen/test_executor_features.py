@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import os
-from collections import namedtuple
-
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_bytes
-from regard.components.corpus_gen.example_writer import ShardWriter
 from tests.components.corpora import CAPTIONED, POINTED, SUMMARISED, picture, table
 
 
@@ -85,16 +79,3 @@ def test_missing_optional_values_are_empty_lists(tmp_path, generate):
     summaries = [feature["summary"].bytes_list.value for feature in out.records("test")]
     assert titles == [[b"c"], []]
     assert summaries == [[b"b"], [b"e", b"f"]]
-
-
-def test_size_of_full_disk_error_includes_images(tmp_path, generate, captions, monkeypatch):
-    def write(self, record):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(ShardWriter, "write", write)
-    usage = namedtuple("usage", "total used free")(10, 10, 4321)
-    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
-    files = [tmp_path / "captions.tsv", *(tmp_path / "photos").iterdir()]
-    size = sum(path.stat().st_size for path in files)
-    with pytest.raises(UserError, match=f"have {format_bytes(size)}, 4.2 KiB are free"):
-        generate(**captions)

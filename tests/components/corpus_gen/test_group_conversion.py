@@ -6,7 +6,7 @@ import os
 import pytest
 
 from regard.components.corpus_gen.example_writer import ShardWriter
-from regard.components.corpus_gen.group_conversion import convert, convert_and_save, read_result
+from regard.components.corpus_gen.group_conversion import convert, convert_or_count, read_result
 from regard.components.data.corpus_plan import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.sources import FileGroup
@@ -65,7 +65,7 @@ def test_full_disk_is_reported_and_shards_are_removed(tmp_path, folder, monkeypa
 def test_result_is_saved(tmp_path, folder):
     corpus = corpus_of(tmp_path, train="a.tsv", bad_rows="skip")
     one = job(tmp_path, b"a\tb\nc\n")
-    convert_and_save(one, corpus.to_json(), str(folder))
+    convert_or_count(one, corpus.to_json(), str(folder))
     assert read_result(str(folder), 0) == convert(one, corpus, str(folder))
 
 

@@ -59,9 +59,3 @@ def test_fatal_problem_precedes_the_limit():
     problems = skipped(50, 100)
     problems.add("nul", "fail", "a.tsv", 60, "a NUL character")
     assert first_error(problems).message == "a NUL character"
-
-
-def test_json():
-    problems = skipped(2, 5)
-    assert ReadProblems.from_json(problems.to_json()) == problems
-    assert ReadProblems.from_json(ReadProblems().to_json()) == ReadProblems()

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import random
 from array import array
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from regard.components.data.corpus_plan import GroupJob
 from regard.components.data.sources import FileGroup
 from regard.components.data.split_assignment import (
     HashedSplit,
-    ReplaySample,
-    SplitAssigner,
     canonical,
-    count_replayable,
+    hashed_splits,
+    replay_bin,
     replay_threshold,
 )
 from regard.models.tasks.description import Feature
@@ -49,15 +51,13 @@ def test_spellings_of_the_same_source():
 
 def default_split(features=TRANSLATION, **split):
     corpus = corpus_of("/data", features, train="a.tsv", split=split)
-    return SplitAssigner(corpus, {"train": []}).default
+    return hashed_splits(corpus)[0]
 
 
 def test_separate_files_need_no_assignment():
     assert default_split(eval=0.2, test=0.3).names == ("train", "eval", "test")
     corpus = corpus_of("/data", train="a.tsv", eval="e.tsv", test="t.tsv")
-    assigner = SplitAssigner(corpus, {"train": [], "eval": [], "test": []})
-    assert assigner.default is None
-    assert assigner.assignment(FileGroup("train", "tsv", ("a.tsv",))) is None
+    assert hashed_splits(corpus) == (None, None)
 
 
 def test_deciding_feature():
@@ -106,27 +106,18 @@ def test_canonical(value, text):
     assert canonical(value) == text
 
 
-OLD = FileGroup("train", "tsv", ("1.tsv",), span="1")
-NEW = FileGroup("train", "tsv", ("2.tsv",), span="2", test_share=0.2)
-
-
 def test_newest_span_gives_more_test_rows():
-    corpus = corpus_of("/data", train="{SPAN}.tsv", split={"eval": 0.1, "test": 0.1})
-    assigner = SplitAssigner(corpus, {"train": [OLD, NEW]})
-    assert assigner.names == {"train", "eval", "test"}
+    section = {"train": "{SPAN}.tsv", "spans": {"test_share": 0.2}}
+    splits = hashed_splits(corpus_of("/data", split={"eval": 0.1, "test": 0.1}, **section))
     rows = [[f"sentence {i}", ""] for i in range(5000)]
-    default, newest = (list(map(assigner.assignment(group), rows)) for group in (OLD, NEW))
+    default, newest = (list(map(split, rows)) for split in splits)
     differences = [(one, other) for one, other in zip(default, newest, strict=True) if one != other]
     assert set(differences) == {("train", "test")}
     assert len(differences) / 5000 == pytest.approx(0.2, abs=0.02)
-
-
-def test_newest_span_gives_test_rows_next_to_a_fixed_test_split():
-    corpus = corpus_of("/data", train="{SPAN}.tsv", eval="e.tsv", test="t.tsv")
-    assigner = SplitAssigner(corpus, {"train": [OLD, NEW], "eval": [], "test": []})
-    assert assigner.assignment(OLD) is None
-    assert assigner.default is None
-    assert assigner.assignment(NEW).names == ("train", "test")
+    # Next to a fixed test split only the newest span gives further rows.
+    default, newest = hashed_splits(corpus_of("/data", eval="e.tsv", test="t.tsv", **section))
+    assert default is None
+    assert newest.names == ("train", "test")
 
 
 def test_replay_threshold_is_nearest_to_the_share():
@@ -139,21 +130,26 @@ def test_replay_threshold_is_nearest_to_the_share():
     assert replay_threshold({}, 10, 0.2) == 2**16
 
 
-def test_replayed_rows_are_those_below_the_threshold():
+@pytest.mark.parametrize("share", [0.1, 0.23, 0.4])
+def test_copies_are_replayed_together_and_the_share_is_met(share):
     draw = random.Random(7)
-    rows = [(i, [f"sentence {i}", "x"]) for i in range(5000)]
+    copies = {f"sentence {i}": draw.choice((1, 1, 1, 2, 5, 20)) for i in range(1500)}
+    rows = [(0, [text, "x"]) for text, count in copies.items() for _ in range(count)]
+    draw.shuffle(rows)
     split = HashedSplit({"eval": 0.3})
-    counts = count_replayable(rows, split)
-    assert counts.total() == sum(split(values) == "train" for _, values in rows)
-    for share in (0.1, 0.4, draw.random() / 2):
-        threshold = replay_threshold(counts, 2000, share)
-        sample = ReplaySample(split, threshold)
-        replayed = sum(sample(values) == "train" for _, values in rows)
-        assert replayed == sum(n for number, n in counts.items() if number < threshold)
-        assert replayed == pytest.approx(2000 * share / (1 - share), abs=2)
+    job = GroupJob(0, FileGroup("train", "tsv", ("1.tsv",), span="1", replay=share), split)
+    counts = job.count_replayable(rows)
+    trained = {text for text in copies if split([text]) == "train"}
+    assert sum(counts.values()) == sum(copies[text] for text in trained)
+    job = replace(job, threshold=replay_threshold(counts, 2000, share))
+    replayed = Counter(values[0] for _, values in rows if job.assign(values))
+    assert replayed.keys() < trained
+    assert replayed == {text: copies[text] for text in replayed}  # all copies or none
+    # The threshold cuts between groups of copies: at most half of the largest one is missing.
+    assert replayed.total() == pytest.approx(2000 * share / (1 - share), abs=20 / 2 + 0.5)
 
 
 def test_every_row_has_the_same_chance_to_be_replayed():
-    counts = count_replayable([(i, [f"sentence {i}", "x"]) for i in range(5000)], None)
-    sums = [sum(n for b, n in counts.items() if b < quarter * 2**14) for quarter in range(1, 5)]
+    bins = [replay_bin([f"sentence {i}", "x"]) for i in range(5000)]
+    sums = [sum(number < quarter * 2**14 for number in bins) for quarter in range(1, 5)]
     assert sums == pytest.approx([1250, 2500, 3750, 5000], abs=120)

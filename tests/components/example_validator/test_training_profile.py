@@ -118,7 +118,21 @@ def test_repeated_rows_count_as_often_as_they_are_replayed(corpus, load_data, va
     corpus.write("train-001.tsv", ["same\tSAME\n"] * 500, append=True)
     corpus.write("train-002.tsv", ["same\tSAME\n"] * 100, append=True)
     data = load_data("{window: 1, replay: 0.25}")
-    assert profile_training_split(data) == validate(data)
+    profile = profile_training_split(data)
+    assert profile == validate(data)
+    old, new = (_count_sources(corpus, spans) for spans in ((1, 2), (3,)))
+    words = Counter(profile["features"]["source"]["words"]) - new
+    assert words == {word: old[word] for word in words}  # all copies of a row or none
+    others = {word: count for word, count in old.items() if word != "same"}
+    # A quarter of the split, unless its nearest row has more copies than that.
+    tolerance = max(others.values()) / 2 + 0.5
+    assert profile["rows"] - 300 == words.total() == pytest.approx(100, abs=tolerance)
+
+
+def _count_sources(corpus, spans):
+    paths = [corpus.folder / "data" / f"train-{number:03d}.tsv" for number in spans]
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    return Counter(line.split("\t")[0] for line in lines)
 
 
 def test_rows_with_missing_images_do_not_count(tmp_path, validate):

@@ -5,8 +5,8 @@ The results are files, because Beam does not return values. This module does not
 
 from __future__ import annotations
 
+import functools
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from regard.components.common import events
 from regard.components.common.files import write_uri
 from regard.components.corpus_gen.example_writer import ExampleEncoder, ShardWriter
-from regard.components.data.corpus_plan import GroupJob, GroupResult
+from regard.components.data.corpus_plan import GroupJob, GroupResult, with_progress
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
@@ -64,10 +64,10 @@ def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
         for name in job.splits
     }
     result.rows = dict.fromkeys(job.splits, 0)
-    progress = _Progress(group.files[0])
+    rows = read_rows(group, corpus, result.problems, images)
+    report = functools.partial(events.emit, "progress", node="CorpusGen")
     try:
-        for line, values in read_rows(group, corpus, result.problems, images):
-            progress.update(line)
+        for line, values in with_progress(group, rows, lambda text: report(text=text)):
             name = job.assign(values)
             if name is not None:
                 writers[name].write(encode(line, values))
@@ -102,16 +102,3 @@ def _remove_shards(job: GroupJob, folder: str) -> None:
 
 def _result_path(folder: str, index: int) -> str:
     return os.path.join(folder, f"result-{index:05d}.json")
-
-
-class _Progress:
-    """Reports about once a second how far a file is read."""
-
-    def __init__(self, path: str):
-        self._name = os.path.basename(path)
-        self._next = time.monotonic() + 1
-
-    def update(self, line: int) -> None:
-        if line % 2048 == 0 and time.monotonic() >= self._next:
-            self._next = time.monotonic() + 1
-            events.emit("progress", node="CorpusGen", text=f"{self._name}: {line:,} lines")

@@ -70,14 +70,15 @@ class CellParser:
         if self._plain:
             return cells
         values: list[Any] = []
-        for column, cell in enumerate(cells):
-            try:
+        column = 0
+        try:
+            for column, cell in enumerate(cells):
                 values.append(self._value(column, cell))
-            except CellError as error:
-                error.column = column
-                raise
-        for column in self._positions:
-            self._check_positions(column, values)
+            for column in self._positions:
+                self._check_positions(values[column] or (), values)
+        except CellError as error:
+            error.column = column
+            raise
         return values
 
     def _value(self, column: int, cell: Any) -> Value:
@@ -86,25 +87,23 @@ class CellParser:
             cell = _parse_text(feature, name, cell)
         value = None if cell is None else _CONVERTERS[feature.kind](feature, name, cell)
         if value is None and not feature.optional:
-            raise CellError(f"no value for {feature.name}")
-        if self._images and feature.kind == "image":
-            problem = self._images.problem(str(value)) if value is not None else None
+            raise CellError(f"no value for {name!r}")
+        if value is not None and feature.kind == "image" and self._images:
+            problem = self._images.problem(str(value))
             if problem:
                 raise CellError(problem)
         return value
 
-    def _check_positions(self, column: int, values: Sequence[Any]) -> None:
+    def _check_positions(self, positions: Sequence[int], values: Sequence[Any]) -> None:
         points = values[self._points] if self._points is not None else None
         limit = _MAX_INT if points is None else len(points) // 2
-        for position in values[column] or ():
-            if 0 <= position < limit:
-                continue
-            problem = f"there are only {format_count(limit, 'point')}"
-            if position < 0 or points is None:
-                problem = "it is less than 0" if position < 0 else "it is too large"
-            error = CellError(f"invalid position {position}: {problem}")
-            error.column = column
-            raise error
+        for position in positions:
+            if position < 0:
+                raise CellError(f"invalid position {position}: it is less than 0")
+            if position >= limit:
+                problem = f"there are only {format_count(limit, 'point')}"
+                problem = "it is too large" if points is None else problem
+                raise CellError(f"invalid position {position}: {problem}")
 
 
 def _parse_text(feature: Feature, name: str, cell: str) -> Any:
@@ -155,15 +154,11 @@ def _to_path(feature: Feature, name: str, cell: Any) -> Value:
 def _to_number(feature: Feature, name: str, cell: Any) -> Value:
     if not _is_number(cell):
         raise CellError(f"{name} {shorten(repr(cell))} is not a number")
-    value, problem = _to_float(cell)
-    if problem:
-        raise CellError(f"{name} is {problem}")
-    low, high = feature.low, feature.high
-    if (low is not None and value < low) or (high is not None and value > high):
-        limits = f"at least {low:g}" if low is not None else ""
-        if high is not None:
-            limits = f"at most {high:g}" if low is None else f"from {low:g} to {high:g}"
-        raise CellError(f"{name} {_short(value)} is not {limits}")
+    value = _to_float(name, cell)
+    low = -math.inf if feature.low is None else feature.low
+    high = math.inf if feature.high is None else feature.high
+    if not low <= value <= high:
+        raise CellError(f"{name} {value:.12g} is not from {low:g} to {high:g}")
     return value
 
 
@@ -175,11 +170,7 @@ def _to_points(feature: Feature, name: str, cell: Any) -> Value:
         is_pair = isinstance(point, list | tuple) and len(point) == 2
         if not is_pair or not all(map(_is_number, point)):
             raise CellError(f"point {number} is {shorten(repr(point))}, not [x, y]")
-        for coordinate in point:
-            value, problem = _to_float(coordinate)
-            if problem:
-                raise CellError(f"point {number} is {problem}")
-            flat.append(value)
+        flat += [_to_float(f"point {number}", coordinate) for coordinate in point]
     if len(cell) < feature.min_points:
         needed = format_count(feature.min_points, "point")
         raise CellError(f"{needed} needed, got {len(cell)}")
@@ -208,19 +199,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _to_float(number: Any) -> tuple[float, str | None]:
-    """Return a number as a float, and why it cannot be used."""
+def _to_float(name: str, number: Any) -> float:
+    """Return a number that a tf.Example can hold as a float."""
     try:
         value = float(number)
     except OverflowError:
-        return math.inf, "too large"
-    if math.isnan(value):
-        return value, "NaN"
-    if abs(value) <= _MAX_FLOAT:
-        return value, None
-    return value, "infinite" if math.isinf(value) else "too large"
-
-
-def _short(value: float) -> str:
-    text = f"{value:g}"
-    return text if float(text) == value else repr(value)
+        raise CellError(f"{name} is too large") from None
+    if not math.isfinite(value):
+        raise CellError(f"{name} is {'NaN' if math.isnan(value) else 'infinite'}")
+    if abs(value) > _MAX_FLOAT:
+        raise CellError(f"{name} is too large")
+    return value

@@ -75,11 +75,11 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
 
 def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
     path = ("data", "split")
-    for one, other in (("eval", "test"), ("test", "eval")):
-        if getattr(data, one) is not None and getattr(data, other) is None:
-            message = f"data.{one} needs data.{other} too; or leave both out and use data.split"
-            yield Problem(("data", one), message)
     has_files = data.eval is not None or data.test is not None
+    if has_files and (data.eval is None or data.test is None):
+        one, other = ("eval", "test") if data.test is None else ("test", "eval")
+        message = f"data.{one} needs data.{other} too; or leave both out and use data.split"
+        yield Problem(("data", one), message)
     split = data.split
     if split is None:
         if not has_files:
@@ -231,9 +231,8 @@ def _validate_sides(split: str, files: Mapping[str, str | list[str]]) -> Iterato
 
 def _validate_bounds(rules: SpansConfig, dated: bool) -> Iterator[Problem]:
     values = [("first", rules.first), ("last", rules.last)]
-    values += [("exclude", value) for value in rules.exclude]
     bounds = {}
-    for name, value in values:
+    for name, value in [*values, *(("exclude", value) for value in rules.exclude)]:
         if value is None:
             continue
         try:
@@ -251,18 +250,16 @@ def _validate_marker(marker: str, locations: Sequence[PatternLocation]) -> Itera
     if span_patterns.is_pattern(marker) and (message := span_patterns.pattern_error(marker)):
         yield Problem(path, message)
         return
+    in_marker = span_patterns.placeholders(marker)
     for location in locations:
-        folder = os.path.dirname(location.pattern)
         names = span_patterns.placeholders(location.pattern)
-        if unknown := sorted(span_patterns.placeholders(marker) - names):
+        in_folder = span_patterns.placeholders(os.path.dirname(location.pattern))
+        if unknown := sorted(in_marker - names):
             message = f"{location.key} has no {{{unknown[0]}}} to fill in {marker}"
-            yield Problem(path, message)
-            return
-        if missing := sorted(
-            names - span_patterns.placeholders(folder) - span_patterns.placeholders(marker)
-        ):
-            name = f"{marker}-{{{missing[0]}}}"
+        elif missing := sorted(names - in_folder - in_marker):
             message = f"one {marker} would mark several spans or versions of {location.key}; "
-            message += f"add {{{missing[0]}}} to its name, for example {name}"
-            yield Problem(path, message)
-            return
+            message += f"add {{{missing[0]}}} to its name, for example {marker}-{{{missing[0]}}}"
+        else:
+            continue
+        yield Problem(path, message)
+        return

@@ -244,7 +244,7 @@ def survey_corpus(
         results.append(result)
         rows = job.rows(corpus, result.problems, images)
         if on_progress is not None:
-            rows = _with_progress(job, rows, on_progress)
+            rows = with_progress(job.group, rows, on_progress)
         if job.group.replay:
             result.replayable = job.count_replayable(rows)
         else:
@@ -257,10 +257,11 @@ def survey_corpus(
     return plan.summarize(results)
 
 
-def _with_progress(
-    job: GroupJob, rows: Iterator[Row], on_progress: Callable[[str], None]
+def with_progress(
+    group: FileGroup, rows: Iterator[Row], on_progress: Callable[[str], None]
 ) -> Iterator[Row]:
-    name = os.path.basename(job.group.files[0])
+    """Yield rows, and report regularly how far their first file is read."""
+    name = os.path.basename(group.files[0])
     for line, values in rows:
         if line % _PROGRESS_LINES == 0:
             on_progress(f"{name}: {line:,} lines")

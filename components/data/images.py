@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
 from typing import Self
 
 from regard.components.data.read_problems import UnreadableFile
@@ -15,13 +14,7 @@ KINDS = "JPEG, PNG, GIF or BMP"
 _HEAD_BYTES = 16
 _CACHE_SIZE = 1 << 16  # results of some hundred bytes each
 
-# The first bytes of each kind, and a test whether the end of the file is there.
-_MAGIC: dict[bytes, Callable[[bytes], bool]] = {
-    b"\xff\xd8\xff": lambda content: content.rstrip(b"\0").endswith(b"\xff\xd9"),
-    b"\x89PNG\r\n\x1a\n": lambda content: b"IEND" in content[-12:],
-    b"GIF8": lambda content: content.endswith(b";"),
-    b"BM": lambda content: len(content) >= int.from_bytes(content[2:6], "little"),
-}
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM")
 
 
 class Images:
@@ -80,12 +73,11 @@ class Images:
             return f"{relative} cannot be read: {error.strerror}"
         if not content:
             return f"{relative} is empty"
-        is_whole = next((test for magic, test in _MAGIC.items() if content.startswith(magic)), None)
-        if is_whole is None:
+        if not content.startswith(_MAGIC):
             return f"{relative} is not an image ({KINDS})"
-        if not self._decode or _can_decode(content):
-            return None
-        return f"{relative} is {'damaged' if is_whole(content) else 'truncated'}"
+        if self._decode and not _can_decode(content):
+            return f"{relative} is truncated or damaged"
+        return None
 
 
 def _can_decode(content: bytes) -> bool:

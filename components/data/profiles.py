@@ -6,12 +6,15 @@ with the model, so that later data can be compared with it. Nothing here needs T
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NotRequired
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from regard.components.common.errors import UserError
 from regard.models.tasks.description import Feature
@@ -124,30 +127,13 @@ def read_profile(path: str | os.PathLike[str], remedy: str) -> Profile:
         UserError: it cannot be read, or is not a profile.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            profile = json.load(file)
-    except (OSError, ValueError) as error:
+        return TypeAdapter(Profile).validate_json(Path(path).read_bytes())
+    except OSError as error:
         message = f"the profile cannot be read: {error}"
         raise UserError(message, where=str(path), remedy=remedy) from error
-    features = profile.get("features") if isinstance(profile, dict) else None
-    if not isinstance(features, dict) or not all(map(_is_feature_profile, features.values())):
+    except ValueError as error:
         message = "the file is not a profile of a training split"
-        raise UserError(message, where=str(path), remedy=remedy)
-    return profile
-
-
-def _is_feature_profile(entry: Any) -> bool:
-    lengths = entry.get("lengths") if isinstance(entry, dict) else None
-    if not _has_types(lengths, {"bounds": list, "counts": list}):
-        return False
-    types = {"total": int, "distinct": int, "once": int, "words": dict, "complete": bool}
-    return entry.keys() == {"lengths"} or _has_types(entry, types)
-
-
-def _has_types(entry: Any, types: Mapping[str, type]) -> bool:
-    return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), kind) for key, kind in types.items()
-    )
+        raise UserError(message, where=str(path), remedy=remedy) from error
 
 
 def measure_drift(before: Profile, after: Profile) -> dict[str, dict[str, Drift]]:
@@ -166,23 +152,14 @@ def measure_drift(before: Profile, after: Profile) -> dict[str, dict[str, Drift]
         "drift_oov": {},
         "drift_lengths": {},
     }
-    for name, old, new in _common_features(before, after):
-        if old.get("total") and new.get("total"):
+    for name, new in after["features"].items():
+        if name not in before["features"]:
+            continue
+        old = before["features"][name]
+        if "total" in old and "total" in new and (old["total"] or new["total"]):
             measured["drift_words"][name] = _word_drift(_words(old), _words(new))
-            measured["drift_oov"][name] = _oov_drift(_words(old), _words(new))
-        elif "total" in old and "total" in new and (old["total"] or new["total"]):
-            measured["drift_words"][name] = _drift_from_or_to_nothing(_words(old), _words(new))
             if new["total"]:
-                examples: list[WordChange] = [
-                    {"word": word, "count": count} for word, count in _most_frequent(new["words"])
-                ]
-                measured["drift_oov"][name] = {
-                    "value": 1.0,
-                    "rate": 1.0,
-                    "expected": 0.0,
-                    "listed": None,
-                    "examples": examples,
-                }
+                measured["drift_oov"][name] = _oov_drift(_words(old), _words(new))
         if old["lengths"]["bounds"] == new["lengths"]["bounds"]:
             counts = _merge_rare(old["lengths"]["counts"], new["lengths"]["counts"])
             measured["drift_lengths"][name] = {"value": divergence(*counts)}
@@ -218,49 +195,29 @@ def divergence(one: Sequence[float], other: Sequence[float]) -> float:
     return float(jensenshannon(one, other, base=2)) ** 2
 
 
-def _common_features(
-    before: Profile, after: Profile
-) -> Iterator[tuple[str, FeatureProfile, FeatureProfile]]:
-    for name, new in after["features"].items():
-        if name in before["features"]:
-            yield name, before["features"][name], new
-
-
 def _words(feature: FeatureProfile) -> WordProfile:
     return feature  # type: ignore[return-value]
 
 
 def _word_drift(old: WordProfile, new: WordProfile) -> Drift:
     smaller = min(old["total"], new["total"])
-    word_shares = []
+    shares = []
     for word in {**old["words"], **new["words"]}:
-        before, after = (side["words"].get(word, 0) / side["total"] for side in (old, new))
-        if (before + after) / 2 * smaller >= _MIN_EXPECTED:
-            word_shares.append((word, before, after))
-    befores, afters = (
-        [before for _, before, _ in word_shares],
-        [after for _, _, after in word_shares],
-    )
+        before, after = (side["words"].get(word, 0) / max(side["total"], 1) for side in (old, new))
+        # If one side is empty, all words of the other one have changed.
+        if not smaller or (before + after) / 2 * smaller >= _MIN_EXPECTED:
+            shares.append((word, before, after))
+    befores, afters = [before for _, before, _ in shares], [after for _, _, after in shares]
     rest = [max(0.0, 1 - sum(common)) for common in (befores, afters)]
-    word_shares.sort(key=lambda share: (-_contribution(*share[1:]), share[0]))
+    shares.sort(key=lambda share: (-_contribution(*share[1:]), share[0]))
     return {
-        "value": divergence([*befores, rest[0]], [*afters, rest[1]]),
+        "value": divergence([*befores, rest[0]], [*afters, rest[1]]) if smaller else 1.0,
         "examples": [
             {"word": word, "before": before, "after": after}
-            for word, before, after in word_shares[:MAX_EXAMPLES]
+            for word, before, after in shares[:MAX_EXAMPLES]
             if before != after
         ],
     }
-
-
-def _drift_from_or_to_nothing(old: WordProfile, new: WordProfile) -> Drift:
-    side = new if new["total"] else old
-    examples: list[WordChange] = []
-    for word, count in _most_frequent(side["words"]):
-        share = count / side["total"]
-        before, after = (0.0, share) if side is new else (share, 0.0)
-        examples.append({"word": word, "before": before, "after": after})
-    return {"value": 1.0, "examples": examples}
 
 
 def _most_frequent(words: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -293,10 +250,10 @@ def _merge_rare(old: Sequence[int], new: Sequence[int]) -> tuple[list[int], list
 def _oov_drift(old: WordProfile, new: WordProfile) -> Drift:
     compared, unlisted = _words_to_compare(old, new)
     unknown = {word: count for word, count in compared.items() if word not in old["words"]}
-    running = sum(compared.values()) + unlisted
-    rate = (sum(unknown.values()) + unlisted) / max(running, 1)
-    expected = _expected_oov(old, new)
-    error = math.sqrt(rate / max(running, 1) + expected / old["total"])
+    running = max(sum(compared.values()) + unlisted, 1)
+    rate = (sum(unknown.values()) + unlisted) / running
+    expected = _expected_oov(old, new) if old["total"] else 0.0
+    error = math.sqrt(rate / running + expected / old["total"]) if old["total"] else 0.0
     return {
         "value": max(0.0, rate - expected - 2 * error),
         "rate": rate,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,8 +29,6 @@ from regard.components.data.config_rules import PatternLocation, check_config, p
 from regard.components.data.sources import Corpus, Span, suggest_path
 from regard.components.data.span_patterns import SpanFile
 from regard.components.settings.data import Files, SpansConfig
-
-_MAX_NAMES = 5
 
 # The files of one pattern by span number and version.
 PatternFiles = dict[int, dict[int | None, list[SpanFile]]]
@@ -53,7 +51,7 @@ def resolve_spans(corpus: Corpus, notes: list[str] | None = None) -> Corpus:
 
     Args:
         corpus: the corpus.
-        notes: receives a sentence about each skipped or unknown span and about gaps.
+        notes: receives a sentence about each skipped or unknown span.
 
     Raises:
         UserError: the section breaks a rule, a pattern matches no file, or a span is incomplete.
@@ -77,11 +75,9 @@ def resolve_spans(corpus: Corpus, notes: list[str] | None = None) -> Corpus:
         name = _example(files, number).name
         spans.append(Span(number, name, version, by_split, replayed=index < replayed))
     known = {number for by_span in files.values() for number in by_span}
-    excluded = _excluded(rules, dated)
-    for number in sorted(excluded - known):
+    for number in sorted(_excluded(rules, dated) - known):
         name = span_patterns.span_name(number, dated)
         notes.append(f"data.spans.exclude: span {name} does not exist")
-    _note_gaps(spans, known | excluded, dated, notes)
     # How the spans were selected is not part of CorpusGen's cache key.
     replay = rules.replay if replayed > 0 else 0.0
     effective = SpansConfig(test_share=rules.test_share, replay=replay)
@@ -152,24 +148,21 @@ def _choose(
 def _within_bounds(files: FilesByPattern, rules: SpansConfig, dated: bool) -> list[int]:
     """Return the spans from ``first`` to ``last`` without those of ``exclude``."""
     numbers = sorted({number for by_span in files.values() for number in by_span})
-    remaining = [number for number in numbers if number not in _excluded(rules, dated)]
-    if rules.first is not None:
-        first = span_patterns.span_number(rules.first, dated)
-        remaining = [number for number in remaining if number >= first]
-    if rules.last is not None:
-        last = span_patterns.span_number(rules.last, dated)
-        remaining = [number for number in remaining if number <= last]
-    if not remaining:
+    first, last = (
+        bound if value is None else span_patterns.span_number(value, dated)
+        for value, bound in ((rules.first, numbers[0]), (rules.last, numbers[-1]))
+    )
+    excluded = _excluded(rules, dated)
+    chosen = [number for number in numbers if first <= number <= last and number not in excluded]
+    if not chosen:
         keys = [key for key in ("first", "last") if getattr(rules, key) is not None]
-        oldest, newest = (
-            span_patterns.span_name(number, dated) for number in (numbers[0], numbers[-1])
-        )
+        oldest, newest = (span_patterns.span_name(numbers[end], dated) for end in (0, -1))
         raise UserError(
             f"selects none of the {format_count(len(numbers), 'span')}, {oldest} to {newest}",
             where=f"data.spans.{[*keys, 'exclude'][0]}",
             remedy="Choose other bounds, or exclude fewer spans.",
         )
-    return remaining
+    return chosen
 
 
 def _excluded(rules: SpansConfig, dated: bool) -> set[int]:
@@ -192,9 +185,10 @@ def _missing_file(
     # A file of a pattern with a version has more values than one of a pattern without.
     examples = (span_files[0] for span_files in present.values() if span_files)
     example = max(examples, key=lambda file: len(file.values))
-    for location, span_files in present.items() if marker else ():
-        for path in _missing_markers(location, span_files, marker or "", example):
-            return MissingFile(location.key, f"{path} is missing", unfinished=True)
+    for location, span_files in present.items():
+        missing = _missing_marker(location, span_files, marker, example) if marker else None
+        if missing:
+            return MissingFile(location.key, f"{missing} is missing", unfinished=True)
     for location, span_files in present.items():
         if not span_files:
             path = _path(location, span_patterns.fill_placeholders(location.pattern, example))
@@ -202,18 +196,17 @@ def _missing_file(
     return None
 
 
-def _missing_markers(
+def _missing_marker(
     location: PatternLocation, files: Sequence[SpanFile], marker: str, example: SpanFile
-) -> Iterator[str]:
-    """Yield the missing markers; for a pattern without a file, where its files would be."""
-    for file in files:
-        if not os.path.isfile(path := _marker_path(marker, file)):
-            yield path
-    if not files:
-        folder = os.path.dirname(span_patterns.fill_placeholders(location.pattern, example))
-        name = span_patterns.fill_placeholders(marker, example)
-        if not glob.glob(_path(location, os.path.join(folder, glob.escape(name)), glob.escape)):
-            yield _path(location, os.path.join(folder, name))
+) -> str | None:
+    """Return a missing marker; for a pattern without a file, where its files would be."""
+    if files:
+        paths = (_marker_path(marker, file) for file in files)
+        return next((path for path in paths if not os.path.isfile(path)), None)
+    folder = os.path.dirname(span_patterns.fill_placeholders(location.pattern, example))
+    name = span_patterns.fill_placeholders(marker, example)
+    markers = glob.glob(_path(location, os.path.join(folder, glob.escape(name)), glob.escape))
+    return None if markers else _path(location, os.path.join(folder, name))
 
 
 def _marker_path(marker: str, file: SpanFile) -> str:
@@ -233,46 +226,17 @@ def _of_version(files: PatternFiles, number: int, version: int | None) -> list[S
 
 def _files_by_split(files: FilesByPattern, number: int, version: int | None) -> dict[str, Files]:
     """Return the files of a version of a span by split, in the form of ``data.train``."""
-    tables: dict[str, list[str]] = {}
-    sides: dict[str, dict[str, list[str]]] = {}
+    by_split: dict[str, dict[str | None, list[str]]] = {}
     for location, by_span in files.items():
         paths = [file.path for file in _of_version(by_span, number, version)]
-        if location.side is None:
-            tables.setdefault(location.split, []).extend(paths)
-        else:
-            by_side = sides.setdefault(location.split, {})
-            by_side.setdefault(location.side, []).extend(paths)
-    return {**tables, **{split: dict(by_side) for split, by_side in sides.items()}}
+        by_split.setdefault(location.split, {}).setdefault(location.side, []).extend(paths)
+    return {
+        split: by_side[None] if None in by_side else dict(by_side)  # type: ignore[arg-type]
+        for split, by_side in by_split.items()
+    }
 
 
 def _example(files: FilesByPattern, number: int) -> SpanFile:
     """Return any file of a span."""
     versions = next(by_span[number] for by_span in files.values() if number in by_span)
     return next(iter(versions.values()))[0]
-
-
-def _note_gaps(spans: Sequence[Span], known: set[int], dated: bool, notes: list[str]) -> None:
-    """Add a note about numbers without a span between the first and the last span.
-
-    If more numbers are missing than present, the spans are not numbered consecutively, for example
-    weeks or whole dates as numbers, and nothing is missing.
-
-    Args:
-        spans: the spans of the run.
-        known: the numbers of all existing and excluded spans.
-        dated: whether spans are dates.
-        notes: receives the sentence.
-    """
-    first, last = spans[0].number, spans[-1].number
-    known = {number for number in known if first <= number <= last}
-    count = last - first + 1 - len(known)
-    if not 0 < count <= len(spans):
-        return
-    missing = sorted({*range(first, last)} - known)
-    names = [span_patterns.span_name(number, dated) for number in missing[:_MAX_NAMES]]
-    more = f" and {count - _MAX_NAMES:,} more" if count > _MAX_NAMES else ""
-    verb = "is" if count == 1 else "are"
-    between = f"between {spans[0].name} and {spans[-1].name}"
-    notes.append(
-        f"{format_count(count, 'span')} {verb} missing {between}: {', '.join(names)}{more}"
-    )

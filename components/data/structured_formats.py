@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
 # row is skipped and its problem recorded; a cell is None if it is missing.
 Cells = tuple[int, Sequence[Any] | None]
 
-_SKIPPED = object()
+
+class _SkippedCellError(Exception):
+    """A text is skipped, and so is its row."""
 
 
 def missing_column(
@@ -33,86 +34,82 @@ def missing_column(
     return UnreadableFile(path, f"there is no column {name!r}", remedy, line)
 
 
-def _column_names(corpus: Corpus) -> list[str | None]:
-    """Return the column or key of each feature; None for an optional feature without one."""
-    columns = corpus.config.columns
-    if columns is None:
-        return [feature.name for feature in corpus.features]
-    names = [columns.get(feature.name) for feature in corpus.features]
-    return [None if name is None else str(name) for name in names]
+def _column_names(
+    corpus: Corpus, path: str, available: Sequence[str] | None = None
+) -> list[str | None]:
+    """Return the column or key of each feature; None for an optional feature without one.
+
+    Raises:
+        UnreadableFile: a column is not ``available``.
+    """
+    names: list[str | None] = []
+    for feature in corpus.features:
+        columns = corpus.config.columns
+        name = feature.name if columns is None else columns.get(feature.name)
+        if name is not None and available is not None and name not in available:
+            if columns is not None or not feature.optional:
+                raise missing_column(path, str(name), available)
+            name = None
+        names.append(None if name is None else str(name))
+    return names
 
 
 def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the rows of a file with one JSON object per line."""
-    (path,), config, features = group.files, corpus.config, corpus.features
-    names = _column_names(corpus)
+    (path,), config = group.files, corpus.config
+    names = _column_names(corpus, path)
     for line, text in enumerate(read_lines(path, problems, config.encoding_errors), 1):
         if text is None:
             yield line, None
             continue
         content, problem = _parse_json(text)
-        problem = problem or _object_problem(content, names, features)
         if problem:
             problems.add("row", config.bad_rows, path, line, f"{problem}: {shorten(text)!r}")
             yield line, None
             continue
-        cells = [content.get(name) for name in names]
-        yield line, _decode_cells(cells, features, path, line, problems, config.encoding_errors)
+        yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
 
 
-def _parse_json(text: str) -> tuple[Any, str | None]:
+def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
+    """Return a JSON object, or what is wrong with it."""
     try:
-        return json.loads(text), None
+        content = json.loads(text)
     except RecursionError:
-        return None, "not JSON: nested too deeply"
+        return {}, "not JSON: nested too deeply"
     except ValueError as error:
-        return None, f"not JSON: {getattr(error, 'msg', error)}"
-
-
-def _object_problem(
-    content: Any, names: Sequence[str | None], features: Sequence[Feature]
-) -> str | None:
-    if not isinstance(content, dict):
-        return "not a JSON object"
-    for name, feature in zip(names, features, strict=True):
-        if content.get(name) is None and not feature.optional:
-            return f"no value for {name!r}" if name in content else f"no key {name!r}"
-    return None
+        return {}, f"not JSON: {getattr(error, 'msg', error)}"
+    return (content, None) if isinstance(content, dict) else ({}, "not a JSON object")
 
 
 def _decode_cells(
-    cells: Sequence[Any],
-    features: Sequence[Feature],
-    path: str,
-    line: int,
-    problems: ReadProblems,
-    errors: str,
+    cells: Sequence[Any], corpus: Corpus, path: str, line: int, problems: ReadProblems
 ) -> list[Any] | None:
     """Decode every text like a line of a file; None if one of them is skipped.
 
     JSON escapes can name characters that UTF-8 cannot hold, and Parquet does not guarantee that its
     strings are UTF-8.
     """
-    decode = functools.partial(decode_line, path=path, line=line, problems=problems, errors=errors)
-    decoded = [
-        _decode_cell(cell, decode) if feature.kind in ("text", "image") else cell
-        for cell, feature in zip(cells, features, strict=True)
-    ]
-    return None if any(cell is _SKIPPED for cell in decoded) else decoded
 
+    def decode(cell: Any) -> Any:
+        if isinstance(cell, list):
+            return [decode(item) for item in cell]
+        if isinstance(cell, str):
+            if cell.isascii() and "\0" not in cell:
+                return cell
+            cell = cell.encode("utf-8", "surrogatepass")
+        if isinstance(cell, bytes):
+            cell = decode_line(cell, path, line, problems, corpus.config.encoding_errors)
+            if cell is None:
+                raise _SkippedCellError
+        return cell
 
-def _decode_cell(cell: Any, decode: Callable[[bytes], str | None]) -> Any:
-    if isinstance(cell, str):
-        if cell.isascii() and "\0" not in cell:
-            return cell
-        cell = cell.encode("utf-8", "surrogatepass")
-    if isinstance(cell, bytes):
-        text = decode(cell)
-        return _SKIPPED if text is None else text
-    if isinstance(cell, list):
-        items = [_decode_cell(item, decode) for item in cell]
-        return _SKIPPED if any(item is _SKIPPED for item in items) else items
-    return cell
+    try:
+        return [
+            decode(cell) if feature.kind in ("text", "image") else cell
+            for cell, feature in zip(cells, corpus.features, strict=True)
+        ]
+    except _SkippedCellError:
+        return None
 
 
 def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
@@ -120,14 +117,15 @@ def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    (path,), config, features = group.files, corpus.config, corpus.features
+    (path,) = group.files
     line = 0
     try:
         with pq.ParquetFile(path) as file:
-            names = _parquet_names(corpus, file.schema_arrow)
+            schema = file.schema_arrow
+            names = _column_names(corpus, path, schema.names)
             types = [
-                None if name is None else _column_type(name, feature, file.schema_arrow, path)
-                for name, feature in zip(names, features, strict=True)
+                _column_type(name, feature, schema, path) if name else None
+                for name, feature in zip(names, corpus.features, strict=True)
             ]
             selected = sorted({name for name in names if name is not None})
             for batch in file.iter_batches(batch_size=4096, columns=selected):
@@ -137,36 +135,13 @@ def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
                 ]
                 for cells in zip(*columns, strict=True):
                     line += 1
-                    missing = _missing_name(names, cells, features) if None in cells else None
-                    if missing:
-                        problem = f"no value for {missing!r}"
-                        problems.add("row", config.bad_rows, path, line, problem)
-                        yield line, None
-                        continue
-                    errors = config.encoding_errors
-                    yield line, _decode_cells(cells, features, path, line, problems, errors)
+                    yield line, _decode_cells(cells, corpus, path, line, problems)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         remedy = "Write or download the file again."
         raise UnreadableFile(path, f"not a readable Parquet file: {reason}", remedy) from error
     if not line:
         raise UnreadableFile(path, "the file has no rows", "Remove it, or write it again.")
-
-
-def _parquet_names(corpus: Corpus, schema: pa.Schema) -> list[str | None]:
-    names = _column_names(corpus)
-    if corpus.config.columns is not None:
-        return names
-    optional = {feature.name for feature in corpus.features if feature.optional}
-    return [None if name in optional and name not in schema.names else name for name in names]
-
-
-def _missing_name(
-    names: Sequence[str | None], cells: Sequence[Any], features: Sequence[Feature]
-) -> str | None:
-    """Return the first column that needs a value and has none."""
-    row = zip(names, cells, features, strict=True)
-    return next((n for n, cell, f in row if cell is None and not f.optional), None)
 
 
 def _to_list(column: pa.Array, kind: pa.DataType | None) -> list[Any]:
@@ -177,13 +152,11 @@ def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> p
     """Return the type that a column is cast to before it is read; None for its own.
 
     Raises:
-        UnreadableFile: the column is missing, or its type does not suit the feature.
+        UnreadableFile: its type does not suit the feature.
     """
     import pyarrow as pa
     import pyarrow.types as types
 
-    if name not in schema.names:
-        raise missing_column(path, name, list(schema.names))
     kind = schema.field(name).type
     depth, inner = 0, kind
     while types.is_list(inner) or types.is_large_list(inner) or types.is_fixed_size_list(inner):

@@ -12,6 +12,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from regard.components.common.errors import UserError
 from regard.components.data.text_analysis import normalize
 
@@ -47,10 +49,7 @@ def read_overlap(folder: Path, remedy: str) -> frozenset[int] | None:
     if not path.exists():
         return None
     try:
-        hashes = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(hashes, list) or not all(isinstance(one, int) for one in hashes):
-            raise ValueError("not a list of numbers")
+        return frozenset(TypeAdapter(list[int]).validate_json(path.read_bytes()))
     except (OSError, ValueError) as error:
-        message = f"the target overlap cannot be read: {error}"
+        message = f"the target overlap cannot be read: {str(error).splitlines()[0]}"
         raise UserError(message, where=str(path), remedy=remedy) from error
-    return frozenset(hashes)

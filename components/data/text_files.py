@@ -162,8 +162,7 @@ def _unpack(raw: IO[bytes], path: str) -> IO[bytes]:
         return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[return-value]
     if kind is None:
         start = head.removeprefix(_BOM).decode("utf-8", "replace")
-        is_web = start.lstrip().lower().startswith(("<!doctype", "<html"))
-        kind = f"{'a web page' if is_web else 'plain text'} that starts with {shorten(start, 40)!r}"
+        kind = f"plain text that starts with {shorten(start, 40)!r}"
     raise UnreadableFile(
         path,
         f"the name ends in .gz, but the file is {kind}",

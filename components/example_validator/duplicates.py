@@ -1,7 +1,7 @@
 """Rows that repeat others: exact and near duplicates within and between splits.
 
-Exact duplicates are found by hashes. Rows meet in buckets of a hash, as packed arrays of 24 bytes
-per row and 16 per reference: memory holds one bucket at a time, and Beam handles a few large
+Exact duplicates are found by hashes. Rows meet in buckets of a hash, as packed arrays of 16 bytes
+per hash: memory holds one bucket at a time, and Beam handles a few large
 elements instead of one for each row.
 
 Near duplicates are found by MinHash (Broder 1997, "On the resemblance and containment of
@@ -16,11 +16,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from rensa import RMinHash, RMinHashLSH
 
+from regard.components.data.split_assignment import canonical
 from regard.components.data.target_overlap import hash64
 from regard.components.data.text_analysis import normalize
 from regard.components.example_validator.shard_rows import CheckCounts, Image
@@ -28,8 +29,8 @@ from regard.components.example_validator.shard_rows import CheckCounts, Image
 BUCKETS = 64
 SHINGLE = 4
 MAX_MEASURED = 50  # texts that a training row is compared with
-# The hashes of each kind of packed element; the first one chooses the bucket.
-_HASHES: dict[str, tuple[str, ...]] = {"rows": ("inputs", "row"), "references": ("reference",)}
+# A row and a hash of it.
+_PACKED = np.dtype([("ref", "<u8"), ("key", "<u8")])
 # A reference of another split, the first equal one of train, and their hash.
 _OVERLAP = np.dtype([("ref", "<u8"), ("other", "<u8"), ("key", "<u8")])
 _MISSED = 0.001
@@ -38,28 +39,26 @@ _SEED = 1
 _EXACT = math.inf
 _CACHED_TEXTS = 1000
 
-Kind = Literal["rows", "references"]
+# What is hashed: all features of a row, the model's inputs, or one reference.
+Kind = Literal["rows", "inputs", "references"]
 Bucket = tuple[Kind, int]
 Packed = tuple[Bucket, tuple[bool, bytes]]
 # By row of another split: the similarity of the most similar training row, and its reference.
 Hits = dict[int, tuple[float, int]]
 
 
-def value_bytes(values: Sequence[Any]) -> bytes:
-    """Return bytes that are the same for the same values of a feature."""
-    if not values:
-        return b""
-    if isinstance(values[0], str):
-        return b"\0".join(normalize(text).encode("utf-8") for text in values)
-    if isinstance(values[0], Image):
-        return b"".join(image.content for image in values)
-    return np.asarray(values, "<i8" if isinstance(values[0], int) else "<f4").tobytes()
-
-
-def hash_values(contents: Sequence[bytes]) -> int:
-    """Return 64 bits that stand for the contents of several features."""
+def hash_values(features: Sequence[Sequence[Any]]) -> int:
+    """Return 64 bits that stand for the values of several features."""
+    contents = list(map(_value_bytes, features))
     # The lengths separate the contents.
     return hash64(b"".join([b"%d:%b" % (len(part), part) for part in contents]))
+
+
+def _value_bytes(values: Sequence[Any]) -> bytes:
+    """Return bytes that are the same for the same values of a feature."""
+    if values and isinstance(values[0], Image):
+        return b"".join(image.content for image in values)
+    return (canonical(list(values)) or "").encode("utf-8")
 
 
 class HashPacker:
@@ -67,50 +66,59 @@ class HashPacker:
 
     Args:
         is_train: whether the rows are of the training split.
-        kind: what the hashes are of.
-        limit: the number of elements to collect at most.
+        limit: the number of hashes of a kind to collect at most.
     """
 
-    def __init__(self, is_train: bool, kind: Kind, limit: int = 1 << 18):
+    def __init__(self, is_train: bool, limit: int = 1 << 18):
         self._is_train = is_train
-        self._kind: Kind = kind
         self._limit = limit
-        self._rows: list[tuple[int, ...]] = []
+        self._rows: dict[Kind, list[tuple[int, int]]] = {kind: [] for kind in get_args(Kind)}
 
-    def add(self, ref: int, *hashes: int) -> Iterator[Packed]:
-        """Add the hashes of one row; yield packed rows if the limit is reached.
-
-        Args:
-            ref: the row's reference.
-            hashes: of ``rows`` those of the model's inputs and of all features, of ``references``
-                that of one of them.
-        """
-        self._rows.append((ref, *hashes))
-        if len(self._rows) == self._limit:
-            yield from self.flush()
+    def add(self, ref: int, kind: Kind, key: int) -> Iterator[Packed]:
+        """Add a hash of a row; yield packed hashes if the limit is reached."""
+        self._rows[kind].append((ref, key))
+        if len(self._rows[kind]) == self._limit:
+            yield from self._flush(kind)
 
     def flush(self) -> Iterator[Packed]:
-        """Yield the remaining rows as ``((kind, bucket), (is_train, packed rows))``."""
-        rows = np.array(self._rows, _packed_type(self._kind))
-        self._rows = []
-        if self._is_train and self._kind == "references":
-            # The first of equal references is enough.
-            rows = rows[np.unique(rows["reference"], return_index=True)[1]]
-        buckets = rows[_HASHES[self._kind][0]] % BUCKETS
+        """Yield the remaining hashes as ``((kind, bucket), (is_train, packed hashes))``."""
+        for kind in self._rows:
+            yield from self._flush(kind)
+
+    def _flush(self, kind: Kind) -> Iterator[Packed]:
+        rows = np.array(self._rows[kind], _PACKED)
+        self._rows[kind] = []
+        if self._is_train and kind != "rows":
+            # The first of equal inputs or references is enough.
+            rows = rows[np.unique(rows["key"], return_index=True)[1]]
+        buckets = rows["key"] % BUCKETS
         for bucket in np.unique(buckets):
-            yield (self._kind, int(bucket)), (self._is_train, rows[buckets == bucket].tobytes())
+            yield (kind, int(bucket)), (self._is_train, rows[buckets == bucket].tobytes())
 
 
 def find_duplicates(bucket: Bucket, packed: Iterable[tuple[bool, bytes]]) -> CheckCounts:
-    """Return the ``duplicates`` and ``overlap`` of one bucket of rows, or its ``overlaps``."""
-    kind = _packed_type(bucket[0])
-    parts: dict[bool, list[np.ndarray]] = {True: [], False: []}
+    """Return the ``duplicates``, ``overlap`` or ``overlaps`` of one bucket of hashes."""
+    parts = {True: [np.empty(0, _PACKED)], False: [np.empty(0, _PACKED)]}
     for is_train, content in packed:
-        parts[is_train].append(np.frombuffer(content, kind))
-    train, rest = (_concatenate(parts[is_train], kind) for is_train in (True, False))
+        parts[is_train].append(np.frombuffer(content, _PACKED))
+    train, rest = (np.concatenate(parts[is_train]) for is_train in (True, False))
+    # The first row of the corpus is the original.
+    train, rest = train[np.argsort(train["ref"])], rest[np.argsort(rest["ref"])]
+    keys, first, inverse = np.unique(train["key"], return_index=True, return_inverse=True)
+    counts = CheckCounts()
+    if bucket[0] == "rows":
+        original = first[inverse]
+        for i in np.flatnonzero(original != np.arange(len(train))):
+            counts.add("duplicates", int(train["ref"][i]), int(train["ref"][original[i]]))
+        return counts
+    rest = rest[np.isin(rest["key"], keys)]
+    others = train["ref"][first[np.searchsorted(keys, rest["key"])]]
     if bucket[0] == "references":
-        return _overlapping_references(train, rest)
-    return _duplicate_rows(train, rest)
+        pairs = zip(rest["ref"], others, rest["key"], strict=True)
+        return CheckCounts(overlaps=np.array(list(pairs), _OVERLAP).tobytes())
+    for ref, other in zip(rest["ref"], others, strict=True):
+        counts.add("overlap", int(ref), int(other))
+    return counts
 
 
 def count_target_overlap(counts: CheckCounts) -> list[int]:
@@ -123,41 +131,6 @@ def count_target_overlap(counts: CheckCounts) -> list[int]:
     for i in np.unique(overlaps["ref"], return_index=True)[1]:
         counts.add("target_overlap", int(overlaps["ref"][i]), int(overlaps["other"][i]))
     return [int(key) for key in np.unique(overlaps["key"])]
-
-
-def _packed_type(kind: str) -> np.dtype:
-    return np.dtype([(name, "<u8") for name in ("ref", *_HASHES[kind])])
-
-
-def _duplicate_rows(train: np.ndarray, rest: np.ndarray) -> CheckCounts:
-    counts = CheckCounts()
-    _, first, inverse = np.unique(train["row"], return_index=True, return_inverse=True)
-    original = first[inverse]
-    for i in map(int, np.flatnonzero(original != np.arange(len(train)))):
-        counts.add("duplicates", int(train["ref"][i]), int(train["ref"][original[i]]))
-    for i, match in _matches(rest["inputs"], train["inputs"]):
-        counts.add("overlap", int(rest["ref"][i]), int(train["ref"][match]))
-    return counts
-
-
-def _overlapping_references(train: np.ndarray, rest: np.ndarray) -> CheckCounts:
-    overlaps = [
-        (rest["ref"][i], train["ref"][match], rest["reference"][i])
-        for i, match in _matches(rest["reference"], train["reference"])
-    ]
-    return CheckCounts(overlaps=np.array(overlaps, _OVERLAP).tobytes())
-
-
-def _matches(rest: np.ndarray, train: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield the indices of elements that are in train too, each with the first index there."""
-    known, first = np.unique(train, return_index=True)
-    for i in np.flatnonzero(np.isin(rest, known)):
-        yield int(i), int(first[np.searchsorted(known, rest[i])])
-
-
-def _concatenate(parts: list[np.ndarray], kind: np.dtype) -> np.ndarray:
-    rows = np.concatenate(parts) if parts else np.empty(0, kind)
-    return rows[np.argsort(rows["ref"])]  # the first row of the corpus is the original
 
 
 def joined_inputs(inputs: Iterable[Sequence[str]]) -> str:

@@ -74,7 +74,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
             rows[shards[index].split] += count
         lengths = training_profile.length_histograms(counts, shards, features)
-        profile = training_profile.train_profile(rows, words, lengths)
+        trained = {
+            feature.name: training_profile.length_profile(
+                feature, lengths[feature.name]["splits"].get("train")
+            )
+            for feature in features
+            if feature.name in lengths
+        }
+        profile = training_profile.train_profile(rows["train"], words, trained)
         drift = drift_check.check_drift(exec_properties["production"], profile, checks)
         content = {"rows": rows, "checks": findings, "anomalies": anomalies, "lengths": lengths}
         if drift:

@@ -198,10 +198,7 @@ def scan_shard(
     """
     is_train = shard.split == "train"
     counts = CheckCounts()
-    row_hashes, reference_hashes = (
-        duplicates.HashPacker(is_train, "rows"),
-        duplicates.HashPacker(is_train, "references"),
-    )
+    packer = duplicates.HashPacker(is_train)
     texts = {i: feature.name for i, feature in enumerate(features) if feature.tokenized}
     inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
     compared = [i for i, feature in enumerate(features) if feature.role != "extra"]
@@ -231,17 +228,17 @@ def scan_shard(
         if script:
             by_name = {name: values[i] for i, name in texts.items()}
             count_row_scripts(counts, ref, by_name, script.share, is_train)
-        if checks.duplicates or checks.overlap:
-            contents = [duplicates.value_bytes(of_feature) for of_feature in values]
-            whole = duplicates.hash_values([contents[i] for i in compared])
-            for packed in row_hashes.add(
-                ref, duplicates.hash_values([contents[i] for i in inputs]), whole
-            ):
-                yield TaggedOutput("packed", packed)
+        hashes: list[tuple[duplicates.Kind, int]] = []
+        if checks.duplicates and is_train:
+            hashes.append(("rows", duplicates.hash_values([values[i] for i in compared])))
+        if checks.overlap:
+            hashes.append(("inputs", duplicates.hash_values([values[i] for i in inputs])))
         if checks.target_overlap:
-            for text in (text for i in reference_texts for text in values[i] if text.strip()):
-                for packed in reference_hashes.add(ref, text_hash(text)):
-                    yield TaggedOutput("packed", packed)
+            references = (text for texts in targets for text in texts if text.strip())
+            hashes += [("references", text_hash(text)) for text in references]
+        for kind, key in hashes:
+            for packed in packer.add(ref, kind, key):
+                yield TaggedOutput("packed", packed)
         if near and (text := duplicates.joined_inputs(values[i] for i in input_texts)).strip():
             if index:
                 index.add(ref, text)
@@ -253,7 +250,7 @@ def scan_shard(
                     for words in word_counter.add(name, text):
                         yield TaggedOutput("words", words)
 
-    for packed in (*row_hashes.flush(), *reference_hashes.flush()):
+    for packed in packer.flush():
         yield TaggedOutput("packed", packed)
     for words in word_counter.flush() if word_counter else ():
         yield TaggedOutput("words", words)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 import tensorflow as tf
+from pydantic import Base64Encoder, EncodedBytes, TypeAdapter
 
 from regard.components.common.formatting import format_count
 from regard.models.tasks.description import Feature
 
 K = TypeVar("K", int, str)
-V = TypeVar("V")
 
 MAX_EXAMPLES = 5
 _ROW_BITS = 40
@@ -73,7 +71,7 @@ class CheckCounts:
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
     letters: dict[str, dict[str, int]] = field(default_factory=dict)
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
-    overlaps: bytes = b""
+    overlaps: Annotated[bytes, EncodedBytes(Base64Encoder)] = b""
     capped: int = 0
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
@@ -105,34 +103,19 @@ class CheckCounts:
             total.capped += part.capped
         return total
 
-    def to_json(self) -> str:
+    def to_json(self) -> bytes:
         """Return the counts as JSON."""
-        overlaps = base64.b64encode(self.overlaps).decode("ascii")
-        return json.dumps({**asdict(self), "overlaps": overlaps})
+        return TypeAdapter(CheckCounts).dump_json(self)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
+    @staticmethod
+    def from_json(content: bytes | str) -> CheckCounts:
         """Restore the counts from ``to_json``."""
-        content = json.loads(text)
-        return cls(
-            _integer_keys(content["rows"]),
-            {name: _integer_keys(counts) for name, counts in content["counts"].items()},
-            {name: [(r, o) for r, o in pairs] for name, pairs in content["examples"].items()},
-            content["letters"],
-            {name: _integer_keys(counts) for name, counts in content["lengths"].items()},
-            base64.b64decode(content["overlaps"]),
-            content["capped"],
-        )
+        return TypeAdapter(CheckCounts).validate_json(content)
 
 
 def _add(total: dict[K, int], counts: Mapping[K, int]) -> None:
     for key, count in counts.items():
         total[key] = total.get(key, 0) + count
-
-
-def _integer_keys(content: Mapping[str, V]) -> dict[int, V]:
-    """JSON has only text keys."""
-    return {int(key): value for key, value in content.items()}
 
 
 def read_shard(path: str, features: Sequence[Feature], batch: int = 1024) -> Iterator[ShardRow]:
@@ -170,13 +153,10 @@ def format_values(feature: Feature, values: Sequence[Any]) -> str:
         return " / ".join(values)
     if feature.kind == "image":
         return " / ".join(image.path for image in values)
-    if feature.kind == "number":
-        return " ".join(f"{value:g}" for value in values)
-    if feature.kind == "positions":
-        return " ".join(map(str, values))
-    pairs = zip(values[::2], values[1::2], strict=True)
-    points = " ".join(f"({x:g}, {y:g})" for x, y in pairs)
-    return f"{format_count(len(values) // 2, 'point')}: {points}" if values else ""
+    numbers = " ".join(f"{value:.9g}" for value in values)
+    if feature.kind == "points" and values:
+        return f"{format_count(len(values) // 2, 'point')}: {numbers}"
+    return numbers
 
 
 def read_referenced_rows(

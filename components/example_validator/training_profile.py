@@ -17,6 +17,7 @@ from regard.components.data.profiles import (
     BOUNDS,
     MAX_WORDS,
     FeatureProfile,
+    LengthProfile,
     Profile,
     WordProfile,
     histogram,
@@ -77,7 +78,11 @@ def sum_bucket(key: WordBucket, parts: Iterable[Mapping[str, int]]) -> tuple[str
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)
-    return key[0], {
+    return key[0], _word_profile(counts)
+
+
+def _word_profile(counts: Counter[str]) -> WordProfile:
+    return {
         "total": counts.total(),
         "distinct": len(counts),
         "once": list(counts.values()).count(1),
@@ -124,23 +129,20 @@ def length_histograms(
 
 
 def train_profile(
-    rows: Mapping[str, int],
-    words: Mapping[str, WordProfile],
-    lengths: Mapping[str, LengthHistogram],
+    rows: int, words: Mapping[str, WordProfile], lengths: Mapping[str, LengthProfile]
 ) -> Profile:
     """Return the profile of the training split, with which later data is compared."""
-    features: dict[str, FeatureProfile] = {}
-    for name, by_split in lengths.items():
-        counts = by_split["splits"].get("train", [0] * (len(by_split["bounds"]) + 1))
-        features[name] = {
-            **words.get(name, {}),  # type: ignore[typeddict-item]
-            "lengths": {
-                "unit": by_split["unit"],
-                "bounds": by_split["bounds"],
-                "counts": counts,
-            },
-        }
-    return {"rows": rows.get("train", 0), "features": features}
+    features: dict[str, FeatureProfile] = {
+        name: {**words.get(name, {}), "lengths": profile}  # type: ignore[typeddict-item]
+        for name, profile in lengths.items()
+    }
+    return {"rows": rows, "features": features}
+
+
+def length_profile(feature: Feature, counts: list[int] | None) -> LengthProfile:
+    """Return the profile of a feature's lengths from their histogram; None: there are none."""
+    counts = counts or [0] * (len(BOUNDS) + 1)
+    return {"unit": length_unit(feature), "bounds": list(BOUNDS), "counts": counts}
 
 
 def profile_training_split(corpus: Corpus) -> Profile:
@@ -166,19 +168,12 @@ def profile_training_split(corpus: Corpus) -> Profile:
         for i, counter in words.items():
             for text in _texts(values[i]):
                 counter.update(split_words(text))
-    by_word = {
-        features[i].name: join_buckets("", [sum_bucket(("", 0), [counter])[1]])[1]
-        for i, counter in words.items()
-    }
-    by_length: dict[str, LengthHistogram] = {
-        features[i].name: {
-            "unit": length_unit(features[i]),
-            "bounds": list(BOUNDS),
-            "splits": {"train": histogram(counts)},
-        }
+    by_name = {features[i].name: _word_profile(counter) for i, counter in words.items()}
+    profiles = {
+        features[i].name: length_profile(features[i], histogram(counts))
         for i, counts in lengths.items()
     }
-    return train_profile({"train": rows}, by_word, by_length)
+    return train_profile(rows, by_name, profiles)
 
 
 def _lengths(feature: Feature, value: Any) -> list[int]:

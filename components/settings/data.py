@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
@@ -27,46 +33,22 @@ _FORMATS: dict[str, Format] = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jso
 _FORMATS[".parquet"] = "parquet"
 
 
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """Replace the errors of all forms of a value by one."""
+    try:
+        return handler(value)
+    except ValidationError:
+        raise PydanticCustomError(
+            "files",
+            "a path, a list of paths, or a path for each side such as "
+            "{source: train.en, target: train.de} is expected",
+        ) from None
 
 
-def _is_paths(value: Any) -> bool:
-    return _is_path(value) or (
-        isinstance(value, list | tuple) and bool(value) and all(map(_is_path, value))
-    )
-
-
-def _files(value: Any) -> Any:
-    """Check that the value names files, and keep its form."""
-    if _is_paths(value) or (
-        isinstance(value, dict) and value and all(map(_is_paths, value.values()))
-    ):
-        return value
-    raise PydanticCustomError(
-        "files",
-        "a path, a list of paths, or a path for each side such as "
-        "{source: train.en, target: train.de} is expected",
-    )
-
-
-_PATHS_SCHEMA = {
-    "anyOf": [
-        {"type": "string", "minLength": 1},
-        {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-    ]
-}
+_Path = Annotated[str, Field(pattern=r"\S")]
+_Paths = _Path | Annotated[list[_Path], Field(min_length=1)]
 Files = Annotated[
-    str | list[str] | dict[str, str | list[str]],
-    PlainValidator(_files),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                *_PATHS_SCHEMA["anyOf"],
-                {"type": "object", "additionalProperties": _PATHS_SCHEMA, "minProperties": 1},
-            ]
-        }
-    ),
+    _Paths | Annotated[dict[str, _Paths], Field(min_length=1)], WrapValidator(_name_files)
 ]
 
 

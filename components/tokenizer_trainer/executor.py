@@ -29,8 +29,7 @@ from regard.components.tokenizer_trainer.sampling import (
 )
 from regard.components.tokenizer_trainer.sentencepiece_training import (
     TrainedTokenizer,
-    VocabularyTooLarge,
-    VocabularyTooSmall,
+    VocabularySizeError,
     train_tokenizer,
 )
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
@@ -96,8 +95,7 @@ def _train(
     samples: Mapping[Group, Sample], config: TokenizerConfig
 ) -> dict[Group, TrainedTokenizer]:
     trained: dict[Group, TrainedTokenizer] = {}
-    max_sizes: dict[str, int] = {}
-    min_sizes: dict[str, int] = {}
+    errors: dict[str, VocabularySizeError] = {}
     for number, (group, sample) in enumerate(samples.items()):
         name = " and ".join(group)
         if not sample.counts.used:
@@ -106,15 +104,10 @@ def _train(
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         try:
             trained[group] = train_tokenizer(sample, config)
-        except VocabularyTooLarge as error:
-            max_sizes[name] = error.max_size
-        except VocabularyTooSmall as error:
-            min_sizes[name] = error.min_size
-    # Of two sides one can have too much text for the size and the other too little.
-    if max_sizes:
-        raise _too_large(max_sizes, config.vocab_size)
-    if min_sizes:
-        raise _too_small(min_sizes, config.vocab_size)
+        except VocabularySizeError as error:
+            errors[name] = error
+    if errors:
+        raise _size_error(errors, config.vocab_size)
     return trained
 
 
@@ -161,20 +154,21 @@ def _no_text(name: str, counts: SentenceCounts) -> UserError:
     return UserError(message, remedy=remedy)
 
 
-def _too_large(max_sizes: Mapping[str, int], size: int) -> UserError:
-    limits = ", ".join(f"{name} at most {limit}" for name, limit in max_sizes.items())
+def _size_error(errors: Mapping[str, VocabularySizeError], size: int) -> UserError:
+    # Of two sides one can have too much text for the size and the other too little.
+    is_too_large = any(error.is_too_large for error in errors.values())
+    limits = {n: e.limit for n, e in errors.items() if e.is_too_large == is_too_large}
+    bound = "most" if is_too_large else "least"
+    listed = ", ".join(f"{name} at {bound} {limit}" for name, limit in limits.items())
+    if is_too_large:
+        return UserError(
+            f"tokenizer.vocab_size: {size} is more than this corpus allows ({listed})",
+            remedy=f"Set tokenizer.vocab_size to {min(limits.values())} or less, or "
+            "tokenizer.vocab_limit to soft, which uses as many tokens as possible.",
+        )
     return UserError(
-        f"tokenizer.vocab_size: {size} is more than this corpus allows ({limits})",
-        remedy=f"Set tokenizer.vocab_size to {min(max_sizes.values())} or less, or "
-        "tokenizer.vocab_limit to soft, which uses as many tokens as possible.",
-    )
-
-
-def _too_small(min_sizes: Mapping[str, int], size: int) -> UserError:
-    limits = ", ".join(f"{name} at least {limit}" for name, limit in min_sizes.items())
-    return UserError(
-        f"tokenizer.vocab_size: {size} is less than the characters of this corpus need ({limits})",
-        remedy=f"Set tokenizer.vocab_size to {max(min_sizes.values())} or more, or lower "
+        f"tokenizer.vocab_size: {size} is less than the characters need ({listed})",
+        remedy=f"Set tokenizer.vocab_size to {max(limits.values())} or more, or lower "
         "tokenizer.character_coverage, which leaves out rare characters.",
     )
 

@@ -30,20 +30,18 @@ _TOO_LARGE = re.compile(r"Vocabulary size too high \(\d+\)\. Please set it to a 
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
-class VocabularyTooLarge(Exception):
-    """The corpus allows only ``max_size`` tokens."""
+class VocabularySizeError(Exception):
+    """The corpus does not suit the size of the vocabulary.
 
-    def __init__(self, max_size: int):
-        super().__init__(max_size)
-        self.max_size = max_size
+    Args:
+        limit: the largest possible size if the size is too large, otherwise the smallest one.
+        is_too_large: whether the size is too large.
+    """
 
-
-class VocabularyTooSmall(Exception):
-    """The characters need more tokens; ``min_size`` is the smallest possible number."""
-
-    def __init__(self, min_size: int):
-        super().__init__(min_size)
-        self.min_size = min_size
+    def __init__(self, limit: int, is_too_large: bool):
+        super().__init__(limit, is_too_large)
+        self.limit = limit
+        self.is_too_large = is_too_large
 
 
 @dataclass(frozen=True)
@@ -62,8 +60,8 @@ def train_tokenizer(sentences: Iterable[bytes], config: TokenizerConfig) -> Trai
         config: the section ``tokenizer``.
 
     Raises:
-        VocabularyTooLarge: ``vocab_limit`` is hard and ``vocab_size`` is more than possible.
-        VocabularyTooSmall: ``vocab_size`` is less than the characters need.
+        VocabularySizeError: ``vocab_size`` is less than the characters need, or more than possible
+            and ``vocab_limit`` is hard.
         UserError: the file of ``word_list`` cannot be read.
     """
     buffer = io.BytesIO()
@@ -90,10 +88,10 @@ def train_tokenizer(sentences: Iterable[bytes], config: TokenizerConfig) -> Trai
                 minloglevel=_ERRORS_ONLY,
             )
         except RuntimeError as error:
-            if match := _TOO_LARGE.search(str(error)):
-                raise VocabularyTooLarge(int(match[1])) from None
-            if match := _TOO_SMALL.search(str(error)):
-                raise VocabularyTooSmall(int(match[1])) from None
+            for expression in (_TOO_LARGE, _TOO_SMALL):
+                if match := expression.search(str(error)):
+                    is_too_large = expression is _TOO_LARGE
+                    raise VocabularySizeError(int(match[1]), is_too_large) from None
             raise
     model = parse_model(buffer.getvalue())
     # The rules are in the model; the name of their temporary file would differ each time.

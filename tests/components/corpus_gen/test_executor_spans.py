@@ -47,22 +47,21 @@ def test_rows_have_their_span_and_some_of_the_newest_are_test_rows(tmp_path, gen
     assert (out.artifact.span, out.artifact.version) == (2, 2)
 
 
-def test_node_resolves_unresolved_spans_and_reports_gaps(
-    tmp_path, generate, run_corpus, monkeypatch
-):
+def test_node_resolves_unresolved_spans(tmp_path, generate, run_corpus, monkeypatch):
     from regard.components.common import events
 
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
     for name in ("1.tsv", "2.tsv", "4.tsv", "test.tsv"):
         write(tmp_path, name, 3)
-    section = {"train": "{SPAN}.tsv", "eval": "test.tsv", "test": "test.tsv"}
+    files = {"train": "{SPAN}.tsv", "eval": "test.tsv", "test": "test.tsv"}
+    section = {**files, "spans": {"exclude": [3]}}
     corpus = resolved(tmp_path, **section)
     out = generate(**section)
     assert [span["name"] for span in out.findings["spans"]] == ["1", "2", "4"]
     assert out.findings["fingerprint"] == fingerprint(corpus)
     (note,) = (event["text"] for event, _ in events.read(tmp_path / "events.jsonl"))
-    assert note == "1 span is missing between 1 and 4: 3"
-    run_corpus(corpus, "again")  # whoever resolves spans reports the gaps
+    assert note == "data.spans.exclude: span 3 does not exist"
+    run_corpus(corpus, "again")  # whoever resolves spans reports the notes
     assert len(list(events.read(tmp_path / "events.jsonl"))) == 1
 
 

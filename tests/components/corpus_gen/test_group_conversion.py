@@ -87,4 +87,7 @@ def test_undecodable_images_are_invalid_rows(tmp_path, folder):
     assert result.rows == {"train": 1}
     assert (result.problems.rows, result.problems.skipped_rows) == (4, 2)
     problems = [(p.line, p.text) for p in result.problems.examples["row/skip"]]
-    assert problems == [(1, "cut.jpg is truncated"), (3, "cut.jpg is truncated")]
+    assert problems == [
+        (1, "cut.jpg is truncated or damaged"),
+        (3, "cut.jpg is truncated or damaged"),
+    ]

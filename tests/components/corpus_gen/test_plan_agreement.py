@@ -44,7 +44,7 @@ VALID = {
         {"a.tsv": f"a\u2028b\tA\n{'word ' * 10_000}\tb\n"},
         {"train": "a.tsv", **SPLITS},
     ),
-    "spans with a gap": (
+    "spans that are not consecutive": (
         {"1.tsv": ROWS, "2.tsv": ROWS, "4.tsv": ROWS},
         {"train": "{SPAN}.tsv", "spans": {"test_share": 0.2}},
     ),

@@ -35,16 +35,10 @@ def test_whole_images(problems, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.5, 0.9])
-def test_truncated_images(problems, kind, share):
+def test_damaged_images(problems, kind, share):
     content = picture(kind, size=(64, 64))
-    assert problems(content[: int(share * len(content))]) == (None, "images/a is truncated")
-
-
-@pytest.mark.parametrize("kind", ["png", "jpeg"])
-def test_damaged_images(problems, kind):
-    content = bytearray(picture(kind, size=(64, 64)))
-    content[20:60] = bytes(40)
-    assert problems(bytes(content)) == (None, "images/a is damaged")
+    cut = content[: int(share * len(content))]
+    assert problems(cut) == (None, "images/a is truncated or damaged")
 
 
 def test_trailing_bytes_are_ignored(problems):

@@ -21,7 +21,7 @@ from regard.components.data.profiles import (
     read_profile,
 )
 
-LENGTHS = {"bounds": [5], "counts": [1, 0]}
+LENGTHS = {"unit": "character", "bounds": [5], "counts": [1, 0]}
 WORDS = {"total": 1, "distinct": 1, "once": 1, "words": {"a": 1}, "complete": True}
 
 
@@ -50,7 +50,6 @@ def test_file_is_not_a_profile(tmp_path, content):
         ({"lengths": LENGTHS}, True),
         ({**WORDS, "lengths": LENGTHS}, True),
         (WORDS, False),
-        ({"total": 1, "lengths": LENGTHS}, False),
         ({**WORDS, "words": ["a"], "lengths": LENGTHS}, False),
         ({"lengths": {"bounds": [5]}}, False),
         ([], False),
@@ -58,7 +57,7 @@ def test_file_is_not_a_profile(tmp_path, content):
 )
 def test_every_feature_is_checked(tmp_path, entry, is_valid):
     path = tmp_path / "profile.json"
-    path.write_text(json.dumps({"features": {"source": entry}}))
+    path.write_text(json.dumps({"rows": 1, "features": {"source": entry}}))
     if is_valid:
         assert read_profile(path, "Remove it.")["features"] == {"source": entry}
     else:

@@ -131,7 +131,7 @@ def test_numbers_of_a_table(single):
     assert rows == [(1, 2.5, "a", "b")]
     assert [(p.line, p.text) for p in problems.examples["row/skip"]] == [
         (2, "score 'x' is not a number"),
-        (3, "no value for score"),
+        (3, "no value for 'score'"),
         (4, "score 6 is not from 0 to 5"),
     ]
     assert (problems.rows, problems.skipped_rows) == (4, 3)

@@ -180,16 +180,6 @@ def test_marker_with_placeholders(touch, choose):
     assert "done.1-2 is missing; version 1 is used" in note
 
 
-def test_gaps(touch, choose):
-    touch("1.tsv", "2.tsv", "4.tsv")
-    assert choose()[1] == ["1 span is missing between 1 and 4: 3"]
-    touch("12.tsv", *(f"{n}.tsv" for n in range(14, 20)))
-    note = "9 spans are missing between 1 and 19: 3, 5, 6, 7, 8 and 4 more"
-    assert choose()[1] == [note]
-    touch("2026-02-27.txt", "2026-03-01.txt")
-    assert "2026-02-28" in choose("{YYYY}-{MM}-{DD}.txt")[1][0]
-
-
 def test_exclude(touch, choose, error_of):
     touch("1.tsv", "2.tsv", "3.tsv", "4.tsv")
     assert choose(spans={"exclude": [3]}) == (dict.fromkeys(["1", "2", "4"]), [])
@@ -203,12 +193,6 @@ def test_exclude(touch, choose, error_of):
     touch("2026-02-27.txt", "2026-02-28.txt")
     chosen, _ = choose("{YYYY}-{MM}-{DD}.txt", {"exclude": ["2026-02-28"]})
     assert list(chosen) == ["2026-02-27"]
-
-
-def test_spans_that_are_not_consecutive_have_no_gaps(touch, choose):
-    touch("1700000000000.tsv", "1700000086400.tsv", "2026-11-15.txt", "2026-11-22.txt")
-    assert choose()[1] == []
-    assert choose("{YYYY}-{MM}-{DD}.txt")[1] == []
 
 
 def test_one_span_twice_is_refused(touch, error_of):

@@ -14,8 +14,7 @@ from regard.components.common.errors import UserError
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import (
     TrainedTokenizer,
-    VocabularyTooLarge,
-    VocabularyTooSmall,
+    VocabularySizeError,
     read_words,
     train_tokenizer,
 )
@@ -59,9 +58,9 @@ def test_same_input_gives_same_bytes() -> None:
 
 
 def test_hard_limit_gives_the_largest_size() -> None:
-    with pytest.raises(VocabularyTooLarge) as caught:
+    with pytest.raises(VocabularySizeError) as caught:
         train(vocab_size=5000)
-    size = caught.value.max_size
+    size = caught.value.limit
     assert len(train(vocab_size=size).tokens) == size
 
 
@@ -70,9 +69,9 @@ def test_soft_limit_gives_fewer() -> None:
 
 
 def test_too_small_size_gives_the_smallest_size() -> None:
-    with pytest.raises(VocabularyTooSmall) as caught:
+    with pytest.raises(VocabularySizeError) as caught:
         train(vocab_size=10)
-    size = caught.value.min_size + 1
+    size = caught.value.limit + 1
     assert len(train(vocab_size=size).tokens) == size
 
 
@@ -103,7 +102,7 @@ def test_corpus_of_three_lines() -> None:
 
 def test_no_terminal_output(capfd: pytest.CaptureFixture[str]) -> None:
     train()
-    with pytest.raises(VocabularyTooLarge):
+    with pytest.raises(VocabularySizeError):
         train(vocab_size=5000)
     assert capfd.readouterr() == ("", "")
 

@@ -179,9 +179,7 @@ def test_validate_lists_spans_and_files(home):
     (home / "6").mkdir()
     (home / "6" / "v1.tsv").write_text("a\tb\n")
     _, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
-    *_, gap, small = out.splitlines()
-    assert gap == "  1 span is missing between 4 and 6: 5"
-    assert "of span 6" in small
+    assert "of span 6" in out.splitlines()[-1]
 
 
 def test_comparison_can_be_validated_but_not_run(home):

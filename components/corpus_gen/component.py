@@ -22,7 +22,7 @@ class CorpusGen(Component):
 
     Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
     ``findings`` (``corpus.json``: the fingerprint, rows of each split and span, and what was
-    skipped or repaired).
+    skipped).
     """
 
     EXECUTOR = Executor

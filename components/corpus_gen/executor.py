@@ -126,7 +126,7 @@ def _work_folder(uri: str) -> str:
 def _write_findings(
     uri: str, content_digest: str, summary: CorpusSummary, results: Sequence[GroupResult]
 ) -> None:
-    """Write ``corpus.json``, and warn the user of what was skipped or repaired."""
+    """Write ``corpus.json``, and warn the user of what was skipped."""
     for note in summary.notes:
         events.emit("warning", node="CorpusGen", text=note)
     problems = summary.problems
@@ -134,13 +134,12 @@ def _write_findings(
         "fingerprint": content_digest,
         "rows": summary.rows,
         "skipped": problems.skipped_rows,
-        "repaired": problems.total("replace"),
         "files": [{"files": result.files, "rows": result.rows} for result in results],
-        "problems": {
-            key: {"count": count, "examples": list(map(asdict, problems.examples[key]))}
-            for key, count in problems.counts.items()
-        },
+        "problems": {},
     }
+    if problems.skipped_rows:
+        examples = list(map(asdict, problems.examples))
+        content["problems"] = {"row/skip": {"count": problems.skipped_rows, "examples": examples}}
     if summary.spans:
         content["spans"] = [
             {**span.to_json(), "fingerprint": _span_digest(span.span.name, results)}

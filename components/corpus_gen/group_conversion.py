@@ -78,7 +78,7 @@ def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
         result.problems.unreadable.append(error.problem)
     except OSError as error:
         result.write_error = (error.errno or 0, error.strerror or str(error))
-    if result.write_error or result.problems.is_fatal:
+    if result.write_error or result.problems.is_fatal(corpus.config):
         _remove_shards(job, folder)
     return result
 

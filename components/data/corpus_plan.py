@@ -204,7 +204,7 @@ class CorpusPlan:
         raise UserError(
             f"{names} would have no rows{reason}",
             where=f"data.{empty[0]}",
-            remedy="Check `data.columns`, `data.bad_rows` and `data.encoding_errors`.",
+            remedy="Check `data.columns` and `data.bad_rows`.",
         )
 
     def _test_share_notes(self, spans: Sequence[SpanSummary]) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _valid_rows(
             problems.skipped_rows += 1
             name = features[error.column].name
             path = group.files[group.sides.index(name) if group.sides else 0]
-            problems.add("row", corpus.config.bad_rows, path, line, str(error))
+            problems.add(path, line, str(error))
         else:
             yield line, values
 
@@ -95,7 +95,7 @@ def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterato
 
 
 def _read_parallel(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    sides = [read_lines(path, problems, corpus.config.encoding_errors) for path in group.files]
+    sides = [read_lines(path, problems) for path in group.files]
     names = [feature.name for feature in corpus.features]
     indices = [group.sides.index(name) if name in group.sides else None for name in names]
     in_order = None not in indices
@@ -129,7 +129,7 @@ def _read_tsv(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Itera
     indices: list[int | None] = []
     width = 0
     rule = ""
-    for line, text in enumerate(read_lines(path, problems, config.encoding_errors), 1):
+    for line, text in enumerate(read_lines(path, problems), 1):
         if text is None:
             yield line, None
             continue
@@ -147,7 +147,7 @@ def _read_tsv(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Itera
         if len(cells) != width:
             columns = format_count(len(cells), "column")
             problem = f"{columns} instead of {width} {rule}: {shorten(text)!r}"
-            problems.add("row", config.bad_rows, path, line, problem)
+            problems.add(path, line, problem)
             yield line, None
             continue
         yield line, [None if index is None else cells[index] for index in indices]

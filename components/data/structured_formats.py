@@ -56,15 +56,15 @@ def _column_names(
 
 def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the rows of a file with one JSON object per line."""
-    (path,), config = group.files, corpus.config
+    (path,) = group.files
     names = _column_names(corpus, path)
-    for line, text in enumerate(read_lines(path, problems, config.encoding_errors), 1):
+    for line, text in enumerate(read_lines(path, problems), 1):
         if text is None:
             yield line, None
             continue
         content, problem = _parse_json(text)
         if problem:
-            problems.add("row", config.bad_rows, path, line, f"{problem}: {shorten(text)!r}")
+            problems.add(path, line, f"{problem}: {shorten(text)!r}")
             yield line, None
             continue
         yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
@@ -98,7 +98,7 @@ def _decode_cells(
                 return cell
             cell = cell.encode("utf-8", "surrogatepass")
         if isinstance(cell, bytes):
-            cell = decode_line(cell, path, line, problems, corpus.config.encoding_errors)
+            cell = decode_line(cell, path, line, problems)
             if cell is None:
                 raise _SkippedCellError
         return cell

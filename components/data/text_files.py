@@ -35,8 +35,7 @@ _GZIP_REMEDY = "Download or copy it again; `gzip -t` tests it."
 
 def read_lines(
     path: str,
-    problems: ReadProblems,
-    errors: str = "fail",
+    problems: ReadProblems | None = None,
     block: int = 1 << 20,
     max_line: int = 1 << 26,
 ) -> Iterator[str | None]:
@@ -44,8 +43,8 @@ def read_lines(
 
     Args:
         path: a UTF-8 file; a name that ends in ``.gz`` is unpacked.
-        problems: receives the lines that are not UTF-8 or hold a NUL.
-        errors: ``fail`` and ``skip`` skip such lines, ``replace`` replaces the bytes by U+FFFD.
+        problems: receives the lines that are not UTF-8 or hold a NUL; None: U+FFFD replaces such
+            bytes.
         block: bytes to read at a time; with ``max_line`` it bounds the memory.
         max_line: bytes of the longest line allowed.
 
@@ -55,32 +54,28 @@ def read_lines(
     """
     line = 0
     for chunk in _read_chunks(path, block, max_line):
-        texts = _decode_chunk(chunk, path, line, problems, errors)
+        texts = _decode_chunk(chunk, path, line, problems)
         line += len(texts)
         yield from texts
     if not line:
         raise UnreadableFile(path, "the file is empty", "Remove it, or download it again.")
 
 
-def decode_line(
-    raw: bytes, path: str, line: int, problems: ReadProblems, errors: str
-) -> str | None:
-    """Decode one line and record its problems; None if it is skipped."""
+def decode_line(raw: bytes, path: str, line: int, problems: ReadProblems | None) -> str | None:
+    """Decode one line; None, and a recorded problem, if it is not valid text."""
+    replaced = raw.decode("utf-8", "replace")
+    if problems is None:
+        return replaced.replace("\0", "\ufffd")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        text = raw.decode("utf-8", "replace")
         problem = f"not UTF-8: byte 0x{raw[error.start]:02X} at byte {error.start + 1} of the line"
-        problems.add("encoding", errors, path, line, f"{problem}: {shorten(text)!r}")
-        if errors != "replace":
-            return None
-    if "\0" in text:
+    else:
+        if "\0" not in text:
+            return text
         problem = f"NUL at character {text.index(chr(0)) + 1}"
-        problems.add("nul", errors, path, line, f"{problem}: {shorten(text)!r}")
-        if errors != "replace":
-            return None
-        text = text.replace("\0", "\ufffd")
-    return text
+    problems.add(path, line, f"{problem}: {shorten(replaced)!r}")
+    return None
 
 
 def shorten(text: str, length: int = 60) -> str:
@@ -95,7 +90,7 @@ def _file_kind(head: bytes) -> str | None:
 
 
 def _decode_chunk(
-    chunk: bytes, path: str, lines_before: int, problems: ReadProblems, errors: str
+    chunk: bytes, path: str, lines_before: int, problems: ReadProblems | None
 ) -> list[str | None]:
     """Decode a chunk of whole lines."""
     if b"\0" not in chunk:
@@ -107,7 +102,7 @@ def _decode_chunk(
             rows = text.split("\n")
             return [r[:-1] if r.endswith("\r") else r for r in rows] if "\r" in text else [*rows]
     return [
-        decode_line(raw.removesuffix(b"\r"), path, lines_before + i, problems, errors)
+        decode_line(raw.removesuffix(b"\r"), path, lines_before + i, problems)
         for i, raw in enumerate(chunk.split(b"\n"), 1)
     ]
 
@@ -160,12 +155,9 @@ def _unpack(raw: IO[bytes], path: str) -> IO[bytes]:
         return raw
     if kind == "gzip":
         return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[return-value]
-    if kind is None:
-        start = head.removeprefix(_BOM).decode("utf-8", "replace")
-        kind = f"plain text that starts with {shorten(start, 40)!r}"
     raise UnreadableFile(
         path,
-        f"the name ends in .gz, but the file is {kind}",
+        f"the name ends in .gz, but the file is {kind or 'plain text'}",
         "Rename it without `.gz`, compress it with `gzip`, or download it again.",
     )
 

@@ -321,15 +321,10 @@ class DataConfig(Section):
     header: bool = Field(
         default=False, description="The first line of a tsv file contains column names."
     )
-    encoding_errors: Literal["fail", "replace", "skip"] = Field(
-        default="fail",
-        description="What to do with lines that are not UTF-8; replaced and skipped lines are "
-        "counted.",
-    )
     bad_rows: Literal["fail", "skip"] = Field(
         default="fail",
-        description="What to do with invalid rows: missing or surplus columns, missing keys, "
-        "broken JSON, invalid numbers or unreadable images. Skipped rows are counted.",
+        description="What to do with invalid rows: not UTF-8, missing or surplus columns, missing "
+        "keys, broken JSON, invalid numbers or unreadable images. Skipped rows are counted.",
     )
     bad_rows_limit: Annotated[Share, NotInTrainingKey] = Field(
         default=0.1,

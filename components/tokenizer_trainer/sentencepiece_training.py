@@ -12,7 +12,7 @@ from typing import Any
 
 import sentencepiece
 
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
@@ -125,7 +125,7 @@ def read_words(path: str) -> Iterator[str]:
         UserError: the file cannot be read.
     """
     try:
-        for number, line in enumerate(read_lines(path, ReadProblems(), "replace"), 1):
+        for number, line in enumerate(read_lines(path), 1):
             cells = (line or "").split(" ")
             # The first line of word2vec's format holds the numbers of words and dimensions.
             if number > 1 or len(cells) != 2 or not all(map(str.isdecimal, cells)):

@@ -12,7 +12,7 @@ import numpy as np
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines, shorten
 from regard.components.trainer import NODE
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
@@ -177,7 +177,7 @@ def read_vectors(path: str, depth: int) -> Iterator[tuple[int, str, str]]:
     """
     number, header = 0, None
     try:
-        for number, line in enumerate(read_lines(path, ReadProblems(), "replace"), 1):
+        for number, line in enumerate(read_lines(path), 1):
             # word2vec leaves a space at the end of a row; other white space can be a word.
             row = (line or "").rstrip(" ")
             if number == 1:

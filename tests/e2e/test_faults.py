@@ -70,5 +70,5 @@ def test_bad_input_is_reported_in_one_sentence(shell):
     assert result.returncode == 2
     output = result.stdout + result.stderr
     assert "train.tsv:2" in output
-    assert "encoding_errors" in output
+    assert "data.bad_rows" in output
     assert "Traceback" not in output

@@ -52,7 +52,7 @@ def test_unusable_images(tmp_path, generate, captions, damage, message):
     with pytest.raises(UserError) as caught:
         generate(**captions)
     assert caught.value.where == f"{tmp_path}/captions.tsv:8"
-    assert caught.value.message == f"{message} (3 such lines in total)"
+    assert caught.value.message == f"{message} (3 invalid rows in total)"
     out = generate(**captions, bad_rows="skip", split={"eval": 0.2, "test": 0.2})
     assert sum(out.findings["rows"].values()) == 39
     assert out.findings["skipped"] == 3

@@ -34,11 +34,7 @@ VALID = {
     "gzip and separate splits": ({"a.tsv.gz": GZIP}, {"train": "a.tsv.gz", **SPLITS}),
     "skipped rows and lines": (
         {"a.tsv": ROWS.encode() + b"one\n\xff\tB\n"},
-        {"train": "a.tsv", **SPLITS, "bad_rows": "skip", "encoding_errors": "skip"},
-    ),
-    "repaired lines": (
-        {"a.tsv": ROWS.encode() + b"\xff\tB\n"},
-        {"train": "a.tsv", **SPLITS, "encoding_errors": "replace"},
+        {"train": "a.tsv", **SPLITS, "bad_rows": "skip"},
     ),
     "a line separator and a long line": (
         {"a.tsv": f"a\u2028b\tA\n{'word ' * 10_000}\tb\n"},
@@ -128,7 +124,7 @@ INVALID = {
     ),
     "a split without rows": (
         {"a.tsv": ROWS, "bad.tsv": b"\xff\tb\n"},
-        {"test": "bad.tsv", "encoding_errors": "skip"},
+        {"test": "bad.tsv", "bad_rows": "skip", "bad_rows_limit": 1.0},
         "data.test",
         "test would have no rows (1 row skipped)",
     ),
@@ -186,7 +182,7 @@ def test_missing_images(tmp_path, run_corpus):
     with pytest.raises(UserError) as converted:
         run_corpus(corpus_of(tmp_path, CAPTIONED, **files))
     assert str(surveyed.value) == str(converted.value)
-    assert surveyed.value.message == "b.png: no such file (3 such lines in total)"
+    assert surveyed.value.message == "b.png: no such file (3 invalid rows in total)"
     skipping = corpus_of(tmp_path, CAPTIONED, **files, bad_rows="skip", bad_rows_limit=0.5)
     summary, _ = survey(skipping)
     assert summary.rows == run_corpus(skipping).findings["rows"] == dict.fromkeys(files, 1)

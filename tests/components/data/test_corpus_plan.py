@@ -36,11 +36,10 @@ def test_rows_of_separate_and_hashed_splits(tmp_path):
 def test_notes_about_skipped_rows(tmp_path):
     (tmp_path / "a.tsv").write_bytes(ROWS.encode() + b"one\n\xff\tB\n")
     files = dict.fromkeys(("train", "eval", "test"), "a.tsv")
-    summary = survey(tmp_path, **files, bad_rows="skip", encoding_errors="skip")
+    summary = survey(tmp_path, **files, bad_rows="skip")
     assert summary.rows["train"] == 200
     assert sorted(note.split(";")[0] for note in summary.notes) == [
-        "3 invalid rows skipped",
-        "3 lines that are not UTF-8 skipped",
+        "6 invalid rows skipped",
     ]
 
 

@@ -12,12 +12,13 @@ def skipped(count, rows, file="a.tsv"):
     problems = ReadProblems(rows=rows)
     for line in range(1, count + 1):
         problems.skipped_rows += 1
-        problems.add("row", "skip", file, line, f"wrong {line}")
+        problems.add(file, line, f"wrong {line}")
     return problems
 
 
 def check(problems, limit):
-    problems.raise_if_unusable(DataConfig.model_validate({"train": "a", "bad_rows_limit": limit}))
+    section = {"train": "a", "bad_rows": "skip", "bad_rows_limit": limit}
+    problems.raise_if_unusable(DataConfig.model_validate(section))
 
 
 def test_limit_may_be_reached():
@@ -28,7 +29,7 @@ def test_limit_may_be_reached():
 
 
 def test_limit_may_not_be_exceeded():
-    error = first_error(skipped(11, 100), bad_rows_limit=0.1)
+    error = first_error(skipped(11, 100), bad_rows="skip", bad_rows_limit=0.1)
     assert error.message == (
         "11 of 100 rows (11.00%) would be skipped; the limit is 10.00%. First problem: wrong 1"
     )
@@ -48,14 +49,8 @@ def test_limit_applies_to_all_files():
 
 def test_error_names_the_first_line():
     problems = ReadProblems(rows=4, skipped_rows=2)
-    problems.add("encoding", "skip", "a.tsv", 3, "not UTF-8")
-    problems.add("row", "skip", "a.tsv", 2, "1 column instead of 2")
+    problems.add("a.tsv", 3, "not UTF-8")
+    problems.add("a.tsv", 2, "1 column instead of 2")
     error = first_error(problems)
     assert error.where == "a.tsv:2"
-    assert "First problem: 1 column instead of 2" in error.message
-
-
-def test_fatal_problem_precedes_the_limit():
-    problems = skipped(50, 100)
-    problems.add("nul", "fail", "a.tsv", 60, "a NUL character")
-    assert first_error(problems).message == "a NUL character"
+    assert error.message == "1 column instead of 2 (2 invalid rows in total)"

@@ -60,9 +60,9 @@ def test_parallel_files_of_different_length(parallel, source, target, counts):
 
 def test_skipped_line_skips_the_row(parallel):
     group = parallel(b"one\nt\xffo\nthree\nfour\n", b"eins\nzwei\ndrei\nv\0er\n")
-    rows, problems = read_group(group, encoding_errors="skip")
+    rows, problems = read_group(group, bad_rows="skip")
     assert rows == [(1, "one", "eins"), (3, "three", "drei")]
-    assert problems.counts == {"encoding/skip": 1, "nul/skip": 1}
+    assert [problem.line for problem in problems.examples] == [2, 4]
 
 
 def test_empty_side(parallel):
@@ -92,7 +92,7 @@ def test_tsv_rows_with_missing_or_surplus_columns(single):
     group = single("tsv", "a\tb\nonly\nc\td\te\nf\tg\n")
     rows, problems = read_group(group, bad_rows="skip")
     assert rows == [(1, "a", "b"), (4, "f", "g")]
-    assert [p.line for p in problems.examples["row/skip"]] == [2, 3]
+    assert [p.line for p in problems.examples] == [2, 3]
     _, problems = read_group(group)
     error = first_error(problems)
     assert error.where.endswith("a.tsv:2")
@@ -115,11 +115,10 @@ def test_tsv_missing_columns(single, section, message):
 
 def test_read_and_skipped_rows_are_counted(parallel, single):
     group = parallel(b"one\nt\xffo\nthree\n", b"eins\nz\xffei\ndrei\n")
-    _, problems = read_group(group, encoding_errors="skip")
-    assert problems.counts == {"encoding/skip": 2}
+    _, problems = read_group(group, bad_rows="skip")
     assert (problems.rows, problems.skipped_rows) == (3, 1)  # both sides of one row
     content = b"a\tb\nonly\nc\t\xff\n"
-    _, problems = read_group(single("tsv", content), bad_rows="skip", encoding_errors="skip")
+    _, problems = read_group(single("tsv", content), bad_rows="skip")
     assert (problems.rows, problems.skipped_rows) == (3, 2)
     _, problems = read_group(single("tsv", "source\ttarget\na\tb\n"), header=True)
     assert (problems.rows, problems.skipped_rows) == (1, 0)
@@ -129,7 +128,7 @@ def test_numbers_of_a_table(single):
     group = single("tsv", table(("2.5", "a", "b"), ("x", "a", "b"), ("", "", ""), (6, "a", "b")))
     rows, problems = read_group(group, features=SCORED, bad_rows="skip")
     assert rows == [(1, 2.5, "a", "b")]
-    assert [(p.line, p.text) for p in problems.examples["row/skip"]] == [
+    assert [(p.line, p.text) for p in problems.examples] == [
         (2, "score 'x' is not a number"),
         (3, "no value for 'score'"),
         (4, "score 6 is not from 0 to 5"),
@@ -146,7 +145,7 @@ def test_points_and_positions_of_a_table(single):
     rows, problems = read_group(group, features=POINTED, bad_rows="skip")
     assert [row[2] for row in rows] == [[2, 0], [1]]
     assert rows[0][1] == [0, 0, 0, 1, 1, 1, 1, 0]
-    assert problems.examples["row/skip"][0].text == "invalid position 4: there are only 4 points"
+    assert problems.examples[0].text == "invalid position 4: there are only 4 points"
 
 
 def test_header_names_features(single):
@@ -195,7 +194,7 @@ def test_images_are_checked_on_request(single, tmp_path):
     problems = ReadProblems()
     images = Images.of(corpus.config)
     assert [line for line, _ in read_rows(group, corpus, problems, images)] == [1]
-    assert problems.examples["row/skip"][0].text == "b.png: no such file"
+    assert problems.examples[0].text == "b.png: no such file"
     assert len(list(read_rows(group, corpus, ReadProblems()))) == 2
 
 

@@ -252,11 +252,11 @@ def test_rows_without_any_text(tmp_path, validate):
     assert result.content["lengths"]["points"]["unit"] == "point"
     assert list(result.profile["features"]) == ["points"]
     (duplicate,) = findings["duplicates"]["examples"]
-    assert duplicate["text"] == "2 points: (3, 0) (0, 1) | 0 1 | 0.5"
+    assert duplicate["text"] == "2 points: 3 0 0 1 | 0 1 | 0.5"
     assert (duplicate["where"], duplicate["same_as"]) == ("train.tsv:31", "train.tsv:4")
     (overlap,) = findings["overlap"]["examples"]
     assert (overlap["text"], overlap["same_as"]) == (
-        "2 points: (4, 0) (0, 1) | 1 0 | ",
+        "2 points: 4 0 0 1 | 1 0 | ",
         "train.tsv:5",
     )
     assert "1 of 2 rows (50.00%) of the other splits have inputs of the" in result.warnings[-1]

@@ -72,7 +72,7 @@ def test_values_of_every_kind(tmp_path):
         ["x", "y"],
     ]
     assert row.values[0] == [pytest.approx(3.3)]
-    texts = ["3.3", "a.png", "2 points: (0, 0.5) (1, 2)", "1 0", "x / y"]
+    texts = ["3.3", "a.png", "2 points: 0 0.5 1 2", "1 0", "x / y"]
     assert list(map(format_values, KINDS, row.values)) == texts
     assert (row.file, row.line) == ("a.tsv", 1)
 

@@ -151,7 +151,7 @@ def test_validate(home):
     code, out, err = _regard(home, "validate", str(home / "tiny.yaml"))
     assert (code, out) == (2, "")
     assert f"{home / 'train.tsv'}:201: not UTF-8" in err
-    assert "data.encoding_errors" in err
+    assert "data.bad_rows" in err
     (home / "train.tsv").unlink()
     code, _, err = _regard(home, "validate", str(home / "tiny.yaml"))
     assert (code, "train.tsv" in err) == (2, True)

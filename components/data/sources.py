@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from regard.components.common.errors import UserError
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, DataConfig, Files, Format
@@ -71,21 +73,14 @@ class Corpus:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data without the checks of the rows, which CorpusGen does not read."""
-        return {
-            "config": self.config.model_dump(mode="json", exclude={"checks"}),
-            "features": [feature.to_json() for feature in self.features],
-            "spans": None if self.spans is None else [span.to_json() for span in self.spans],
-        }
+        content: dict[str, Any] = TypeAdapter(Corpus).dump_python(self, mode="json")
+        del content["config"]["checks"]
+        return content
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> Corpus:
         """Restore a corpus from ``to_json``."""
-        spans = content["spans"]
-        return cls(
-            DataConfig.model_validate_json(json.dumps(content["config"])),
-            tuple(Feature.from_json(feature) for feature in content["features"]),
-            None if spans is None else tuple(Span.from_json(span) for span in spans),
-        )
+        return TypeAdapter(Corpus).validate_json(json.dumps(content))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
@@ -86,27 +87,21 @@ def active_checks(checks: DataChecksConfig) -> dict[str, CheckConfig]:
     return {name: check for name, check in checks if isinstance(check, CheckConfig)}
 
 
+@dataclass(frozen=True)
 class FindingBuilder:
     """Makes findings from counts.
 
-    Args:
+    Attributes:
         checks: the checks that are set.
         shards: the corpus.
         features: of a row.
         usual_scripts: the usual scripts of each feature.
     """
 
-    def __init__(
-        self,
-        checks: DataChecksConfig,
-        shards: Sequence[Shard],
-        features: Sequence[Feature],
-        usual_scripts: Mapping[str, set[str]],
-    ):
-        self._checks = checks
-        self._shards = shards
-        self._features = features
-        self._usual_scripts = usual_scripts
+    checks: DataChecksConfig
+    shards: Sequence[Shard]
+    features: Sequence[Feature]
+    usual_scripts: Mapping[str, set[str]]
 
     def findings(
         self, counts: CheckCounts, rows: Mapping[int, ShardRow]
@@ -119,16 +114,16 @@ class FindingBuilder:
         """
         return {
             name: self._finding(name, check, counts, rows)
-            for name, check in active_checks(self._checks).items()
+            for name, check in active_checks(self.checks).items()
         }
 
     def _finding(
         self, name: str, check: CheckConfig, counts: CheckCounts, rows: Mapping[int, ShardRow]
     ) -> CheckFinding:
-        total = sum(n for index, n in counts.rows.items() if _examines(name, self._shards[index]))
+        total = sum(n for index, n in counts.rows.items() if _examines(name, self.shards[index]))
         by_split: dict[str, int] = {}
         for index, n in counts.counts.get(name, {}).items():
-            split = self._shards[index].split
+            split = self.shards[index].split
             by_split[split] = by_split.get(split, 0) + n
         count = sum(by_split.values())
         share = count / total if total else 0.0
@@ -150,7 +145,7 @@ class FindingBuilder:
         return finding
 
     def _example(self, name: str, row: ShardRow, other: ShardRow | None) -> CheckExample:
-        texts = map(format_values, self._features, row.values)
+        texts = map(format_values, self.features, row.values)
         text = " | ".join(shorten(text) for text in texts)
         example: CheckExample = {"where": f"{row.file}:{row.line}", "text": text}
         if other is not None:
@@ -166,18 +161,17 @@ class FindingBuilder:
         return example
 
     def _inputs(self, row: ShardRow) -> list[list[Any]]:
-        pairs = zip(self._features, row.values, strict=True)
+        pairs = zip(self.features, row.values, strict=True)
         return [values for feature, values in pairs if feature.role == "input"]
 
     def _details(self, name: str, row: ShardRow) -> Iterator[str]:
         """Yield what is wrong with the texts of a row if the check's name does not say it."""
-        for feature, values in zip(self._features, row.values, strict=True):
+        for feature, values in zip(self.features, row.values, strict=True):
             if not feature.tokenized:
                 continue
+            joined = " ".join(values)
             if name == "control_characters":
-                controls = dict.fromkeys(
-                    c for text in values for c in row_checks.control_characters(text)
-                )
+                controls = dict.fromkeys(row_checks.control_characters(joined))
                 if controls:
                     codes = ", ".join(f"U+{ord(c):04X}" for c in controls)
                     yield f"{feature.name} contains {codes}"
@@ -185,10 +179,10 @@ class FindingBuilder:
                 for text in values:
                     if (fixed := row_checks.fix_encoding(text)) != text:
                         yield f"{feature.name} should be {_first_fix(text, fixed)!r}"
-            elif name == "script" and self._checks.script:
-                letters = count_scripts(" ".join(values))
-                for script in row_checks.dominant_scripts(letters, self._checks.script.share):
-                    if script not in self._usual_scripts.get(feature.name, {script}):
+            elif name == "script" and self.checks.script:
+                letters = count_scripts(joined)
+                for script in row_checks.dominant_scripts(letters, self.checks.script.share):
+                    if script not in self.usual_scripts.get(feature.name, {script}):
                         yield f"{feature.name} is {script_name(script)}"
 
 

@@ -153,7 +153,7 @@ def format_values(feature: Feature, values: Sequence[Any]) -> str:
         return " / ".join(values)
     if feature.kind == "image":
         return " / ".join(image.path for image in values)
-    numbers = " ".join(f"{value:.9g}" for value in values)
+    numbers = " ".join(f"{value:.7g}" for value in values)
     if feature.kind == "points" and values:
         return f"{format_count(len(values) // 2, 'point')}: {numbers}"
     return numbers

@@ -18,6 +18,11 @@ from regard.components.settings.data import DataConfig
 from regard.models import tasks
 from regard.models.tasks.description import Feature
 
+BEAM = [
+    "--runner=FnApiRunner",
+    "--direct_running_mode=in_memory",
+    "--sdk_container_image=unused",  # otherwise TFX packages itself for remote workers: 2 s
+]
 TRANSLATION = tuple(tasks.describe("translation").features)
 SCORED = (
     Feature("score", "number", role="reference", low=0, high=5),

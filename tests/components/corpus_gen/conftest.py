@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from regard.components.data.sources import Corpus
-from tests.components.corpora import TRANSLATION, corpus_of
-
-BEAM = [
-    "--runner=FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",  # otherwise TFX packages itself for remote workers: 2 s
-]
+from tests.components.corpora import BEAM, TRANSLATION, corpus_of
 
 
 def records_in(folder: Path) -> list[Any]:

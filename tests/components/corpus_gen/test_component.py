@@ -11,7 +11,7 @@ from tfx.orchestration.metadata import sqlite_metadata_connection_config
 
 from regard.components.corpus_gen.component import CorpusGen
 from regard.components.data.fingerprints import fingerprint
-from tests.components.corpora import resolved
+from tests.components.corpora import BEAM, resolved
 
 
 def test_import_without_tensorflow():
@@ -38,11 +38,7 @@ def test_same_content_is_cached(tmp_path):
                 metadata_connection_config=sqlite_metadata_connection_config(
                     str(tmp_path / "metadata.sqlite")
                 ),
-                beam_pipeline_args=[
-                    "--runner=FnApiRunner",
-                    "--direct_running_mode=in_memory",
-                    "--sdk_container_image=unused",
-                ],
+                beam_pipeline_args=BEAM,
             )
         )
         shards = (tmp_path / "root" / "CorpusGen" / "examples").glob("*/Split-train/*")

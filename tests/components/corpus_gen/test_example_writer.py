@@ -14,7 +14,7 @@ from regard.components.corpus_gen.example_writer import (
 from regard.components.data.images import Images
 from regard.components.data.read_problems import UnreadableFile
 from regard.models.tasks.description import Feature
-from tests.components.corpora import CAPTIONED, POINTED, SCORED, SUMMARISED, TRANSLATION
+from tests.components.corpora import CAPTIONED, SUMMARISED, TRANSLATION
 
 
 def test_row_becomes_tf_example():
@@ -29,20 +29,6 @@ def test_row_becomes_tf_example():
     assert parsed["target"].numpy().decode() == "漢"
     assert parsed["file"].numpy() == b"a.en.gz"
     assert parsed["line"].numpy() == 7
-
-
-def test_shards_have_limited_rows(tmp_path):
-    writer = ShardWriter(str(tmp_path / "part"), rows_per_shard=2)
-    for i in range(5):
-        writer.write(b"%d" % i)
-    writer.close()
-    shards = sorted(tmp_path.iterdir())
-    assert [path.name for path in shards] == [f"part-0000{i}.gz" for i in range(3)]
-    rows = [
-        [r.numpy() for r in tf.data.TFRecordDataset(str(p), compression_type="GZIP")]
-        for p in shards
-    ]
-    assert rows == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
 
 
 def test_unfinished_shard_has_temporary_name(tmp_path):
@@ -83,17 +69,6 @@ def encoded(features, values, root=""):
     return tf.train.Example.FromString(encode(1, values)).features.feature
 
 
-def test_numbers_points_positions_and_several_texts():
-    stored = encoded(SCORED, [2.5, "a", "b"])
-    assert stored["score"].float_list.value == [2.5]
-    stored = encoded(POINTED, [[0.0, 0.5, 1.0, 2.0], [1, 0]])
-    assert stored["points"].float_list.value == [0.0, 0.5, 1.0, 2.0]
-    assert stored["answer"].int64_list.value == [1, 0]
-    stored = encoded(SUMMARISED, ["a", ["b", "c"], "d"])
-    assert stored["summary"].bytes_list.value == [b"b", b"c"]
-    assert stored["title"].bytes_list.value == [b"d"]
-
-
 def test_image_is_bytes_and_path(tmp_path):
     (tmp_path / "a.png").write_bytes(b"bytes")
     stored = encoded(CAPTIONED, ["a.png", ["x"]], str(tmp_path))
@@ -113,13 +88,16 @@ def test_missing_value_is_an_empty_list_of_its_type():
         assert not getattr(stored[kind], f"{expected}_list").value
 
 
-def test_shards_have_limited_bytes(tmp_path):
-    writer = ShardWriter(str(tmp_path / "part"), bytes_per_shard=10)
+@pytest.mark.parametrize("limit", [{"rows_per_shard": 3}, {"bytes_per_shard": 10}])
+def test_shards_are_limited(tmp_path, limit):
+    writer = ShardWriter(str(tmp_path / "part"), **limit)
     for size in (4, 5, 6, 20, 1):
         writer.write(b"x" * size)
     writer.close()
-    shards = [
+    shards = sorted(tmp_path.iterdir())
+    sizes = [
         [len(r.numpy()) for r in tf.data.TFRecordDataset(str(path), compression_type="GZIP")]
-        for path in sorted(tmp_path.iterdir())
+        for path in shards
     ]
-    assert shards == [[4, 5, 6], [20], [1]]
+    assert sizes == ([[4, 5, 6], [20, 1]] if "rows_per_shard" in limit else [[4, 5, 6], [20], [1]])
+    assert [path.name for path in shards] == [f"part-0000{i}.gz" for i in range(len(sizes))]

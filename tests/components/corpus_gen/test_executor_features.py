@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regard.components.common.errors import UserError
-from tests.components.corpora import CAPTIONED, POINTED, SUMMARISED, picture, table
+from tests.components.corpora import CAPTIONED, picture, table
 
 
 @pytest.fixture
@@ -57,25 +57,3 @@ def test_unusable_images(tmp_path, generate, captions, damage, message):
     assert sum(out.findings["rows"].values()) == 39
     assert out.findings["skipped"] == 3
     assert out.findings["problems"]["row/skip"]["examples"][0]["text"] == message
-
-
-def test_split_by_points(tmp_path, generate):
-    rows = [(f"[[0, 0], [0, {i % 60}], [{i % 60}, 1]]", "2 1 0") for i in range(120)]
-    (tmp_path / "a.tsv").write_text(table(*rows))
-    out = generate(features=POINTED, train="a.tsv", split={"eval": 0.2, "test": 0.2})
-    points = {
-        split: {tuple(feature["points"].float_list.value) for feature in out.records(split)}
-        for split in ("train", "eval", "test")
-    }
-    assert sum(map(len, points.values())) == len(set.union(*points.values())) == 60
-    (first, *_) = out.records("train")
-    assert first["answer"].int64_list.value == [2, 1, 0]
-
-
-def test_missing_optional_values_are_empty_lists(tmp_path, generate):
-    (tmp_path / "a.tsv").write_text(table(("a", "b", "c"), ("d", "e", ""), ("d", "f", "g")))
-    out = generate(features=SUMMARISED, **dict.fromkeys(("train", "eval", "test"), "a.tsv"))
-    titles = [feature["title"].bytes_list.value for feature in out.records("test")]
-    summaries = [feature["summary"].bytes_list.value for feature in out.records("test")]
-    assert titles == [[b"c"], []]
-    assert summaries == [[b"b"], [b"e", b"f"]]

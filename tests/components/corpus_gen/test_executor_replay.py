@@ -8,9 +8,8 @@ import random
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.data.corpus_plan import CorpusPlan, read_training_rows, survey_corpus
 from regard.components.data.fingerprints import fingerprint
-from regard.components.data.sources import Corpus, find_files
+from regard.components.data.sources import find_files
 from tests.components.corpora import resolved
 
 FILES = {"train": "{SPAN}.tsv", "eval": "fixed.tsv", "test": "fixed.tsv"}
@@ -133,17 +132,6 @@ def test_skipped_rows_are_counted_once(tmp_path, history, generate):
     assert out.findings["skipped"] == 1
 
 
-def test_frequent_row_is_replayed_always_or_never(tmp_path, generate):
-    rows = pairs(0, 1000)
-    first = sorted_by_hash(rows)[0]
-    write(tmp_path, "1.tsv", rows + [first] * 99)
-    write(tmp_path, "2.tsv", pairs(3000, 3400))
-    write(tmp_path, "fixed.tsv", pairs(9000, 9005))
-    out = generate(**FILES, spans={"window": 1, "replay": 0.2})
-    assert sum(row[:2] == first for row in out.rows("train")) == 100
-    assert len(out.rows("train")) == 500
-
-
 def test_only_training_files_of_older_spans_are_used(tmp_path, history):
     for span in (1, 2, 3, 4):
         write(tmp_path, f"test-{span}.tsv", pairs(9000, 9005))
@@ -186,17 +174,3 @@ def test_fingerprint_depends_on_share_and_older_rows(tmp_path, history):
         resolved(tmp_path, **FILES, spans={"window": 9, "replay": share}) for share in (0.0, 0.3)
     )
     assert one == two
-
-
-def test_resolved_corpus_does_not_change(tmp_path, history):
-    corpus = resolved(tmp_path, **FILES, spans={"window": 1, "replay": 0.25})
-    before = survey_corpus(CorpusPlan(corpus))
-    write(tmp_path, "5.tsv", pairs(5000, 5100))
-    assert Corpus.from_json(corpus.to_json()) == corpus
-    assert survey_corpus(CorpusPlan(corpus)) == before
-
-
-def test_training_rows_without_tensorflow_are_those_of_the_node(tmp_path, history, run_corpus):
-    corpus = resolved(tmp_path, **FILES, spans={"window": 1, "replay": 0.25})
-    rows = [tuple(values) for values in read_training_rows(CorpusPlan(corpus))]
-    assert sorted(rows) == sorted(row[:2] for row in run_corpus(corpus).rows("train"))

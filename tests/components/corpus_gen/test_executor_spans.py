@@ -77,13 +77,6 @@ def test_run_parameters_select_spans(tmp_path, generate):
         generate(parameters={"first_span": "3", "last_span": "2"}, **section)
 
 
-def test_corpus_without_spans(tmp_path, generate):
-    write(tmp_path, "a.tsv", 3)
-    out = generate(train="a.tsv", eval="a.tsv", test="a.tsv")
-    assert all("span" not in record for record in out.records("train"))
-    assert "spans" not in out.findings
-
-
 def test_fingerprint_depends_on_the_selected_spans(tmp_path):
     write(tmp_path, "1.tsv", 3)
     write(tmp_path, "2.tsv", 3, 10)

@@ -9,7 +9,6 @@ from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
-from regard.models.tasks.description import Feature
 from tests.components.corpora import CAPTIONED, resolved
 
 
@@ -56,47 +55,6 @@ def test_tatoeba_splits_keep_english_sentences_together(corpora, name, rows, sen
     for split in ("eval", "test"):
         assert len(texts[split]) == pytest.approx(0.02 * rows, rel=0.15)
         assert len(texts[split]) > len(set(texts[split]))  # some have several translations
-
-
-@pytest.mark.parametrize(
-    ("folder", "name", "dev", "low", "rows"),
-    [
-        ("sts-b", "sts", "dev", 0, (5749, 1500, 1379)),
-        ("sick", "sick", "trial", 1, (4500, 500, 4927)),
-    ],
-)
-def test_scored_pairs(corpora, folder, name, dev, low, rows):
-    score = Feature("score", "number", role="reference", low=low, high=5)
-    corpus = resolved(
-        corpora / folder,
-        (score, Feature("one", "text"), Feature("other", "text")),
-        train=f"{name}-train.tsv.gz",
-        eval=f"{name}-{dev}.tsv.gz",
-        test=f"{name}-test.tsv.gz",
-    )
-    assert tuple(row_counts(corpus).values()) == rows
-
-
-def test_scitldr_has_several_summaries_to_test_on(corpora):
-    plan = CorpusPlan(
-        resolved(
-            corpora / "scitldr",
-            (
-                Feature("source", "text"),
-                Feature("target", "text", role="reference", multiple=True),
-                Feature("title", "text", role="extra"),
-            ),
-            train="scitldr-a.train.jsonl.gz",
-            eval="scitldr-a.dev.jsonl.gz",
-            test="scitldr-a.test.jsonl.gz",
-        )
-    )
-    assert survey_corpus(plan).rows == {"train": 1992, "eval": 619, "test": 618}
-    summaries = {
-        split: sum(len(values[1]) for _, values in read_rows(group, plan.corpus, ReadProblems()))
-        for split, (group,) in plan.groups.items()
-    }
-    assert summaries == {"train": 1992, "eval": 1453, "test": 1967}
 
 
 def test_coco_images_have_five_captions(corpora):

@@ -40,13 +40,6 @@ def test_content_counts_but_not_the_folder(tmp_path):
     assert one == two != three
 
 
-def test_modification_time_does_not_count(tmp_path):
-    corpus = pair(tmp_path)
-    before = fingerprint(corpus)
-    os.utime(tmp_path / "a.source", (1, 1))
-    assert fingerprint(corpus) == before
-
-
 def test_file_digests_share_the_cache(tmp_path):
     cache, path = tmp_path / "cache.json", str(tmp_path / "corpus" / "a.source")
     fingerprint(pair(tmp_path / "corpus"), cache)

@@ -137,12 +137,6 @@ def test_small_parts_of_a_text_rarely_exceed_a_limit(rows):
     assert max(exceeded.values(), default=0) <= 2  # of 40
 
 
-def test_other_words():
-    drift = measure_drift(profile(zipf(2000, 1)), profile(zipf(2000, 2, shift=30)))
-    assert drift["drift_words"]["source"]["value"] > 0.1
-    assert drift["drift_words"]["source"]["examples"][0]["word"] in ("w0", "w30")
-
-
 def test_new_words_are_counted():
     before = profile(["a b c"] * 10)
     drift = measure_drift(before, profile(["a b x", "a y x", "a b c"]))["drift_oov"]["source"]

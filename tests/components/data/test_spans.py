@@ -113,11 +113,6 @@ def test_spans_before_a_full_window_need_not_be_complete(touch, choose):
     assert choose(PAIR, {"window": 2}) == ({"2": None, "3": None}, [])
 
 
-def test_oldest_span_without_eval(touch, error_of):
-    touch("1.tsv", "2.tsv", "eval-2.tsv", "test.tsv")
-    assert error_of(eval="eval-{SPAN}.tsv", test="test.tsv").where == "data.eval"
-
-
 def test_incomplete_newer_version_of_a_middle_span(touch, choose):
     pair = {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}-{VERSION}.de"}
     touch(*(f"{n}-1.{side}" for n in (1, 2, 3) for side in ("en", "de")), "2-2.en")
@@ -228,12 +223,6 @@ def test_bounds_that_select_nothing(touch, error_of, spans, where):
     error = error_of("{SPAN}.tsv", spans)
     assert error.where == f"data.spans.{where}"
     assert error.message == "selects none of the 2 spans, 1 to 2"
-
-
-def test_rules_are_checked_before_files(error_of):
-    error = error_of({"source": "{SPAN}.en", "target": "all.de"})
-    assert error.where == "data.train.target"
-    assert error.message == "needs the placeholders of data.train.source as well"
 
 
 def test_resolved_corpus_stays_the_same(touch, tmp_path):

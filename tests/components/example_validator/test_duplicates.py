@@ -16,7 +16,6 @@ from regard.components.example_validator.duplicates import (
     count_target_overlap,
     find_duplicates,
     hash_values,
-    joined_inputs,
     merge_hits,
     similarity,
 )
@@ -132,9 +131,9 @@ def test_references_of_one_split_only():
 
 
 def test_equal_references_of_train_are_packed_once():
-    packer = HashPacker(True, "references")
+    packer = HashPacker(True)
     for i in range(1000):
-        assert not list(packer.add(i, text_hash("yes")))
+        assert not list(packer.add(i, "references", text_hash("yes")))
     ((_, (train, packed)),) = packer.flush()
     assert (train, len(packed)) == (True, 16)
     assert target_overlap([["no"], ["yes"], ["yes"]], [["yes"]])[0].examples == {
@@ -237,10 +236,6 @@ def test_copies_in_other_splits():
     hits = near_hits([text, text + "!"], [text] * 200)
     assert len(hits) == 200
     assert count_near_overlap(hits).counts == {}
-
-
-def test_joined_inputs():
-    assert joined_inputs([[" one "], ["two", "cafe\u0301"]]) == "one\ntwo\ncaf\u00e9"
 
 
 def test_nothing_to_compare_with():

@@ -16,12 +16,8 @@ from regard.components.data.target_overlap import read_overlap, text_hash
 from regard.components.example_validator.executor import Executor
 from regard.components.settings.data import DataChecksConfig
 from regard.models.tasks.description import Feature
+from tests.components.corpora import BEAM
 
-BEAM = [
-    "--runner=FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",  # otherwise TFX packages itself for remote workers: 2 s
-]
 OFF = dict.fromkeys(DataChecksConfig.model_fields)
 PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
 CHECKS = {
@@ -202,23 +198,6 @@ def test_rows_of_every_check(tmp_path, validate):
     assert findings["target_overlap"]["examples"][0]["same_as"] == "train.tsv:8"
     assert result.files == ["checks.json", "profile.json", "target_overlap.json"]
     assert read_overlap(tmp_path / "Findings", "") == {text_hash("target number 7")}
-
-
-def test_too_many_empty_sides(tmp_path, validate):
-    result = validate(write_examples(tmp_path, train=[("a", ""), *plain(9)]), CHECKS)
-    assert result.error.where == "train.tsv:1"
-    assert "1 of 10 rows (10.00%)" in result.error.message
-    assert result.content["checks"]["empty_side"]["exceeded"]
-
-
-def test_capped_comparisons_are_a_warning(tmp_path, validate):
-    rooms = [f"Room number {i:04d} on floor {i % 9} is free from nine to ten." for i in range(99)]
-    train, test = [(text.upper(), "x") for text in rooms[:3]], [(text, "y") for text in rooms]
-    checks = {"near_overlap": {"similarity": 0.5, "limit": 1.0, "action": "fail"}}
-    result = validate(write_examples(tmp_path, train=train, test=test), checks)
-    assert result.error is None
-    (warning,) = result.warnings
-    assert "of train had more than 50 similar candidates" in warning
 
 
 def test_empty_targets_do_not_overlap(tmp_path, validate):

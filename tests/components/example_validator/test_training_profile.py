@@ -21,14 +21,9 @@ from regard.components.example_validator.training_profile import (
 from regard.components.settings.data import DataChecksConfig
 from regard.models.tasks.description import Feature
 from regard.pipeline.context import resolve_data
-from tests.components.corpora import resolved
+from tests.components.corpora import BEAM, resolved
 from tests.pipeline.scheduling.growing_corpus import CONFIG, GrowingCorpus
 
-BEAM = [
-    "--runner=FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",  # otherwise TFX packs itself up for remote workers: 2 s
-]
 OWN_FILES = "  eval: eval.tsv\n  test: test.tsv\n"
 
 

@@ -9,21 +9,16 @@ from typing import Any
 import pytest
 import sentencepiece
 import tensorflow as tf
-from tfx.types import channel_utils, standard_artifacts
+from tfx.types import standard_artifacts
 
 from regard.components.common import events
 from regard.components.common.artifacts import Tokenizer
 from regard.components.common.errors import UserError
-from regard.components.tokenizer_trainer.component import TokenizerTrainer
 from regard.components.tokenizer_trainer.executor import Executor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
+from tests.components.corpora import BEAM
 
 SETTINGS: dict[str, Any] = {"vocab_size": 60, "vocab_limit": "soft", "input_sentence_size": 1000}
-BEAM = [
-    "--runner=FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--sdk_container_image=unused",
-]
 ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
 
 
@@ -99,13 +94,6 @@ def test_shared(tmp_path: Path) -> None:
     assert {"Z", "n"} <= set("".join(tokens_of(folder / "source.model")))
 
 
-def test_sample_is_reproducible(tmp_path: Path) -> None:
-    one, _ = run(tmp_path / "1", ROWS, input_sentence_size=50)
-    two, _ = run(tmp_path / "2", ROWS, input_sentence_size=50)
-    assert (one / "source.model").read_bytes() == (two / "source.model").read_bytes()
-    assert json.loads((one / "tokenizer.json").read_text())["features"]["source"]["sentences"] == 50
-
-
 def test_hard_limit_names_both_sides_and_the_key(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tokenizer\.vocab_size: 8000 is more than") as caught:
         run(tmp_path, ROWS, vocab_size=8000, vocab_limit="hard")
@@ -141,24 +129,3 @@ def test_small_corpus_and_too_long_line(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert texts["warning"] == ["source: 1 line of more than 16,384 bytes was skipped"]
     assert "sampling sentences" in texts["progress"]
-
-
-def test_wiring() -> None:
-    examples = channel_utils.as_channel([standard_artifacts.Examples()])
-    component = TokenizerTrainer(
-        examples=examples,
-        config="{}",
-        features='["source"]',
-        word_list_digest="w",
-        seed=3,
-        code="x",
-    )
-    assert component.id == "TokenizerTrainer"
-    assert component.outputs["tokenizer"].type is Tokenizer
-    assert component.exec_properties == {
-        "config": "{}",
-        "features": '["source"]',
-        "word_list_digest": "w",
-        "seed": 3,
-        "code": "x",
-    }

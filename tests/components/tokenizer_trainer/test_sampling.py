@@ -81,32 +81,6 @@ def texts(sample: list[tuple[int, bytes]]) -> list[bytes]:
     return [sentence for _, sentence in sample]
 
 
-def test_everything_below_the_limit() -> None:
-    counts = SentenceCounts()
-    assert texts(sample_sentences(corpus_of(100), 100, 0, counts)) == corpus_of(100)
-    assert (counts.read, counts.used, counts.empty, counts.too_long) == (100, 100, 0, 0)
-
-
-def test_sample_is_spread_evenly() -> None:
-    counts = SentenceCounts()
-    corpus = corpus_of(10000)
-    sample = texts(sample_sentences(iter(corpus), 1000, 0, counts))
-    assert len(sample) == counts.used == 1000
-    positions = [corpus.index(sentence) for sentence in sample]
-    assert positions == sorted(positions)
-    for tenth in range(10):
-        # 100 are expected of each tenth, with a standard deviation of 9.
-        assert 60 <= sum(1 for position in positions if position // 1000 == tenth) <= 140
-
-
-def test_seed() -> None:
-    one, two, other = (
-        sample_sentences(corpus_of(500), 50, seed, SentenceCounts()) for seed in (1, 1, 2)
-    )
-    assert one == two
-    assert one != other
-
-
 def test_copies_are_sampled_independently() -> None:
     sample = texts(sample_sentences([b"same"] * 500 + corpus_of(500), 200, 0, SentenceCounts()))
     assert 50 < sample.count(b"same") < 150

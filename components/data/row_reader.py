@@ -163,24 +163,21 @@ def _column_index(
         column = columns.get(feature.name)
     elif header:
         column = feature.name
-    if columns is None and feature.optional:
-        exists = column in header if header else position < width
-        column = column if exists else None
-    if column is None:
+    if isinstance(column, str) and column in header:
+        return header.index(column)
+    if isinstance(column, int) and column <= width:
+        return column - 1
+    if column is None or (columns is None and feature.optional):
         return None
     if isinstance(column, str):
-        if column not in header:
-            raise missing_column(path, column, header, line=1)
-        return header.index(column)
-    if column > width:
-        raise UnreadableFile(
-            path,
-            f"column {column} for {feature.name} is missing: the first row has "
-            f"{format_count(width, 'column')}",
-            "Tabs separate columns, which count from 1. Check `data.columns`.",
-            1,
-        )
-    return column - 1
+        raise missing_column(path, column, header, line=1)
+    raise UnreadableFile(
+        path,
+        f"column {column} for {feature.name} is missing: the first row has "
+        f"{format_count(width, 'column')}",
+        "Tabs separate columns, which count from 1. Check `data.columns`.",
+        1,
+    )
 
 
 _TABLES = ("parallel", "tsv")

@@ -48,13 +48,8 @@ class Span:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Restore a span from ``to_json``; other keys are ignored."""
-        return cls(
-            number=content["span"],
-            name=content["name"],
-            version=content["version"],
-            files=content["files"],
-            replayed=content.get("replayed", False),
-        )
+        replayed = content.get("replayed", False)
+        return cls(*(content[key] for key in ("span", "name", "version", "files")), replayed)
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,6 @@ class CheckFinding(TypedDict):
     capped: NotRequired[int]
 
 
-def active_checks(checks: DataChecksConfig) -> dict[str, CheckConfig]:
-    """Return the checks of rows that are set, by name."""
-    return {name: check for name, check in checks if isinstance(check, CheckConfig)}
-
-
 @dataclass(frozen=True)
 class FindingBuilder:
     """Makes findings from counts.
@@ -103,6 +98,16 @@ class FindingBuilder:
     features: Sequence[Feature]
     usual_scripts: Mapping[str, set[str]]
 
+    @property
+    def _active(self) -> dict[str, CheckConfig]:
+        """The checks of rows that are set, by name."""
+        return {name: check for name, check in self.checks if isinstance(check, CheckConfig)}
+
+    def example_references(self, counts: CheckCounts) -> set[int]:
+        """Return the references of the rows that the findings show as examples."""
+        pairs = [pair for name in self._active for pair in counts.examples.get(name, ())]
+        return {ref for pair in pairs for ref in pair if ref is not None}
+
     def findings(
         self, counts: CheckCounts, rows: Mapping[int, ShardRow]
     ) -> dict[str, CheckFinding]:
@@ -113,8 +118,7 @@ class FindingBuilder:
             rows: the rows that the examples of the counts refer to.
         """
         return {
-            name: self._finding(name, check, counts, rows)
-            for name, check in active_checks(self.checks).items()
+            name: self._finding(name, check, counts, rows) for name, check in self._active.items()
         }
 
     def _finding(

@@ -68,7 +68,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         counts = row_checks.count_unusual_scripts(counts, usual)
         overlap = duplicates.count_target_overlap(counts)
         builder = check_results.FindingBuilder(checks, shards, features, usual)
-        refs = _example_references(counts, check_results.active_checks(checks))
+        refs = builder.example_references(counts)
         findings = builder.findings(counts, read_referenced_rows(shards, features, refs))
         rows: Counter[str] = Counter()
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
@@ -162,19 +162,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         return CheckCounts.from_json(texts[0]), json.loads(texts[1])
 
 
-def _example_references(counts: CheckCounts, checks: Mapping[str, Any]) -> set[int]:
-    pairs = [pair for name in checks for pair in counts.examples.get(name, ())]
-    return {ref for pair in pairs for ref in pair if ref is not None}
-
-
 def _shards(examples: types.Artifact) -> list[Shard]:
     shards: list[Shard] = []
     for split in artifact_utils.decode_split_names(examples.split_names):
         for pattern in examples_utils.get_split_file_patterns([examples], split):
-            shards += [
-                Shard(len(shards) + i, split, path)
-                for i, path in enumerate(sorted(fileio.glob(pattern)))
-            ]
+            for path in sorted(fileio.glob(pattern)):
+                shards.append(Shard(len(shards), split, path))
     return shards
 
 

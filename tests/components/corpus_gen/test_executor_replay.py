@@ -115,15 +115,6 @@ def test_evaluation_rows_are_not_replayed(tmp_path, generate):
     assert one["rows"] == two["rows"]
 
 
-def test_first_span_replays_nothing(tmp_path, generate):
-    write(tmp_path, "1.tsv", pairs(0, 10))
-    write(tmp_path, "fixed.tsv", pairs(900, 905))
-    out = generate(**FILES, spans={"window": 1, "replay": 0.5})
-    assert len(out.rows("train")) == 10
-    (span,) = out.findings["spans"]
-    assert "replayed" not in span
-
-
 def test_skipped_rows_are_counted_once(tmp_path, history, generate):
     write(tmp_path, "2.tsv", [*pairs(0, 50)])
     with open(tmp_path / "2.tsv", "a") as file:

@@ -108,16 +108,6 @@ def test_images_that_rows_name_count(tmp_path, captions):
     assert fingerprint(renamed) == first
 
 
-def test_images_are_read_once_until_they_change(tmp_path, captions, read_files):
-    cache = tmp_path / "cache.json"
-    first = fingerprint(captions, cache)
-    assert fingerprint(captions, cache) == first
-    assert read_files == ["a.tsv", "a.jpg", "b.jpg"]
-    (tmp_path / "photos" / "a.jpg").write_text("longer")
-    assert fingerprint(captions, cache) != first
-    assert len(read_files) == 4
-
-
 def test_unreadable_rows_are_ignored(tmp_path, captions):
     (tmp_path / "a.tsv").write_text("a.jpg\tone\nno more\n")
     (tmp_path / "b.tsv").write_bytes(b"")

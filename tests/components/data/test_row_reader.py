@@ -34,16 +34,6 @@ def parallel(tmp_path):
     return make
 
 
-@pytest.fixture
-def single(tmp_path):
-    def make(kind: str, content: str | bytes) -> FileGroup:
-        path = tmp_path / f"a.{kind}"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return FileGroup("train", kind, (str(path),))
-
-    return make
-
-
 def test_parallel_files(parallel):
     rows, _ = read_group(parallel(b"one\n\nthree\n", b"eins\nzwei\ndrei"))
     assert rows == [(1, "one", "eins"), (2, "", "zwei"), (3, "three", "drei")]
@@ -63,12 +53,6 @@ def test_skipped_line_skips_the_row(parallel):
     rows, problems = read_group(group, bad_rows="skip")
     assert rows == [(1, "one", "eins"), (3, "three", "drei")]
     assert [problem.line for problem in problems.examples] == [2, 4]
-
-
-def test_empty_side(parallel):
-    error = unreadable(parallel(b"one\n", b""))
-    assert "empty" in str(error)
-    assert error.problem.file.endswith("a.de.gz")
 
 
 def test_tsv_columns_by_number(single):
@@ -148,11 +132,6 @@ def test_points_and_positions_of_a_table(single):
     assert problems.examples[0].text == "invalid position 4: there are only 4 points"
 
 
-def test_header_names_features(single):
-    group = single("tsv", "target\tid\tsource\neins\t1\tone\n")
-    assert read_group(group, header=True)[0] == [(2, "one", "eins")]
-
-
 def test_optional_column(single):
     assert read_group(single("tsv", table("ab")), features=SUMMARISED)[0] == [(1, "a", ["b"], None)]
     rows, _ = read_group(single("tsv", table("abc", ("d", "e", ""))), features=SUMMARISED)
@@ -220,6 +199,11 @@ def test_join_references_by_all_inputs():
     ]
     joined = [(line, values[2]) for line, values in join_references(rows, features)]
     assert joined == [(1, ["one", "two"]), (3, ["three"])]
+
+
+def test_header_names_features(single):
+    group = single("tsv", "target\tid\tsource\neins\t1\tone\n")
+    assert read_group(group, header=True)[0] == [(2, "one", "eins")]
 
 
 def test_join_references_ignores_missing_values():

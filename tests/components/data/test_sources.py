@@ -7,8 +7,8 @@ import os
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.data.sources import Corpus, FileGroup, find_files, without_patterns
-from tests.components.corpora import CAPTIONED, SUMMARISED, corpus_of, resolved
+from regard.components.data.sources import Corpus, FileGroup, find_files
+from tests.components.corpora import CAPTIONED, SUMMARISED, resolved
 
 
 def touch(folder, *names):
@@ -58,11 +58,6 @@ def test_glob_characters_in_names(tmp_path, folder, name):
 def test_format_of_names(tmp_path, name, kind):
     touch(tmp_path, name)
     assert groups(tmp_path, train=name)[0].format == kind
-
-
-def test_format_setting_overrides_names(tmp_path):
-    touch(tmp_path, "a.txt")
-    assert groups(tmp_path, train="a.txt", format="tsv")[0].format == "tsv"
 
 
 def test_missing_file_with_similar_name(tmp_path):
@@ -118,13 +113,6 @@ def test_folder_of_images(tmp_path):
     assert "is not a folder" in error.message
 
 
-def test_files_without_placeholder_belong_to_every_run():
-    pair = {"source": ["a.en", "{SPAN}.en"], "target": ["a.de", "{SPAN}.de"]}
-    assert without_patterns(pair) == {"source": ["a.en"], "target": ["a.de"]}
-    assert without_patterns({"source": "{SPAN}.en", "target": "{SPAN}.de"}) is None
-    assert without_patterns("a.tsv") == ["a.tsv"]
-
-
 def test_groups_of_spans(tmp_path):
     touch(tmp_path, "base.tsv", "1.tsv", "2.tsv", "test.tsv")
     corpus = resolved(
@@ -172,8 +160,3 @@ def test_one_source_with_two_references(tmp_path):
     train = {"source": ["{SPAN}.en", "{SPAN}.en"], "target": ["{SPAN}.a.de", "{SPAN}.b.de"]}
     pairs = [names(group.files) for group in groups(tmp_path, train=train)]
     assert pairs == [["1.en", "1.a.de"], ["1.en", "1.b.de"]]
-
-
-def test_unresolved_spans():
-    with pytest.raises(ValueError, match="resolve_spans"):
-        find_files(corpus_of("/data", train="{SPAN}.tsv"))

@@ -108,24 +108,12 @@ def test_oldest_span_is_not_skipped_silently(touch, error_of, spans):
     assert "span 1 is incomplete" in error.message
 
 
-def test_spans_before_a_full_window_need_not_be_complete(touch, choose):
-    touch("1.en", "2.en", "2.de", "3.en", "3.de")
-    assert choose(PAIR, {"window": 2}) == ({"2": None, "3": None}, [])
-
-
 def test_incomplete_newer_version_of_a_middle_span(touch, choose):
     pair = {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}-{VERSION}.de"}
     touch(*(f"{n}-1.{side}" for n in (1, 2, 3) for side in ("en", "de")), "2-2.en")
     chosen, (note,) = choose(pair)
     assert chosen == {"1": 1, "2": 1, "3": 1}
     assert note.startswith("version 2 of span 2 is skipped: ")
-
-
-def test_middle_span_without_eval(touch, error_of):
-    touch("1.tsv", "2.tsv", "3.tsv", "eval-1.tsv", "eval-3.tsv", "test.tsv")
-    error = error_of(eval="eval-{SPAN}.tsv", test="test.tsv")
-    assert error.where == "data.eval"
-    assert "eval-2.tsv is missing" in error.message
 
 
 def test_no_complete_span(touch, error_of):
@@ -238,6 +226,13 @@ def test_corpus_without_patterns_has_no_spans(touch, tmp_path):
     corpus = resolved(tmp_path, train="1.tsv")
     assert corpus.spans == ()
     assert find_files(corpus)["train"][0].span is None
+
+
+def test_middle_span_without_eval(touch, error_of):
+    touch("1.tsv", "2.tsv", "3.tsv", "eval-1.tsv", "eval-3.tsv", "test.tsv")
+    error = error_of(eval="eval-{SPAN}.tsv", test="test.tsv")
+    assert error.where == "data.eval"
+    assert "eval-2.tsv is missing" in error.message
 
 
 def test_home_is_expanded(tmp_path, monkeypatch, error_of):

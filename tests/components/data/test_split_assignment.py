@@ -11,7 +11,6 @@ from regard.components.data.corpus_plan import GroupJob
 from regard.components.data.sources import FileGroup
 from regard.components.data.split_assignment import (
     HashedSplit,
-    canonical,
     hashed_splits,
     replay_bin,
     replay_threshold,
@@ -35,12 +34,6 @@ def test_assignment_never_changes():
     texts = ("one", "two", "four", "five", "seven", "eight", "fünf", "六")
     names = [split([text]) for text in texts]
     assert names == ["test", "test", "eval", "train", "eval", "eval", "test", "eval"]
-
-
-def test_seed():
-    texts = [f"sentence {i}" for i in range(200)]
-    zero, one = (HashedSplit(SPLIT_SHARES, seed) for seed in (0, 1))
-    assert [zero([t]) for t in texts] != [one([t]) for t in texts]
 
 
 def test_spellings_of_the_same_source():
@@ -91,21 +84,6 @@ def test_points_are_compared_in_float32():
     assert [split(row) for row in rows] == [split(row) for row in stored]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, None),
-        (" cafe\u0301", "caf\u00e9"),
-        (["a ", "b"], "a\0b"),
-        (0.5, "0.5"),
-        ([3, 0], "3 0"),
-        ([0.5, 1.0], "0.5 1.0"),
-    ],
-)
-def test_canonical(value, text):
-    assert canonical(value) == text
-
-
 def test_newest_span_gives_more_test_rows():
     section = {"train": "{SPAN}.tsv", "spans": {"test_share": 0.2}}
     splits = hashed_splits(corpus_of("/data", split={"eval": 0.1, "test": 0.1}, **section))
@@ -153,3 +131,9 @@ def test_every_row_has_the_same_chance_to_be_replayed():
     bins = [replay_bin([f"sentence {i}", "x"]) for i in range(5000)]
     sums = [sum(number < quarter * 2**14 for number in bins) for quarter in range(1, 5)]
     assert sums == pytest.approx([1250, 2500, 3750, 5000], abs=120)
+
+
+def test_seed():
+    texts = [f"sentence {i}" for i in range(200)]
+    zero, one = (HashedSplit(SPLIT_SHARES, seed) for seed in (0, 1))
+    assert [zero([t]) for t in texts] != [one([t]) for t in texts]

@@ -61,10 +61,6 @@ def test_sides_with_several_texts_or_none(sides, names):
     assert check_texts(sides[:-1], sides[-1:], CHECKS) == names
 
 
-def test_checks_that_are_off():
-    assert check_texts([[""]], [["schÃ¶n\u200b" * 100]], OFF) == []
-
-
 @pytest.mark.parametrize(
     ("inputs", "references", "same"),
     [
@@ -184,11 +180,6 @@ def test_row_counts_once():
 def test_few_letters_of_another_script(target, is_unusual):
     names = [("good day", "我有 iPhone")] * 10
     assert bool(unusual_rows(counts_of([*PLAIN, *names], [("good", target)]))) is is_unusual
-
-
-def test_usual_scripts_are_those_of_train():
-    counts = counts_of(PLAIN, [("всё", "你")] * 300)
-    assert usual_scripts(counts, 0.01) == {"source": {"Latn"}, "target": {"Hani"}}
 
 
 def test_other_counts_do_not_change():

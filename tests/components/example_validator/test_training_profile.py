@@ -19,9 +19,8 @@ from regard.components.example_validator.training_profile import (
     sum_bucket,
 )
 from regard.components.settings.data import DataChecksConfig
-from regard.models.tasks.description import Feature
 from regard.pipeline.context import resolve_data
-from tests.components.corpora import BEAM, resolved
+from tests.components.corpora import BEAM
 from tests.pipeline.scheduling.growing_corpus import CONFIG, GrowingCorpus
 
 OWN_FILES = "  eval: eval.tsv\n  test: test.tsv\n"
@@ -96,19 +95,6 @@ def test_profile_equals_that_of_the_pipeline(load_data, validate, rule, files):
     assert profile_training_split(data) == validate(data)
 
 
-def test_only_replayed_rows_of_older_spans_count(corpus, load_data, validate):
-    for number in range(1, 7):
-        corpus.write_span(number, count=400, letters="abcdef" if number < 6 else "uvwxyz")
-    data = load_data("{window: 1, replay: 0.2}")
-    profile = profile_training_split(data)
-    assert profile == validate(data)
-    words = profile["features"]["source"]["words"]
-    replayed = sum(count for word, count in words.items() if word < "u")
-    assert profile["rows"] - 400 == replayed > 0
-    assert sum(count for word, count in words.items() if word >= "u") == 400
-    assert profile_training_split(load_data("{window: 1}"))["rows"] == 400
-
-
 def test_repeated_rows_count_as_often_as_they_are_replayed(corpus, load_data, validate):
     corpus.write("train-001.tsv", ["same\tSAME\n"] * 500, append=True)
     corpus.write("train-002.tsv", ["same\tSAME\n"] * 100, append=True)
@@ -128,32 +114,6 @@ def _count_sources(corpus, spans):
     paths = [corpus.folder / "data" / f"train-{number:03d}.tsv" for number in spans]
     lines = [line for path in paths for line in path.read_text().splitlines()]
     return Counter(line.split("\t")[0] for line in lines)
-
-
-def test_rows_with_missing_images_do_not_count(tmp_path, validate):
-    import tensorflow as tf
-
-    image = tf.io.encode_png(tf.zeros((2, 2, 3), tf.uint8)).numpy()
-    for number in range(120):
-        if number % 3:
-            (tmp_path / f"{number}.png").write_bytes(image)
-    for span in range(3):
-        rows = [f"{n}.png\tpicture {n % 7}\n" for n in range(40 * span, 40 * span + 40)]
-        (tmp_path / f"{span}.tsv").write_text("".join(rows))
-    features = [Feature("image", "image"), Feature("caption", "text", role="reference")]
-    data = resolved(
-        tmp_path,
-        features,
-        train="{SPAN}.tsv",
-        eval="0.tsv",
-        test="0.tsv",
-        bad_rows="skip",
-        bad_rows_limit=0.5,
-        spans={"window": 1, "replay": 0.25},
-    )
-    profile = profile_training_split(data)
-    assert profile == validate(data)
-    assert profile["rows"] == 27 + 9
 
 
 @pytest.mark.parametrize("number", [1, 3])

@@ -94,12 +94,6 @@ def test_byte_fallback_keeps_unknown_characters() -> None:
     assert without.decode(without.encode("anna 東")) != "anna 東"
 
 
-def test_corpus_of_three_lines() -> None:
-    lines = [b"a small dog", b"a cat", b"the house"]
-    model = train(lines, vocab_size=8000, vocab_limit="soft")
-    assert 4 < len(model.tokens) < 50
-
-
 def test_no_terminal_output(capfd: pytest.CaptureFixture[str]) -> None:
     train()
     with pytest.raises(VocabularySizeError):
@@ -165,12 +159,6 @@ def test_read_words(text: str, words: list[str], is_gzip: bool, tmp_path: Path) 
     path = tmp_path / ("words.txt.gz" if is_gzip else "words.txt")
     path.write_bytes(gzip.compress(text.encode()) if is_gzip else text.encode())
     assert list(read_words(str(path))) == words
-
-
-def test_empty_word_list(tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_bytes(b"")
-    with pytest.raises(UserError, match="empty"):
-        list(read_words(str(tmp_path / "words.txt")))
 
 
 def test_missing_word_list(tmp_path: Path) -> None:

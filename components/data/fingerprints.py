@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.files import atomic_write, sha256_file
+from regard.components.common.files import atomic_write, read_json_object, sha256_file
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
@@ -35,7 +35,7 @@ def fingerprint(corpus: Corpus, cache: Path | None = None) -> str:
     Raises:
         UserError: a file is missing, as ``find_files`` says.
     """
-    known = _load(cache)
+    known = read_json_object(cache) if cache else {}
     used: dict[str, FileDigest] = {}
     digest = hashlib.sha256()
     groups = [group for groups in find_files(corpus).values() for group in groups]
@@ -67,7 +67,7 @@ def file_digests(paths: Iterable[str], cache: Path | None = None) -> dict[str, s
     Raises:
         OSError: a file cannot be read.
     """
-    known = _load(cache)
+    known = read_json_object(cache) if cache else {}
     used = {path: _digest(path, known.get(path)) for path in paths}
     _save(cache, known, used)
     return {path: entry[-1] for path, entry in used.items()}
@@ -107,11 +107,3 @@ def _save(
 ) -> None:
     if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
         atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
-
-
-def _load(cache: Path | None) -> dict[str, FileDigest]:
-    try:
-        known = json.loads(cache.read_text("utf-8")) if cache else {}
-    except (OSError, ValueError):  # missing or invalid: all files are read again
-        return {}
-    return known if isinstance(known, dict) else {}

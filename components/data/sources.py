@@ -49,7 +49,7 @@ class Span:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Restore a span from ``to_json``; other keys are ignored."""
         replayed = content.get("replayed", False)
-        return cls(*(content[key] for key in ("span", "name", "version", "files")), replayed)
+        return cls(content["span"], content["name"], content["version"], content["files"], replayed)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
             selected = sorted({name for name in names if name is not None})
             for batch in file.iter_batches(batch_size=4096, columns=selected):
                 columns = [
-                    [None] * len(batch) if name is None else _to_list(batch.column(name), kind)
+                    [None] * len(batch) if name is None else batch[name].cast(kind).to_pylist()
                     for name, kind in zip(names, types, strict=True)
                 ]
                 for cells in zip(*columns, strict=True):
@@ -144,12 +144,8 @@ def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
         raise UnreadableFile(path, "the file has no rows", "Remove it, or write it again.")
 
 
-def _to_list(column: pa.Array, kind: pa.DataType | None) -> list[Any]:
-    return (column if kind is None else column.cast(kind)).to_pylist()
-
-
-def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> pa.DataType | None:
-    """Return the type that a column is cast to before it is read; None for its own.
+def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> pa.DataType:
+    """Return the type that a column is cast to before it is read.
 
     Raises:
         UnreadableFile: its type does not suit the feature.
@@ -172,7 +168,7 @@ def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> p
         )
     if feature.kind in ("text", "image"):
         return pa.large_list(pa.large_binary()) if depth else pa.large_binary()
-    return None
+    return kind
 
 
 _STRINGS = ("string", "large_string", "binary", "large_binary")

@@ -183,9 +183,9 @@ class FindingBuilder:
                 for text in values:
                     if (fixed := row_checks.fix_encoding(text)) != text:
                         yield f"{feature.name} should be {_first_fix(text, fixed)!r}"
-            elif name == "script" and self.checks.script:
+            elif name == "script":
                 letters = count_scripts(joined)
-                for script in row_checks.dominant_scripts(letters, self.checks.script.share):
+                for script in row_checks.dominant_scripts(letters):
                     if script not in self.usual_scripts.get(feature.name, {script}):
                         yield f"{feature.name} is {script_name(script)}"
 

@@ -64,7 +64,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         features = [Feature.from_json(f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
         counts, words = self._scan(shards, features, checks, uri)
-        usual = row_checks.usual_scripts(counts, checks.script.usual) if checks.script else {}
+        usual = row_checks.usual_scripts(counts)
         counts = row_checks.count_unusual_scripts(counts, usual)
         overlap = duplicates.count_target_overlap(counts)
         builder = check_results.FindingBuilder(checks, shards, features, usual)

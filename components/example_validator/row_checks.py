@@ -41,6 +41,10 @@ _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]+\U000e007f")
 # capital before a space that was a hard space: ten times as fast as ftfy's own test.
 _SUSPICIOUS = re.compile("[^\x00-\x7f]{2}|[\x80-\x9f]|[ÂÃ] ")
 _SCRIPTS_PREFIX = "scripts "
+# A script dominates a text with more than this share of its letters.
+_DOMINANT_SHARE = 0.3
+# A script is usual for a feature with at least this share of the letters of train.
+USUAL_SHARE = 0.001
 
 Texts = Sequence[Sequence[str]]
 # Reference and text of the inputs of a row.
@@ -107,9 +111,9 @@ def _has_same_sides(inputs: Texts, references: Texts) -> bool:
 
 
 def count_row_scripts(
-    counts: CheckCounts, ref: int, texts: Mapping[str, Sequence[str]], share: float, is_train: bool
+    counts: CheckCounts, ref: int, texts: Mapping[str, Sequence[str]], is_train: bool
 ) -> None:
-    """Count a row by its dominant scripts, those with more than a share of a feature's letters.
+    """Count a row by its dominant scripts, those with many of a feature's letters.
 
     Which scripts are usual is known only after all of train has been read. So rows are counted by
     their dominant scripts, of which there are few combinations, and judged at the end.
@@ -118,7 +122,6 @@ def count_row_scripts(
         counts: receives the row, and the letters of train by feature and script.
         ref: the row's reference.
         texts: of each feature.
-        share: of the letters, 0 to 1.
         is_train: whether the row is of the training split, which defines what is usual.
     """
     dominant = []
@@ -128,25 +131,25 @@ def count_row_scripts(
             sums = counts.letters.setdefault(feature, {})
             for script, count in letters.items():
                 sums[script] = sums.get(script, 0) + count
-        dominant += [f"{feature}={script}" for script in dominant_scripts(letters, share)]
+        dominant += [f"{feature}={script}" for script in dominant_scripts(letters)]
     counts.add(_SCRIPTS_PREFIX + " ".join(dominant), ref)
 
 
-def dominant_scripts(letters: Mapping[str, int], share: float) -> list[str]:
-    """Return the scripts with more than a share of the letters in alphabetical order."""
+def dominant_scripts(letters: Mapping[str, int]) -> list[str]:
+    """Return the scripts with many of the letters in alphabetical order."""
     if len(letters) == 1:
         return list(letters)
-    limit = share * sum(letters.values())
+    limit = _DOMINANT_SHARE * sum(letters.values())
     return sorted(script for script, count in letters.items() if count > limit)
 
 
-def usual_scripts(counts: CheckCounts, min_share: float) -> dict[str, set[str]]:
-    """Return the scripts with at least a share of the letters of each feature of train."""
+def usual_scripts(counts: CheckCounts) -> dict[str, set[str]]:
+    """Return the scripts that are usual for each feature of train."""
     return {
         feature: {
             script
             for script, count in letters.items()
-            if count >= min_share * sum(letters.values())
+            if count >= USUAL_SHARE * sum(letters.values())
         }
         for feature, letters in counts.letters.items()
     }
@@ -207,7 +210,6 @@ def scan_shard(
     )
     sizes = {i: defaultdict[int, int](int) for i in compared if length_unit(features[i])}
     word_counter = WordCounter(list(texts.values())) if is_train else None
-    script = checks.script if texts else None
     near = checks.near_overlap if input_texts and input_texts == inputs else None
     own_inputs: Inputs = []
     index = None
@@ -225,9 +227,9 @@ def scan_shard(
         for i, lengths in sizes.items():
             for length in _lengths(features[i], values[i]):
                 lengths[length] += 1
-        if script:
+        if checks.script and texts:
             by_name = {name: values[i] for i, name in texts.items()}
-            count_row_scripts(counts, ref, by_name, script.share, is_train)
+            count_row_scripts(counts, ref, by_name, is_train)
         hashes: list[tuple[duplicates.Kind, int]] = []
         if checks.duplicates and is_train:
             hashes.append(("rows", duplicates.hash_values([values[i] for i in compared])))

@@ -153,20 +153,6 @@ class NearOverlapCheckConfig(CheckConfig):
     limit: Share = Field(default=0.05, description="Maximum share of affected rows.")
 
 
-class ScriptCheckConfig(CheckConfig):
-    """Rows with many letters of a script that is unexpected for their side."""
-
-    share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.3, description="Minimum share of a side's letters in an unexpected script."
-    )
-    usual: Share = Field(
-        default=0.001,
-        description="A script is expected if at least this share of the letters of the side in "
-        "train belongs to it.",
-    )
-    limit: Share = Field(default=0.001, description="Maximum share of affected rows.")
-
-
 class DriftCheckConfig(Section):
     """A limit on the drift of train from the data of the model in production."""
 
@@ -229,9 +215,10 @@ class DataChecksConfig(CheckSetConfig):
         default=CheckConfig(limit=0.01),
         description="Rows with equal source and target that contain letters.",
     )
-    script: ScriptCheckConfig | None = Field(
-        default=ScriptCheckConfig(),
-        description="Rows with many letters of a script that is unexpected for their side.",
+    script: CheckConfig | None = Field(
+        default=CheckConfig(limit=0.001),
+        description="Rows with many letters of a script that is unexpected for their side: one "
+        "with less than 0.1 % of the letters of the side in train.",
     )
     control_characters: CheckConfig | None = Field(
         default=CheckConfig(limit=0.01),

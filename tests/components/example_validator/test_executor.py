@@ -13,6 +13,7 @@ from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
 from regard.components.data.target_overlap import read_overlap, text_hash
+from regard.components.example_validator import row_checks
 from regard.components.example_validator.executor import Executor
 from regard.components.settings.data import DataChecksConfig
 from regard.models.tasks.description import Feature
@@ -29,7 +30,7 @@ CHECKS = {
     "near_overlap": {"similarity": 0.8, "limit": 0.05, "action": "warn"},
     "target_overlap": {"limit": 0.5, "action": "warn"},
     "same_sides": {"limit": 0.05, "action": "warn"},
-    "script": {"share": 0.3, "usual": 0.001, "limit": 0.01, "action": "warn"},
+    "script": {"limit": 0.01, "action": "warn"},
     "control_characters": {"limit": 0.01, "action": "warn"},
     "encoding": {"limit": 0.01, "action": "warn"},
     "drift_words": {"limit": 0.05, "action": "warn"},
@@ -152,17 +153,14 @@ def test_anomalies_become_warnings(tmp_path, validate):
     assert any("train: target: " in text for text in result.warnings)
 
 
-def test_rows_of_every_check(tmp_path, validate):
+def test_rows_of_every_check(tmp_path, validate, monkeypatch):
+    monkeypatch.setattr(row_checks, "USUAL_SHARE", 0.05)
     train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
     train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
     test = [plain(20)[7], ("new", " "), ("Source  number 13.", "target")]
     result = validate(
         write_examples(tmp_path, train=train, test=test),
-        {
-            **CHECKS,
-            "empty_side": {"limit": 0.5, "action": "fail"},
-            "script": {**CHECKS["script"], "usual": 0.05},
-        },
+        {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}},
     )
     findings = result.content["checks"]
     where = {name: [e["where"] for e in f["examples"]] for name, f in findings.items()}

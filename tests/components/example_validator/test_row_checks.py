@@ -7,6 +7,7 @@ from pathlib import Path
 import ftfy
 import pytest
 
+from regard.components.example_validator import row_checks
 from regard.components.example_validator.row_checks import (
     check_texts,
     control_characters,
@@ -132,20 +133,26 @@ def test_fast_test_misses_nothing_that_ftfy_fixes(encoding):
     assert fixes > 500
 
 
-def counts_of(train, rest=(), share=0.3):
+@pytest.fixture
+def small_corpus(monkeypatch):
+    """A corpus of few letters, where each is a larger share."""
+    monkeypatch.setattr(row_checks, "USUAL_SHARE", 0.01)
+
+
+def counts_of(train, rest=()):
     """The counts of a training shard and of another, each row a source and a target."""
     parts = []
     for shard, rows in enumerate((train, rest)):
         counts = CheckCounts(rows={shard: len(rows)})
         for i, (source, target) in enumerate(rows):
             texts = {"source": [source], "target": [target]}
-            count_row_scripts(counts, row_reference(shard, i), texts, share, shard == 0)
+            count_row_scripts(counts, row_reference(shard, i), texts, shard == 0)
         parts.append(counts)
     return CheckCounts.total(parts)
 
 
 def judge(counts):
-    return count_unusual_scripts(counts, usual_scripts(counts, 0.01))
+    return count_unusual_scripts(counts, usual_scripts(counts))
 
 
 def unusual_rows(counts):
@@ -155,6 +162,7 @@ def unusual_rows(counts):
 PLAIN = [("good day", "你好")] * 99
 
 
+@pytest.mark.usefixtures("small_corpus")
 def test_script_of_the_other_side_is_unusual():
     assert unusual_rows(counts_of([*PLAIN, ("你好", "good day")], [("да", "你")])) == [
         (99, None),
@@ -162,11 +170,13 @@ def test_script_of_the_other_side_is_unusual():
     ]
 
 
+@pytest.mark.usefixtures("small_corpus")
 def test_row_counts_once():
     counts = counts_of(PLAIN, [("да", "да"), ("好да", "да")])
     assert judge(counts).counts["script"] == {1: 2}
 
 
+@pytest.mark.usefixtures("small_corpus")
 @pytest.mark.parametrize(
     ("target", "is_unusual"),
     [
@@ -182,6 +192,7 @@ def test_few_letters_of_another_script(target, is_unusual):
     assert bool(unusual_rows(counts_of([*PLAIN, *names], [("good", target)]))) is is_unusual
 
 
+@pytest.mark.usefixtures("small_corpus")
 def test_other_counts_do_not_change():
     counts = counts_of([*PLAIN, ("да", "да")])
     counts.add("too_long", 7)
@@ -198,6 +209,6 @@ def test_without_train_no_script_is_unusual():
 
 
 def test_dominant_scripts():
-    assert dominant_scripts({"Latn": 3, "Cyrl": 3, "Grek": 1}, 0.3) == ["Cyrl", "Latn"]
-    assert dominant_scripts({"Latn": 3}, 0.3) == ["Latn"]
-    assert dominant_scripts({}, 0.3) == []
+    assert dominant_scripts({"Latn": 3, "Cyrl": 3, "Grek": 1}) == ["Cyrl", "Latn"]
+    assert dominant_scripts({"Latn": 3}) == ["Latn"]
+    assert dominant_scripts({}) == []

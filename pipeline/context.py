@@ -121,7 +121,7 @@ def resolve_data(
 
     Args:
         config: The configuration.
-        notes: Receives a sentence for each span that is skipped, and for gaps.
+        notes: Receives a sentence for each span that is skipped.
         spans: The spans of an earlier run; None: the spans that are available now.
 
     Raises:

@@ -41,7 +41,7 @@ class DataSnapshot:
         corpus: the corpus, with its spans resolved.
         groups: the files of ``data.train``.
         spans: SHA-256 of the files of each span, the oldest span first.
-        notes: a sentence on each span that is left out, and on gaps.
+        notes: a sentence on each span that is left out.
     """
 
     fingerprint: str

@@ -127,16 +127,8 @@ def test_marker(touch, choose, error_of):
     touch("1/a.tsv", "2/a.tsv", "2/b.tsv", "3/a.tsv", "1/_SUCCESS", "3/_SUCCESS")
     chosen, notes = choose("{SPAN}/*.tsv", spans)
     assert list(chosen) == ["1", "3"]
-    (note,) = notes  # a skipped span is no gap
+    (note,) = notes
     assert "2/_SUCCESS is missing" in note
-
-
-def test_marked_span_must_be_complete(touch, error_of):
-    pair = {"source": "{SPAN}/*.en", "target": "{SPAN}/*.de"}
-    touch("1/a.en", "1/a.de", "1/_SUCCESS", "2/a.en", "2/_SUCCESS")
-    error = error_of(pair, {"marker": "_SUCCESS"})
-    assert error.where == "data.train.target"
-    assert "span 2 is incomplete" in error.message
 
 
 def test_marker_is_not_data(touch, tmp_path):

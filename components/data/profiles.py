@@ -128,11 +128,8 @@ def read_profile(path: str | os.PathLike[str], remedy: str) -> Profile:
     """
     try:
         return TypeAdapter(Profile).validate_json(Path(path).read_bytes())
-    except OSError as error:
-        message = f"the profile cannot be read: {error}"
-        raise UserError(message, where=str(path), remedy=remedy) from error
-    except ValueError as error:
-        message = "the file is not a profile of a training split"
+    except (OSError, ValueError) as error:
+        message = f"the profile cannot be read: {str(error).splitlines()[0]}"
         raise UserError(message, where=str(path), remedy=remedy) from error
 
 

@@ -61,7 +61,7 @@ def test_every_feature_is_checked(tmp_path, entry, is_valid):
     if is_valid:
         assert read_profile(path, "Remove it.")["features"] == {"source": entry}
     else:
-        with pytest.raises(UserError, match="not a profile"):
+        with pytest.raises(UserError, match="profile cannot be read"):
             read_profile(path, "Remove it.")
 
 

@@ -43,7 +43,10 @@ def test_all_captions_of_an_image_are_in_one_split(generate, captions):
     ("damage", "message"),
     [
         (lambda path: path.unlink(), "photos/7.png: no such file"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "photos/7.png is truncated"),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-20]),
+            "photos/7.png is truncated or damaged",
+        ),
         (lambda path: path.write_text("x"), "photos/7.png is not an image (JPEG, PNG, GIF or BMP)"),
     ],
 )

@@ -115,7 +115,7 @@ def profile(folder: Path, words: dict, complete: bool = True) -> None:
             "once": len(own),
             "words": dict.fromkeys(own, 1),
             "complete": complete,
-            "lengths": {"bounds": [], "counts": [0]},
+            "lengths": {"unit": None, "bounds": [], "counts": [0]},
         }
         for name, own in words.items()
     }

@@ -198,20 +198,23 @@ def _words(feature: FeatureProfile) -> WordProfile:
 
 def _word_drift(old: WordProfile, new: WordProfile) -> Drift:
     smaller = min(old["total"], new["total"])
-    shares = []
+    word_shares = []
     for word in {**old["words"], **new["words"]}:
         before, after = (side["words"].get(word, 0) / max(side["total"], 1) for side in (old, new))
         # If one side is empty, all words of the other one have changed.
         if not smaller or (before + after) / 2 * smaller >= _MIN_EXPECTED:
-            shares.append((word, before, after))
-    befores, afters = [before for _, before, _ in shares], [after for _, _, after in shares]
+            word_shares.append((word, before, after))
+    befores, afters = (
+        [before for _, before, _ in word_shares],
+        [after for _, _, after in word_shares],
+    )
     rest = [max(0.0, 1 - sum(common)) for common in (befores, afters)]
-    shares.sort(key=lambda share: (-_contribution(*share[1:]), share[0]))
+    word_shares.sort(key=lambda share: (-_contribution(*share[1:]), share[0]))
     return {
         "value": divergence([*befores, rest[0]], [*afters, rest[1]]) if smaller else 1.0,
         "examples": [
             {"word": word, "before": before, "after": after}
-            for word, before, after in shares[:MAX_EXAMPLES]
+            for word, before, after in word_shares[:MAX_EXAMPLES]
             if before != after
         ],
     }

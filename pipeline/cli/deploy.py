@@ -14,8 +14,8 @@ from regard.pipeline.workspace import Workspace
 
 app = command_group("Deploy a published model with TensorFlow Serving.")
 
-_WITHOUT_COMPOSE = {"replicas": "--replicas", "max_replicas": "--max-replicas"}
-_WITHOUT_COMPOSE |= {"namespace": "--namespace"}
+# Parameters that Docker Compose does not support.
+_CLUSTER_PARAMETERS = ("replicas", "max_replicas", "namespace")
 
 
 @app.command("render")
@@ -74,12 +74,12 @@ def render(
     """
     from regard.pipeline.deployment import render as deployment
 
-    for name, where in _WITHOUT_COMPOSE.items() if target == "compose" else ():
+    for name in _CLUSTER_PARAMETERS if target == "compose" else ():
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
             raise UserError(
                 "Not supported with --to compose, which runs one server without namespaces.",
-                where,
+                f"--{name.replace('_', '-')}",
                 "Leave it out, or use --to kubernetes or --to kserve.",
             )
     rendered = deployment.render(

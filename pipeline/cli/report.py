@@ -65,8 +65,6 @@ def _check_paths(path: Path, figures: Path | None) -> None:
 
     if path.is_dir():
         raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
-    if figures is not None and figures.exists() and not figures.is_dir():
-        raise UserError("The path is not a folder.", str(figures), "Give a folder to --figures.")
     for folder in filter(None, (path.parent, figures)):
         if not is_writable(folder):
             raise UserError("The folder is not writable.", str(folder), "Choose another folder.")

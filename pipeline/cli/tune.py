@@ -15,7 +15,6 @@ from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, 
 
 if TYPE_CHECKING:
     from regard.components.tuner.trial_table import TrialTable
-    from regard.pipeline.progress import Progress
 
 
 def tune(
@@ -68,7 +67,9 @@ def tune(
     request = RunRequest(config, TUNER if restart else None, TUNER, wait=wait, tune=True)
     result = run_pipeline(request, TerminalDisplay(console))
     if result.outcome.exit_status == 0:
-        table, table_path = _read_table(result.progress)
+        folder = Path(result.progress.outputs(TUNER)["tuner_results"])
+        table: TrialTable = json.loads((folder / "trials.json").read_text(encoding="utf-8"))
+        table_path = str(folder / "trials.csv")
         tuned_config.write_tuned_config(original, path, table, table_path)
         if as_json:
             values = table["trials"][0]["values"]
@@ -80,15 +81,6 @@ def tune(
         command = ["regard", "tune", str(config), *(["-o", str(out)] if out else [])]
         print_failure(result.outcome, str(result.run.log), console, shlex.join(command))
     raise typer.Exit(result.outcome.exit_status)
-
-
-def _read_table(state: Progress) -> tuple[TrialTable, str]:
-    """Return the trials that the Tuner, or the cached execution, wrote, and the path as CSV."""
-    from regard.pipeline.config.nodes import TUNER
-
-    folder = Path(state.outputs(TUNER)["tuner_results"])
-    table: TrialTable = json.loads((folder / "trials.json").read_text(encoding="utf-8"))
-    return table, str(folder / "trials.csv")
 
 
 def _show_table(table: TrialTable, table_path: str, path: Path) -> None:

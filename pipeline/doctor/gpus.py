@@ -7,7 +7,6 @@ that can load all of them.
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -57,11 +56,11 @@ class GpuSetup:
 
 def detect(devices: Path = Path("/dev")) -> GpuSetup:
     """Detect GPUs. TensorFlow is queried only if it may find one, because that takes seconds."""
-    gpus = tuple(machine.gpus())
+    gpus, driver_error = machine.query_driver()
     setup = GpuSetup(
         devices=tuple(sorted(map(str, devices.glob("nvidia[0-9]*")))),
-        gpus=gpus,
-        driver_error="" if gpus else _driver_error(),
+        gpus=tuple(gpus),
+        driver_error=driver_error,
         has_library=_can_load(LIBRARY),
         cudnn=installed_version(CUDNN),
     )
@@ -129,19 +128,6 @@ def check(setup: GpuSetup, way: str = "index") -> Check:
             remedy = f"{remedy} Until then, Regard runs on the CPU."
             return Check("gpu", "warn", f"{names}, but {problem}", remedy)
     return Check("gpu", "ok", f"{names}; visible to TensorFlow: {setup.visible}")
-
-
-def _driver_error() -> str:
-    """The first line that nvidia-smi prints; empty if it is not installed."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return ""
-    try:
-        result = subprocess.run([tool], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.SubprocessError) as error:
-        return str(error)
-    lines = (result.stdout + result.stderr).strip().splitlines()
-    return lines[0].strip() if lines else f"exit status {result.returncode}"
 
 
 def _can_load(library: str) -> bool:

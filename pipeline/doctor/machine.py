@@ -67,17 +67,20 @@ def cpu_flags() -> set[str]:
     return set()
 
 
-def gpus() -> list[str]:
-    """One line per GPU from nvidia-smi: name, memory and driver version."""
+def query_driver() -> tuple[list[str], str]:
+    """One line per GPU from nvidia-smi: name, memory and driver version; and its error message."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return []
+        return [], ""
     query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
-        result = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.strip() for line in result.stdout.splitlines() if line.strip()]
+        result = subprocess.run(query, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.SubprocessError) as error:
+        return [], str(error)
+    if result.returncode:
+        lines = (result.stdout + result.stderr).strip().splitlines()
+        return [], lines[0].strip() if lines else f"exit status {result.returncode}"
+    return [line.strip() for line in result.stdout.splitlines() if line.strip()], ""
 
 
 def facts() -> dict[str, Any]:
@@ -87,22 +90,17 @@ def facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": cores(),
         "memory_bytes": memory()[0],
-        "gpus": gpus(),
+        "gpus": query_driver()[0],
     }
     return {key: value for key, value in values.items() if value}
 
 
-def existing_parent(path: Path) -> Path:
-    """The path itself, or its nearest existing parent folder."""
-    path = path.absolute()
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path
-
-
 def free_disk(path: Path) -> int:
     """Free bytes on the disk of a path, which need not exist."""
-    return shutil.disk_usage(existing_parent(path)).free
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free
 
 
 def _read(path: str) -> str:

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from regard.pipeline import progress, run_store
 from regard.pipeline.progress import CACHED, DONE
-from regard.pipeline.run_store import Run, SpanSummary
+from regard.pipeline.run_store import Run, RunRecord, SpanSummary
 from regard.pipeline.workspace import PipelinePaths
 
 _STATUSES = (run_store.NOT_BLESSED, run_store.FAILED, run_store.INTERRUPTED, run_store.KILLED)
@@ -57,14 +57,10 @@ def failed_runs_between(
         is_search = (record.get("command") or "").split()[:2] == ["regard", "tune"]
         if status not in _STATUSES or not is_between or is_search:
             continue
-        if run.id in pushing or _has_pushed(run):
-            continue
-        spans = record.get("data", {}).get("spans", [])
-        failed.append(
-            FailedRun(
-                id=run.id, started=started, status=status, spans=spans, reason=_reason(run, status)
-            )
-        )
+        if run.id not in pushing and not _has_pushed(run, record):
+            spans, reason = record.get("data", {}).get("spans", []), _reason(run, record, status)
+            facts = FailedRun(id=run.id, started=started, status=status, spans=spans, reason=reason)
+            failed.append(facts)
     return failed
 
 
@@ -75,17 +71,15 @@ def _parse_time(text: str | None) -> float | None:
         return None
 
 
-def _has_pushed(run: Run) -> bool:
-    record = run.record()
+def _has_pushed(run: Run, record: RunRecord) -> bool:
     if "pushed_version" in record:
         return bool(record["pushed_version"])
     pusher = progress.read(run.events).nodes.get("Pusher")  # of a run that was killed
     return bool(pusher and pusher.properties.get("pushed_model", {}).get("pushed"))
 
 
-def _reason(run: Run, status: str) -> str:
+def _reason(run: Run, record: RunRecord, status: str) -> str:
     """Return why a run pushed nothing; for a run that was cut short, the node it was in."""
-    record = run.record()
     if failure := record.get("failure"):
         parts = (failure.get("node"), failure.get("where"), failure["error"])
         return ": ".join(filter(None, parts))

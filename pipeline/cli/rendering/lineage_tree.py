@@ -10,6 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from regard.components.common.formatting import format_duration, format_rows, format_spans
+from regard.components.settings.data import paths_in
 from regard.pipeline.cli.rendering.run_tables import format_created, side_text, value_text
 
 if TYPE_CHECKING:
@@ -136,9 +137,8 @@ def _add_spans(branch: Tree, spans: Sequence[dict[str, Any]]) -> dict[str, Tree]
         details = _join(version, format_rows(span), digest)
         text = Text(f"span {span['name']}").append(f"  {details}" if details else "", "dim")
         span_branch = branch.add(text)
-        for value in span["files"].values():
-            for paths in value.values() if isinstance(value, dict) else [value]:
-                branches.update(dict.fromkeys(paths, span_branch))
+        for files in span["files"].values():
+            branches.update(dict.fromkeys(paths_in(files), span_branch))
     return branches
 
 

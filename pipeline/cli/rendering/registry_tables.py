@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.components.common.formatting import (
@@ -40,7 +40,7 @@ def _table_row(entry: VersionEntry) -> tuple[str, ...]:
         entry.name,
         str(entry.version),
         format_created(entry.record.created) or "unknown",
-        ", ".join(_states(entry)),
+        _states(entry),
         format_spans([span.to_dict() for span in entry.record.spans]),
         ", ".join(
             f"{score.label} {format_metric(score.value, score.scale)}" for score in entry.scores
@@ -49,17 +49,12 @@ def _table_row(entry: VersionEntry) -> tuple[str, ...]:
     )
 
 
-def _states(entry: VersionEntry) -> Iterator[str]:
-    for state, applies in (
-        ("live", entry.live),
-        ("withdrawn", entry.withdrawn),
-        ("pinned", entry.pinned),
-        ("invalid record", bool(entry.error)),
-    ):
-        if applies:
-            yield state
+def _states(entry: VersionEntry) -> str:
+    states = {"live": entry.live, "withdrawn": entry.withdrawn, "pinned": entry.pinned}
+    states |= {"invalid record": bool(entry.error)}
     if entry.record.rollback_of is not None:
-        yield f"rolled back to {entry.record.rollback_of}"
+        states |= {f"rolled back to {entry.record.rollback_of}": True}
+    return ", ".join(state for state, applies in states.items() if applies)
 
 
 def print_prune_results(

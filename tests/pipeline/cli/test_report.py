@@ -46,7 +46,7 @@ def test_paths_that_cannot_be_written_are_refused(home):
     (home / "file").write_text("x")
     for arguments, message in [
         (["-o", str(home)], "path is a folder"),
-        (["--figures", str(home / "file")], "not a folder"),
+        (["--figures", str(home / "file")], "not writable"),
         (["-o", str(home / "file" / "x.html")], "not writable"),
     ]:
         with pytest.raises(UserError, match=message):

@@ -70,16 +70,17 @@ def fake_tool(folder, script):
 
 def test_gpus(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
-    assert machine.gpus() == []
+    assert machine.query_driver() == ([], "")
     fake_tool(tmp_path, 'echo "NVIDIA H200, 143771 MiB, 570.1"; echo')
-    assert machine.gpus() == ["NVIDIA H200, 143771 MiB, 570.1"]
+    assert machine.query_driver() == (["NVIDIA H200, 143771 MiB, 570.1"], "")
     fake_tool(tmp_path, "echo no driver >&2; exit 9")
-    assert machine.gpus() == []
+    assert machine.query_driver() == ([], "no driver")
+    fake_tool(tmp_path, "exit 9")
+    assert machine.query_driver() == ([], "exit status 9")
 
 
 def test_free_disk_of_a_missing_folder(tmp_path):
     assert machine.free_disk(tmp_path / "a" / "b") > 0
-    assert machine.existing_parent(tmp_path / "a" / "b") == tmp_path
 
 
 def test_unknown_facts_are_omitted(monkeypatch):

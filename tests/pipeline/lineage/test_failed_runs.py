@@ -49,11 +49,13 @@ def test_only_runs_between_the_versions_that_pushed_nothing(paths):
 def test_spans_and_reasons(paths):
     spans = [{"span": 9, "name": "9", "version": 2, "rows": {"train": 5}}]
     add_run(paths, 1, run_store.NOT_BLESSED, reason="Not blessed: worse.", data={"spans": spans})
+    add_run(paths, 1, run_store.NOT_BLESSED)
     failure = {"node": "CorpusGen", "where": "a.tsv:3", "error": "not UTF-8"}
     add_run(paths, 2, run_store.FAILED, failure=failure)
     add_run(paths, 3, run_store.FAILED, failure={"error": "the disk is full"})
-    refused, failed, other = failed_runs_between(paths, None, None)
+    refused, unexplained, failed, other = failed_runs_between(paths, None, None)
     assert (refused["spans"], refused["reason"]) == (spans, "Not blessed: worse.")
+    assert (unexplained["reason"], unexplained["spans"]) == ("", [])
     assert (failed["spans"], failed["reason"]) == ([], "CorpusGen: a.tsv:3: not UTF-8")
     assert other["reason"] == "the disk is full"
 
@@ -68,12 +70,6 @@ def test_a_killed_run_names_its_node(paths):
     run.events.write_text("".join(f"{event}\n" for event in events))
     (killed,) = failed_runs_between(paths, None, None)
     assert (killed["status"], killed["reason"]) == (run_store.KILLED, "in Trainer")
-
-
-def test_a_run_without_a_reason(paths):
-    add_run(paths, 1, run_store.NOT_BLESSED)
-    (refused,) = failed_runs_between(paths, None, None)
-    assert (refused["reason"], refused["spans"]) == ("", [])
 
 
 def test_runs_that_failed_after_their_push_are_left_out(paths):

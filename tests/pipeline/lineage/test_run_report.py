@@ -38,9 +38,15 @@ def run(tmp_path):
     return run
 
 
+def page_of(run, folder):
+    run_report.write_report(run, folder / "r.html")
+    return plain((folder / "r.html").read_text(encoding="utf-8"))
+
+
 def test_report_of_a_successful_run(run, tmp_path):
-    run_report.write_report(run, tmp_path / "r.html")
-    text = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    names = [node.name for node in run_report.read_facts(run).info.nodes]
+    assert (names[0], names[-1]) == ("CorpusGen", "Pusher")  # in the order of the pipeline
+    text = page_of(run, tmp_path)
     for part in (
         "reaches BLEU 40.00",
         "regard run it.yaml",
@@ -54,17 +60,10 @@ def test_report_of_a_successful_run(run, tmp_path):
         assert part in text, part
 
 
-def test_nodes_are_in_pipeline_order(run):
-    names = [node.name for node in run_report.read_facts(run).info.nodes]
-    assert names[0] == "CorpusGen"
-    assert names[-1] == "Pusher"
-
-
 def test_report_of_a_run_that_failed_at_once(tmp_path):
     run = run_store.create(Workspace(tmp_path).pipeline("mine"))
     run.update(status=run_store.FAILED, failure={"error": "no such file", "remedy": "Fix it."})
-    run_report.write_report(run, tmp_path / "r.html")
-    text = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    text = page_of(run, tmp_path)
     assert "not evaluated: the run failed." in text
     assert "no such file Fix it." in text
 
@@ -73,8 +72,7 @@ def test_report_of_a_killed_run(tmp_path):
     run = run_store.create(Workspace(tmp_path).pipeline("mine"))
     event = {"time": 1.0, "kind": "node", "node": "Trainer", "state": "running"}
     run.events.write_text(json.dumps(event) + "\n")
-    run_report.write_report(run, tmp_path / "r.html")
-    text = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
+    text = page_of(run, tmp_path)
     assert "the run was killed." in text
     assert "Trainer stopped" in text
 
@@ -90,11 +88,6 @@ def test_figures_are_written_as_files(run, tmp_path):
     files, has_fonts = run_report.write_figures(run_report.read_facts(run), tmp_path / "figures")
     assert has_fonts
     names = {file.name for file in files}
-    assert {
-        "loss.svg",
-        "loss.png",
-        "by-length.svg",
-        "entropy.png",
-    } <= names
+    assert {"loss.svg", "loss.png", "by-length.svg", "entropy.png"} <= names
     assert all(file.stat().st_size > 1000 for file in files)
     assert (tmp_path / "figures" / "loss.png").read_bytes().startswith(b"\x89PNG")

@@ -11,7 +11,6 @@ from regard.components.data.sources import FileGroup
 from regard.models.tasks.description import Feature
 from tests.components.corpora import (
     CAPTIONED,
-    POINTED,
     SCORED,
     SUMMARISED,
     corpus_of,
@@ -121,15 +120,6 @@ def test_numbers_of_a_table(single):
     error = first_error(read_group(group, features=SCORED)[1])
     assert error.where.endswith("a.tsv:2")
     assert error.remedy == "Fix the file, or set `data.bad_rows` to skip."
-
-
-def test_points_and_positions_of_a_table(single):
-    square = "[[0, 0], [0, 1], [1, 1], [1, 0]]"
-    group = single("tsv", table((square, "2 0"), (square, "[1]"), (square, 4)))
-    rows, problems = read_group(group, features=POINTED, bad_rows="skip")
-    assert [row[2] for row in rows] == [[2, 0], [1]]
-    assert rows[0][1] == [0, 0, 0, 1, 1, 1, 1, 0]
-    assert problems.examples[0].text == "invalid position 4: there are only 4 points"
 
 
 def test_optional_column(single):

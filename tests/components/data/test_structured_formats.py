@@ -132,12 +132,6 @@ def test_jsonl_lists_of_texts(single):
     assert problems.examples[0].text == "no value for 'summary'"
 
 
-def test_jsonl_points(single):
-    group = single("jsonl", '{"points": [[0, 0], [0, 1], [1, NaN]], "answer": [0]}\n')
-    _, problems = read_group(group, features=POINTED)
-    assert first_error(problems).message == "point 2 is NaN"
-
-
 def test_parquet_points_positions_and_numbers(tmp_path):
     square = [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
     pairs = pa.array([square, square], pa.list_(pa.list_(pa.float32(), 2)))

@@ -125,17 +125,6 @@ def test_target_overlap_counts_rows_once(limit):
     assert hashes == sorted(text_hash(text) for text in ("no", "maybe", "caf\u00e9"))
 
 
-def test_equal_references_of_train_are_packed_once():
-    packer = HashPacker(True)
-    for i in range(1000):
-        assert not list(packer.add(i, "references", text_hash("yes")))
-    ((_, (train, packed)),) = packer.flush()
-    assert (train, len(packed)) == (True, 16)
-    assert target_overlap([["no"], ["yes"], ["yes"]], [["yes"]])[0].examples == {
-        "target_overlap": [(row_reference(1, 0), 1)]
-    }
-
-
 def near_hits(train, others, min_similarity=0.8, batch=1000):
     rows = [(row_reference(1, i), text) for i, text in enumerate(others)]
     index = NearDuplicateIndex(rows, min_similarity, batch)

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Listed, Positive, Section
-from regard.models.settings.training import PositiveFloat
+from regard.models.settings.base import Listed, Positive, PositiveFloat, Section
 
 DEFAULT_TRIALS = 20  # of random and Bayesian search
 DEFAULT_FACTOR = 3  # of Hyperband

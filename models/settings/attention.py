@@ -4,72 +4,70 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag
-
-from regard.models.settings.base import Positive, Section, Share, by_type, name_or_mapping
+from regard.models.settings.base import ByType, Positive, Section, Share, name_or_mapping, option
 
 
 class DotScoreConfig(Section):
     """q·k for equal widths (Luong 2015)."""
 
-    type: Literal["dot"] = Field(default="dot", description="Score type.")
+    type: Literal["dot"] = option("dot", "Score type.")
 
 
 class ScaledDotScoreConfig(Section):
     """q·k / √width (Vaswani 2017)."""
 
-    type: Literal["scaled_dot"] = Field(default="scaled_dot", description="Score type.")
+    type: Literal["scaled_dot"] = option("scaled_dot", "Score type.")
 
 
 class GeneralScoreConfig(Section):
     """q·Wk (Luong 2015)."""
 
-    type: Literal["general"] = Field(default="general", description="Score type.")
+    type: Literal["general"] = option("general", "Score type.")
 
 
 class AdditiveScoreConfig(Section):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
-    type: Literal["additive"] = Field(default="additive", description="Score type.")
-    units: Positive | None = Field(
-        default=None, description="Width of the hidden layer; null: the width of the query."
+    type: Literal["additive"] = option("additive", "Score type.")
+    units: Positive | None = option(
+        None, "Width of the hidden layer; null: the width of the query."
     )
 
 
 class ConcatScoreConfig(Section):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
-    type: Literal["concat"] = Field(default="concat", description="Score type.")
-    units: Positive | None = Field(
-        default=None, description="Width of the hidden layer; null: the width of the query."
+    type: Literal["concat"] = option("concat", "Score type.")
+    units: Positive | None = option(
+        None, "Width of the hidden layer; null: the width of the query."
     )
 
 
 class CosineScoreConfig(Section):
     """Cosine of q and k times a learned temperature, for equal widths (Graves 2014)."""
 
-    type: Literal["cosine"] = Field(default="cosine", description="Score type.")
+    type: Literal["cosine"] = option("cosine", "Score type.")
 
 
 class LocationScoreConfig(Section):
     """Wq, which depends on source positions and not on their content (Luong 2015)."""
 
-    type: Literal["location"] = Field(default="location", description="Score type.")
-    max_source: Positive = Field(default=512, description="Maximum number of source positions.")
+    type: Literal["location"] = option("location", "Score type.")
+    max_source: Positive = option(512, "Maximum number of source positions.")
 
 
 # Scores that depend on the content of the source.
 ContentScoreConfig = (
-    Annotated[DotScoreConfig, Tag("dot")]
-    | Annotated[ScaledDotScoreConfig, Tag("scaled_dot")]
-    | Annotated[GeneralScoreConfig, Tag("general")]
-    | Annotated[AdditiveScoreConfig, Tag("additive")]
-    | Annotated[ConcatScoreConfig, Tag("concat")]
-    | Annotated[CosineScoreConfig, Tag("cosine")]
+    DotScoreConfig
+    | ScaledDotScoreConfig
+    | GeneralScoreConfig
+    | AdditiveScoreConfig
+    | ConcatScoreConfig
+    | CosineScoreConfig
 )
 ScoreConfig = Annotated[
-    ContentScoreConfig | Annotated[LocationScoreConfig, Tag("location")],
-    by_type("general"),
+    ContentScoreConfig | LocationScoreConfig,
+    ByType("general"),
     name_or_mapping,
 ]
 
@@ -77,59 +75,54 @@ ScoreConfig = Annotated[
 class SoftAlignmentConfig(Section):
     """Softmax: all source positions get weight."""
 
-    type: Literal["soft"] = Field(default="soft", description="Alignment type.")
+    type: Literal["soft"] = option("soft", "Alignment type.")
 
 
 class HardAlignmentConfig(Section):
     """One source position gets all weight (Xu 2015)."""
 
-    type: Literal["hard"] = Field(default="hard", description="Alignment type.")
-    training: Literal["reinforce", "straight_through"] = Field(
-        default="reinforce",
-        description="Gradient estimator: REINFORCE, or the gradient of soft attention.",
+    type: Literal["hard"] = option("hard", "Alignment type.")
+    training: Literal["reinforce", "straight_through"] = option(
+        "reinforce", "Gradient estimator: REINFORCE, or the gradient of soft attention."
     )
-    expectation: Share = Field(default=0.5, description="Share of rows trained with soft weights.")
+    expectation: Share = option(0.5, "Share of rows trained with soft weights.")
 
 
 class SparsemaxAlignmentConfig(Section):
     """Sparsemax: low scores get a weight of exactly 0 (Martins 2016)."""
 
-    type: Literal["sparsemax"] = Field(default="sparsemax", description="Alignment type.")
+    type: Literal["sparsemax"] = option("sparsemax", "Alignment type.")
 
 
 class TopKAlignmentConfig(Section):
     """Softmax over the k highest scores."""
 
-    type: Literal["top_k"] = Field(default="top_k", description="Alignment type.")
-    k: Positive = Field(default=8, description="Number of source positions with weight.")
+    type: Literal["top_k"] = option("top_k", "Alignment type.")
+    k: Positive = option(8, "Number of source positions with weight.")
 
 
 class LocalMAlignmentConfig(Section):
     """A window around the position of the step (Luong 2015, local-m)."""
 
-    type: Literal["local_m"] = Field(default="local_m", description="Alignment type.")
-    window: Positive = Field(
-        default=10, description="Number of positions on each side of the center."
-    )
+    type: Literal["local_m"] = option("local_m", "Alignment type.")
+    window: Positive = option(10, "Number of positions on each side of the center.")
 
 
 class LocalPAlignmentConfig(Section):
     """A window around a predicted position, weighted by a Gaussian (Luong 2015, local-p)."""
 
-    type: Literal["local_p"] = Field(default="local_p", description="Alignment type.")
-    window: Positive = Field(
-        default=10, description="Number of positions on each side of the center."
-    )
+    type: Literal["local_p"] = option("local_p", "Alignment type.")
+    window: Positive = option(10, "Number of positions on each side of the center.")
 
 
 AlignmentConfig = Annotated[
-    Annotated[SoftAlignmentConfig, Tag("soft")]
-    | Annotated[HardAlignmentConfig, Tag("hard")]
-    | Annotated[SparsemaxAlignmentConfig, Tag("sparsemax")]
-    | Annotated[TopKAlignmentConfig, Tag("top_k")]
-    | Annotated[LocalMAlignmentConfig, Tag("local_m")]
-    | Annotated[LocalPAlignmentConfig, Tag("local_p")],
-    by_type("soft"),
+    SoftAlignmentConfig
+    | HardAlignmentConfig
+    | SparsemaxAlignmentConfig
+    | TopKAlignmentConfig
+    | LocalMAlignmentConfig
+    | LocalPAlignmentConfig,
+    ByType("soft"),
     name_or_mapping,
 ]
 
@@ -137,14 +130,13 @@ AlignmentConfig = Annotated[
 class AttentionConfig(Section):
     """Attention of the decoder to the source."""
 
-    score: ScoreConfig = Field(
-        default=GeneralScoreConfig(),
-        description="Score of a query and a key: a name, or a mapping with type. Default: general "
+    score: ScoreConfig = option(
+        GeneralScoreConfig(),
+        "Score of a query and a key: a name, or a mapping with type. Default: general "
         "for luong, additive for bahdanau, scaled_dot for transformer.",
     )
-    alignment: AlignmentConfig = Field(
-        default=SoftAlignmentConfig(),
-        description="How scores become weights: a name, or a mapping with type.",
+    alignment: AlignmentConfig = option(
+        SoftAlignmentConfig(), "How scores become weights: a name, or a mapping with type."
     )
 
 

@@ -6,16 +6,10 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Strict,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, Strict
+from pydantic_core import core_schema
 
 T = TypeVar("T")
 
@@ -28,6 +22,8 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+PositiveFloat = Annotated[float, Field(gt=0.0)]
+NonNegative = Annotated[float, Field(ge=0.0)]
 
 
 class NotInTrainingKey:
@@ -84,15 +80,39 @@ def absolute(base: FilePath, path: str) -> str:
     return path if "://" in path else os.path.normpath(base / os.path.expanduser(path))
 
 
-def by_type(default: str) -> Discriminator:
-    """Select the variant of a union by its key ``type``, which may be left out for ``default``."""
+def option(default: Any, description: str) -> Any:
+    """Define a key of a section.
 
-    def variant(value: Any) -> Any:
+    Args:
+        default: The value if the key is missing.
+        description: What the key means, for the reference and for the JSON schema.
+    """
+    return Field(default=default, description=description)
+
+
+@dataclass(frozen=True)
+class ByType:
+    """Selects the variant of a union by its key ``type``.
+
+    Attributes:
+        default: The variant of a mapping without ``type``.
+    """
+
+    default: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        variants = {
+            section.model_fields["type"].default: handler.generate_schema(section)
+            for section in get_args(source)
+        }
+        return core_schema.tagged_union_schema(variants, self._variant)
+
+    def _variant(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return value.get("type", default)
-        return getattr(value, "type", default)
-
-    return Discriminator(variant)
+            return value.get("type", self.default)
+        return getattr(value, "type", self.default)
 
 
 # A type without options can be given by its name: ``soft`` for ``{type: soft}``.

@@ -5,131 +5,106 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
 from typing_extensions import Self
 
-from regard.models.settings.base import Positive, Rate, Section, absolute, by_type
+from regard.models.settings.base import ByType, Positive, Rate, Section, absolute, option
 
 
 class RecurrentLayersConfig(Section):
     """Options of recurrent encoders and decoders."""
 
-    cell: Literal["lstm", "gru"] = Field(default="lstm", description="Recurrent cell.")
-    units: Positive = Field(default=256, description="Width of each layer, in each direction.")
-    layers: Positive = Field(default=1, description="Number of layers.")
-    residual: bool = Field(
-        default=False, description="Residual connections between layers of equal width."
-    )
-    dropout_type: Literal["plain", "variational"] = Field(
-        default="plain",
-        description="plain: a new dropout mask at every step; variational: one mask per sequence.",
+    cell: Literal["lstm", "gru"] = option("lstm", "Recurrent cell.")
+    units: Positive = option(256, "Width of each layer, in each direction.")
+    layers: Positive = option(1, "Number of layers.")
+    residual: bool = option(False, "Residual connections between layers of equal width.")
+    dropout_type: Literal["plain", "variational"] = option(
+        "plain", "plain: a new dropout mask at every step; variational: one mask per sequence."
     )
 
 
 class TransformerLayersConfig(Section):
     """Options of Transformer encoders and decoders; their width is ``model.embedding``."""
 
-    layers: Positive = Field(default=6, description="Number of layers of this side.")
-    heads: Positive = Field(
-        default=8, description="Number of attention heads; must divide the width."
+    layers: Positive = option(6, "Number of layers of this side.")
+    heads: Positive = option(8, "Number of attention heads; must divide the width.")
+    feed_forward: Positive = option(1024, "Width of the feed-forward layer.")
+    norm: Literal["pre", "post"] = option(
+        "pre", "Layer normalization before each sub-layer, or after it (Vaswani 2017)."
     )
-    feed_forward: Positive = Field(default=1024, description="Width of the feed-forward layer.")
-    norm: Literal["pre", "post"] = Field(
-        default="pre",
-        description="Layer normalization before each sub-layer, or after it (Vaswani 2017).",
+    positions: Literal["sinusoidal", "learned", "rotary"] = option(
+        "sinusoidal", "Position encoding."
     )
-    positions: Literal["sinusoidal", "learned", "rotary"] = Field(
-        default="sinusoidal", description="Position encoding."
+    max_positions: Positive = option(1024, "Number of learned positions, for positions: learned.")
+    activation: Literal["relu", "gelu", "swiglu"] = option(
+        "relu", "Activation of the feed-forward layer."
     )
-    max_positions: Positive = Field(
-        default=1024, description="Number of learned positions, for positions: learned."
-    )
-    activation: Literal["relu", "gelu", "swiglu"] = Field(
-        default="relu", description="Activation of the feed-forward layer."
-    )
-    attention_dropout: Rate = Field(
-        default=0.0, description="Dropout rate of the attention weights."
-    )
-    activation_dropout: Rate = Field(
-        default=0.0, description="Dropout rate inside the feed-forward layer."
-    )
+    attention_dropout: Rate = option(0.0, "Dropout rate of the attention weights.")
+    activation_dropout: Rate = option(0.0, "Dropout rate inside the feed-forward layer.")
 
 
 class RecurrentEncoderConfig(RecurrentLayersConfig):
     """Recurrent layers (Bahdanau 2015, Luong 2015)."""
 
-    type: Literal["recurrent"] = Field(default="recurrent", description="Encoder type.")
-    bidirectional: bool = Field(
-        default=True,
-        description="Read the source in both directions, which doubles the output width.",
+    type: Literal["recurrent"] = option("recurrent", "Encoder type.")
+    bidirectional: bool = option(
+        True, "Read the source in both directions, which doubles the output width."
     )
-    reverse: bool = Field(
-        default=False, description="Read the source from its end (Sutskever 2014)."
-    )
+    reverse: bool = option(False, "Read the source from its end (Sutskever 2014).")
 
 
 class TransformerEncoderConfig(TransformerLayersConfig):
     """Self-attention layers (Vaswani 2017)."""
 
-    type: Literal["transformer"] = Field(default="transformer", description="Encoder type.")
+    type: Literal["transformer"] = option("transformer", "Encoder type.")
 
 
 class EmbeddingEncoderConfig(Section):
     """Token embeddings without further layers."""
 
-    type: Literal["embedding"] = Field(default="embedding", description="Encoder type.")
+    type: Literal["embedding"] = option("embedding", "Encoder type.")
 
 
 EncoderConfig = Annotated[
-    Annotated[RecurrentEncoderConfig, Tag("recurrent")]
-    | Annotated[TransformerEncoderConfig, Tag("transformer")]
-    | Annotated[EmbeddingEncoderConfig, Tag("embedding")],
-    by_type("recurrent"),
+    RecurrentEncoderConfig | TransformerEncoderConfig | EmbeddingEncoderConfig,
+    ByType("recurrent"),
 ]
 
 
 class _RecurrentDecoderConfig(RecurrentLayersConfig):
-    initial_state: Literal["encoder", "zeros"] = Field(
-        default="encoder",
-        description="encoder: initialize the decoder with the final states of the encoder, or with "
+    initial_state: Literal["encoder", "zeros"] = option(
+        "encoder",
+        "encoder: initialize the decoder with the final states of the encoder, or with "
         "the mean of its outputs; zeros: attention is the only connection to the source.",
     )
-    pointer_generator: bool = Field(
-        default=False,
-        description="Copy source tokens in addition to generating tokens (See 2017); needs "
-        "tokenizer.shared.",
+    pointer_generator: bool = option(
+        False,
+        "Copy source tokens in addition to generating tokens (See 2017); needs tokenizer.shared.",
     )
 
 
 class LuongDecoderConfig(_RecurrentDecoderConfig):
     """Attention after the recurrent layers (Luong 2015)."""
 
-    type: Literal["luong"] = Field(default="luong", description="Decoder type.")
-    input_feeding: bool = Field(
-        default=True, description="Feed the attentional state into the next step."
-    )
+    type: Literal["luong"] = option("luong", "Decoder type.")
+    input_feeding: bool = option(True, "Feed the attentional state into the next step.")
 
 
 class BahdanauDecoderConfig(_RecurrentDecoderConfig):
     """Attention before the recurrent layers (Bahdanau 2015)."""
 
-    type: Literal["bahdanau"] = Field(default="bahdanau", description="Decoder type.")
-    readout: Literal["maxout", "tanh"] = Field(
-        default="maxout", description="Layer before the softmax."
-    )
+    type: Literal["bahdanau"] = option("bahdanau", "Decoder type.")
+    readout: Literal["maxout", "tanh"] = option("maxout", "Layer before the softmax.")
 
 
 class TransformerDecoderConfig(TransformerLayersConfig):
     """Self-attention and cross-attention in every layer (Vaswani 2017)."""
 
-    type: Literal["transformer"] = Field(default="transformer", description="Decoder type.")
+    type: Literal["transformer"] = option("transformer", "Decoder type.")
 
 
 DecoderConfig = Annotated[
-    Annotated[LuongDecoderConfig, Tag("luong")]
-    | Annotated[BahdanauDecoderConfig, Tag("bahdanau")]
-    | Annotated[TransformerDecoderConfig, Tag("transformer")],
-    by_type("luong"),
+    LuongDecoderConfig | BahdanauDecoderConfig | TransformerDecoderConfig,
+    ByType("luong"),
 ]
 
 
@@ -139,10 +114,10 @@ class PretrainedEmbeddingsConfig(Section):
     A task adds the keys of its files; each of them is a path or null.
     """
 
-    trainable: bool = Field(default=True, description="Train the embeddings further.")
-    oov: Literal["random", "zero"] = Field(
-        default="random",
-        description="Embeddings of tokens that the file does not contain: random vectors of the "
+    trainable: bool = option(True, "Train the embeddings further.")
+    oov: Literal["random", "zero"] = option(
+        "random",
+        "Embeddings of tokens that the file does not contain: random vectors of the "
         "same scale, or zeros.",
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from regard.models.settings import checks
 from regard.models.settings.attention import AttentionConfig, add_default_score
-from regard.models.settings.base import Positive, Problem, Rate, Section
+from regard.models.settings.base import Positive, Problem, Rate, Section, option
 from regard.models.settings.networks import (
     DecoderConfig,
     EncoderConfig,
@@ -22,34 +22,31 @@ from regard.models.settings.networks import (
 class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
     """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
 
-    source: str | None = Field(
-        default=None, description="File for the source tokens, .txt or .gz; null: random vectors."
+    source: str | None = option(
+        None, "File for the source tokens, .txt or .gz; null: random vectors."
     )
-    target: str | None = Field(
-        default=None, description="File for the target tokens, .txt or .gz; null: random vectors."
+    target: str | None = option(
+        None, "File for the target tokens, .txt or .gz; null: random vectors."
     )
 
 
 class TextToTextModelConfig(Section):
     """The network: an encoder, a decoder, and attention."""
 
-    embedding: Positive = Field(
-        default=256, description="Width of the token embeddings and of Transformer layers."
-    )
-    dropout: Rate = Field(default=0.2, description="Dropout rate.")
-    tie_embeddings: Literal["none", "output", "all"] = Field(
-        default="none",
-        description="Share one matrix between the target embeddings and the softmax (output), and "
+    embedding: Positive = option(256, "Width of the token embeddings and of Transformer layers.")
+    dropout: Rate = option(0.2, "Dropout rate.")
+    tie_embeddings: Literal["none", "output", "all"] = option(
+        "none",
+        "Share one matrix between the target embeddings and the softmax (output), and "
         "also with the source embeddings (all; needs tokenizer.shared).",
     )
-    pretrained: TextEmbeddingsConfig | None = Field(
-        default=None, description="Pretrained word vectors; null: random initialization."
+    pretrained: TextEmbeddingsConfig | None = option(
+        None, "Pretrained word vectors; null: random initialization."
     )
-    encoder: EncoderConfig = Field(default=RecurrentEncoderConfig(), description="Encoder.")
-    decoder: DecoderConfig = Field(default=LuongDecoderConfig(), description="Decoder.")
-    attention: AttentionConfig | None = Field(
-        default=AttentionConfig(),
-        description="Attention to the source; null: only the final state of the encoder.",
+    encoder: EncoderConfig = option(RecurrentEncoderConfig(), "Encoder.")
+    decoder: DecoderConfig = option(LuongDecoderConfig(), "Decoder.")
+    attention: AttentionConfig | None = option(
+        AttentionConfig(), "Attention to the source; null: only the final state of the encoder."
     )
 
     _default_score = model_validator(mode="before")(add_default_score)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from regard.models.settings import checks
 from regard.models.settings.attention import (
@@ -15,61 +15,48 @@ from regard.models.settings.attention import (
     LocationScoreConfig,
     add_default_score,
 )
-from regard.models.settings.base import Listed, Positive, Problem, Rate, Section
+from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, option
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 
 
 class ImageConfig(Section):
     """The size that all images are resized to."""
 
-    height: Positive = Field(default=64, description="Height in pixels.")
-    width: Positive = Field(default=64, description="Width in pixels.")
+    height: Positive = option(64, "Height in pixels.")
+    width: Positive = option(64, "Width in pixels.")
 
 
 class ConvolutionalEncoderConfig(Section):
     """Convolutions that compute a grid of features (Xu 2015)."""
 
-    type: Literal["convolutional"] = Field(default="convolutional", description="Encoder type.")
-    channels: Listed[Positive] = Field(
-        default=(32, 64, 128),
-        description="Channels of each stage; a stage halves height and width.",
+    type: Literal["convolutional"] = option("convolutional", "Encoder type.")
+    channels: Listed[Positive] = option(
+        (32, 64, 128), "Channels of each stage; a stage halves height and width."
     )
-    units: Positive = Field(
-        default=128, description="Width of the features that the decoder attends to."
+    units: Positive = option(128, "Width of the features that the decoder attends to.")
+    self_attention: bool = option(
+        False, "Self-attention between the cells of the grid (Zhang 2019)."
     )
-    self_attention: bool = Field(
-        default=False, description="Self-attention between the cells of the grid (Zhang 2019)."
-    )
-    positions: Literal["none", "sinusoidal", "learned"] = Field(
-        default="sinusoidal",
-        description="Position encoding of rows and columns, in addition to their coordinates "
-        "(Carion 2020).",
+    positions: Literal["none", "sinusoidal", "learned"] = option(
+        "sinusoidal",
+        "Position encoding of rows and columns, in addition to their coordinates (Carion 2020).",
     )
 
 
 class CaptioningModelConfig(Section):
     """The network: an image encoder, a decoder, and attention."""
 
-    image: ImageConfig = Field(
-        default=ImageConfig(), description="Size that all images are resized to."
+    image: ImageConfig = option(ImageConfig(), "Size that all images are resized to.")
+    embedding: Positive = option(128, "Width of the token embeddings and of Transformer layers.")
+    dropout: Rate = option(0.2, "Dropout rate.")
+    tie_embeddings: Literal["none", "output"] = option(
+        "none", "Share one matrix between the caption embeddings and the softmax (output)."
     )
-    embedding: Positive = Field(
-        default=128, description="Width of the token embeddings and of Transformer layers."
-    )
-    dropout: Rate = Field(default=0.2, description="Dropout rate.")
-    tie_embeddings: Literal["none", "output"] = Field(
-        default="none",
-        description="Share one matrix between the caption embeddings and the softmax (output).",
-    )
-    encoder: ConvolutionalEncoderConfig = Field(
-        default=ConvolutionalEncoderConfig(), description="Image encoder."
-    )
-    decoder: DecoderConfig = Field(
-        default=BahdanauDecoderConfig(units=256, readout="tanh"), description="Decoder."
-    )
-    attention: AttentionConfig | None = Field(
-        default=AttentionConfig(),
-        description="Attention to the grid; null: the decoder only receives the mean of the grid.",
+    encoder: ConvolutionalEncoderConfig = option(ConvolutionalEncoderConfig(), "Image encoder.")
+    decoder: DecoderConfig = option(BahdanauDecoderConfig(units=256, readout="tanh"), "Decoder.")
+    attention: AttentionConfig | None = option(
+        AttentionConfig(),
+        "Attention to the grid; null: the decoder only receives the mean of the grid.",
     )
 
     @model_validator(mode="before")

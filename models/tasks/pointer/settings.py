@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag
-
 from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
 from regard.models.settings.base import (
+    ByType,
     Positive,
+    PositiveFloat,
     Problem,
     Rate,
     Section,
-    by_type,
     name_or_mapping,
+    option,
 )
 from regard.models.settings.checks import (
     check_beam,
@@ -32,73 +32,61 @@ FEATURES = (
 
 Visits = Literal["all", "once", "any"]
 # The order of points has no meaning, so the score ``location`` does not apply.
-ScoreConfig = Annotated[ContentScoreConfig, by_type("additive"), name_or_mapping]
+ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
 
 
 class SetEncoderConfig(TransformerLayersConfig):
     """Self-attention layers, by default independent of the order of the points."""
 
-    type: Literal["transformer"] = Field(default="transformer", description="Encoder type.")
-    layers: Positive = Field(default=3, description="Number of layers.")
-    heads: Positive = Field(
-        default=8, description="Number of attention heads; must divide the width."
-    )
-    feed_forward: Positive = Field(default=256, description="Width of the feed-forward layer.")
+    type: Literal["transformer"] = option("transformer", "Encoder type.")
+    layers: Positive = option(3, "Number of layers.")
+    heads: Positive = option(8, "Number of attention heads; must divide the width.")
+    feed_forward: Positive = option(256, "Width of the feed-forward layer.")
     # One more choice than for text.
-    positions: Literal["none", "sinusoidal", "learned", "rotary"] = Field(  # type: ignore[assignment]
-        default="none",
-        description="Position encoding; none: the points are a set.",
+    positions: Literal["none", "sinusoidal", "learned", "rotary"] = option(
+        "none", "Position encoding; none: the points are a set."
     )
 
 
 EncoderConfig = Annotated[
-    Annotated[RecurrentEncoderConfig, Tag("recurrent")]
-    | Annotated[SetEncoderConfig, Tag("transformer")],
-    by_type("transformer"),
+    RecurrentEncoderConfig | SetEncoderConfig,
+    ByType("transformer"),
 ]
 
 
 class PointerDecoderConfig(Section):
     """Recurrent layers that select one of the points at each step (Vinyals 2015)."""
 
-    cell: Literal["lstm", "gru"] = Field(default="lstm", description="Recurrent cell.")
-    units: Positive = Field(default=128, description="Width of each layer.")
-    layers: Positive = Field(default=1, description="Number of layers.")
-    score: ScoreConfig = Field(
-        default=AdditiveScoreConfig(),
-        description="Score of a point and the state: a name, or a mapping with type.",
+    cell: Literal["lstm", "gru"] = option("lstm", "Recurrent cell.")
+    units: Positive = option(128, "Width of each layer.")
+    layers: Positive = option(1, "Number of layers.")
+    score: ScoreConfig = option(
+        AdditiveScoreConfig(), "Score of a point and the state: a name, or a mapping with type."
     )
-    glimpse: bool = Field(
-        default=True,
-        description="Attend to all possible points before selecting one (Bello 2017).",
-    )
-    clip: Annotated[float, Field(gt=0.0)] | None = Field(
-        default=None,
-        description="Maximum absolute logit, which prevents overconfidence; null: no limit.",
+    glimpse: bool = option(True, "Attend to all possible points before selecting one (Bello 2017).")
+    clip: PositiveFloat | None = option(
+        None, "Maximum absolute logit, which prevents overconfidence; null: no limit."
     )
 
 
 class PointerModelConfig(Section):
     """The network: an encoder of points, and a pointer decoder."""
 
-    width: Positive = Field(
-        default=128, description="Width of the point embeddings and of Transformer layers."
-    )
-    dropout: Rate = Field(default=0.0, description="Dropout rate.")
-    encoder: EncoderConfig = Field(default=SetEncoderConfig(), description="Encoder.")
-    decoder: PointerDecoderConfig = Field(default=PointerDecoderConfig(), description="Decoder.")
-    visits: Visits = Field(
-        default="all",
-        description="How often an output contains each point. all: exactly once (orders, tours); "
+    width: Positive = option(128, "Width of the point embeddings and of Transformer layers.")
+    dropout: Rate = option(0.0, "Dropout rate.")
+    encoder: EncoderConfig = option(SetEncoderConfig(), "Encoder.")
+    decoder: PointerDecoderConfig = option(PointerDecoderConfig(), "Decoder.")
+    visits: Visits = option(
+        "all",
+        "How often an output contains each point. all: exactly once (orders, tours); "
         "once: at most once (hulls); any: any number of times.",
     )
-    min_points: Positive = Field(
-        default=1,
-        description="Minimum number of points in a row, for example 3 for hulls and tours.",
+    min_points: Positive = option(
+        1, "Minimum number of points in a row, for example 3 for hulls and tours."
     )
-    normalise: bool = Field(
-        default=True,
-        description="Scale the points of each row to -1 to 1, keeping the aspect ratio, so that "
+    normalise: bool = option(
+        True,
+        "Scale the points of each row to -1 to 1, keeping the aspect ratio, so that "
         "outputs do not depend on position and unit of the points.",
     )
 

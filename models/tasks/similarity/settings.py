@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
 from regard.models.settings import checks
 from regard.models.settings.attention import (
@@ -17,13 +17,15 @@ from regard.models.settings.attention import (
     SoftAlignmentConfig,
 )
 from regard.models.settings.base import (
+    ByType,
     Count,
+    NonNegative,
     Positive,
     Problem,
     Rate,
     Section,
-    by_type,
     name_or_mapping,
+    option,
 )
 from regard.models.settings.networks import (
     EncoderConfig,
@@ -42,8 +44,8 @@ FEATURES = (
 class ScaleConfig(Section):
     """The range of the scores in the data."""
 
-    low: float = Field(default=0.0, description="Score of unrelated sentences.")
-    high: float = Field(default=5.0, description="Score of equivalent sentences.")
+    low: float = option(0.0, "Score of unrelated sentences.")
+    high: float = option(5.0, "Score of equivalent sentences.")
 
 
 class SentenceEmbeddingsConfig(PretrainedEmbeddingsConfig):
@@ -55,55 +57,51 @@ class SentenceEmbeddingsConfig(PretrainedEmbeddingsConfig):
 class MeanPoolingConfig(Section):
     """Mean of the states."""
 
-    type: Literal["mean"] = Field(default="mean", description="Pooling type.")
+    type: Literal["mean"] = option("mean", "Pooling type.")
 
 
 class MaxPoolingConfig(Section):
     """Maximum of each dimension (Conneau 2017)."""
 
-    type: Literal["max"] = Field(default="max", description="Pooling type.")
+    type: Literal["max"] = option("max", "Pooling type.")
 
 
 class MeanMaxPoolingConfig(Section):
     """Mean and maximum, concatenated (Chen 2017)."""
 
-    type: Literal["mean_max"] = Field(default="mean_max", description="Pooling type.")
+    type: Literal["mean_max"] = option("mean_max", "Pooling type.")
 
 
 class GatePoolingConfig(Section):
     """Mean of gated states (bottom-up attention)."""
 
-    type: Literal["gate"] = Field(default="gate", description="Pooling type.")
+    type: Literal["gate"] = option("gate", "Pooling type.")
 
 
 class SelfAttentionPoolingConfig(Section):
     """Self-attentive pooling with several hops (bottom-up attention, Lin 2017)."""
 
-    type: Literal["self_attention"] = Field(default="self_attention", description="Pooling type.")
-    units: Positive = Field(default=64, description="Width of the hidden layer.")
-    hops: Positive = Field(default=2, description="Number of hops.")
-    penalty: Annotated[float, Field(ge=0.0)] = Field(
-        default=0.0, description="Weight of the penalty on similar hops."
-    )
+    type: Literal["self_attention"] = option("self_attention", "Pooling type.")
+    units: Positive = option(64, "Width of the hidden layer.")
+    hops: Positive = option(2, "Number of hops.")
+    penalty: NonNegative = option(0.0, "Weight of the penalty on similar hops.")
 
 
 class TopDownPoolingConfig(Section):
     """Attention from the other sentence (top-down attention, Tan 2016)."""
 
-    type: Literal["top_down"] = Field(default="top_down", description="Pooling type.")
-    score: ScoreConfig = Field(
-        default=GeneralScoreConfig(), description="Score of a state and the other sentence."
-    )
+    type: Literal["top_down"] = option("top_down", "Pooling type.")
+    score: ScoreConfig = option(GeneralScoreConfig(), "Score of a state and the other sentence.")
 
 
 PoolingConfig = Annotated[
-    Annotated[MeanPoolingConfig, Tag("mean")]
-    | Annotated[MaxPoolingConfig, Tag("max")]
-    | Annotated[MeanMaxPoolingConfig, Tag("mean_max")]
-    | Annotated[GatePoolingConfig, Tag("gate")]
-    | Annotated[SelfAttentionPoolingConfig, Tag("self_attention")]
-    | Annotated[TopDownPoolingConfig, Tag("top_down")],
-    by_type("max"),
+    MeanPoolingConfig
+    | MaxPoolingConfig
+    | MeanMaxPoolingConfig
+    | GatePoolingConfig
+    | SelfAttentionPoolingConfig
+    | TopDownPoolingConfig,
+    ByType("max"),
     name_or_mapping,
 ]
 
@@ -111,65 +109,53 @@ PoolingConfig = Annotated[
 class CrossAttentionScoreConfig(Section):
     """Score and alignment of the cross-attention."""
 
-    score: ScoreConfig = Field(
-        default=GeneralScoreConfig(),
-        description="Score of two tokens: a name, or a mapping with type.",
+    score: ScoreConfig = option(
+        GeneralScoreConfig(), "Score of two tokens: a name, or a mapping with type."
     )
-    alignment: AlignmentConfig = Field(
-        default=SoftAlignmentConfig(),
-        description="How scores become weights: a name, or a mapping with type.",
+    alignment: AlignmentConfig = option(
+        SoftAlignmentConfig(), "How scores become weights: a name, or a mapping with type."
     )
 
 
 class CrossAttentionConfig(Section):
     """Attention of each sentence to the other, before pooling (Chen 2017)."""
 
-    units: Positive = Field(default=128, description="Width of the output.")
-    attention: CrossAttentionScoreConfig = Field(
-        default=CrossAttentionScoreConfig(), description="Score and alignment."
+    units: Positive = option(128, "Width of the output.")
+    attention: CrossAttentionScoreConfig = option(
+        CrossAttentionScoreConfig(), "Score and alignment."
     )
 
 
 class SimilarityModelConfig(Section):
     """The network: one encoder for both sentences, pooling, and a comparison."""
 
-    scale: ScaleConfig = Field(
-        default=ScaleConfig(), description="Range of the scores in the data."
-    )
-    embedding: Positive = Field(
-        default=100, description="Width of the token embeddings and of Transformer layers."
-    )
-    dropout: Rate = Field(default=0.3, description="Dropout rate.")
-    oov_buckets: Count = Field(
-        default=1000,
-        description="Number of embeddings for unknown words, selected by hash, so that an unknown "
+    scale: ScaleConfig = option(ScaleConfig(), "Range of the scores in the data.")
+    embedding: Positive = option(100, "Width of the token embeddings and of Transformer layers.")
+    dropout: Rate = option(0.3, "Dropout rate.")
+    oov_buckets: Count = option(
+        1000,
+        "Number of embeddings for unknown words, selected by hash, so that an unknown "
         "word has the same embedding in both sentences; 0: one embedding for all.",
     )
-    max_length: Positive = Field(
-        default=128, description="Maximum number of tokens of a sentence in the served model."
+    max_length: Positive = option(
+        128, "Maximum number of tokens of a sentence in the served model."
     )
-    pretrained: SentenceEmbeddingsConfig | None = Field(
-        default=None, description="Pretrained word vectors; null: random initialization."
+    pretrained: SentenceEmbeddingsConfig | None = option(
+        None, "Pretrained word vectors; null: random initialization."
     )
-    encoder: EncoderConfig = Field(
-        default=RecurrentEncoderConfig(units=128), description="Encoder of a sentence."
+    encoder: EncoderConfig = option(RecurrentEncoderConfig(units=128), "Encoder of a sentence.")
+    pooling: PoolingConfig = option(
+        MaxPoolingConfig(), "How the states become one vector: a name, or a mapping with type."
     )
-    pooling: PoolingConfig = Field(
-        default=MaxPoolingConfig(),
-        description="How the states become one vector: a name, or a mapping with type.",
+    cross: CrossAttentionConfig | None = option(
+        None, "Cross-attention between the sentences; null: none."
     )
-    cross: CrossAttentionConfig | None = Field(
-        default=None,
-        description="Cross-attention between the sentences; null: none.",
-    )
-    comparison: Literal["features", "cosine"] = Field(
-        default="features",
-        description="features: a small network on differences and products (Tai 2015); cosine: "
+    comparison: Literal["features", "cosine"] = option(
+        "features",
+        "features: a small network on differences and products (Tai 2015); cosine: "
         "the cosine of the vectors.",
     )
-    hidden_units: Positive = Field(
-        default=64, description="Width of the small network of comparison: features."
-    )
+    hidden_units: Positive = option(64, "Width of the small network of comparison: features.")
 
 
 class SimilarityPreprocessing(Section):

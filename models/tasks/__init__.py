@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ def describe(name: str) -> Description:
     Raises:
         ValueError: The task does not exist.
     """
-    return import_module(_package(name)).DESCRIPTION
+    if name not in TASKS:
+        raise ValueError(f"Unknown task {name!r}. Choices: {', '.join(sorted(TASKS))}.")
+    return import_module(f"regard.models.tasks.{name}.settings").DESCRIPTION
 
 
 def get(name: str) -> Task:
@@ -28,10 +31,5 @@ def get(name: str) -> Task:
     Raises:
         ValueError: The task does not exist.
     """
-    return import_module(_package(name)).create_task()
-
-
-def _package(name: str) -> str:
-    if name not in TASKS:
-        raise ValueError(f"Unknown task {name!r}. Choices: {', '.join(sorted(TASKS))}.")
-    return f"regard.models.tasks.{name}"
+    description = describe(name)
+    return resolve_name(description.implementation)(description)

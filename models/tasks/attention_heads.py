@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -50,8 +49,3 @@ def decoder_inputs(target: tf.Tensor) -> tf.Tensor:
     """Return the input of the decoder at each step: BOS, then all but the last token."""
     first = tf.fill(tf.shape(target[:, :1]), tf.constant(BOS, target.dtype))
     return tf.concat([first, target[:, :-1]], axis=1)
-
-
-def contract_entry(attention: Sequence[Mapping[str, str]]) -> dict[str, Any] | None:
-    """Return the contract's entry ``heads``; None for a model without heads."""
-    return {"signature": "heads", "looks": list(attention)} if attention else None

@@ -11,9 +11,12 @@ import tensorflow as tf
 
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
-from regard.models.tasks.served_model import ServedModel
+from regard.models.tasks.served_model import ServedModel, ServedModule
 from regard.models.trainable_model import TrainableModel
 
+# The columns of a batch or of a row, and the tokenizers, one per text feature.
+Columns = Mapping[str, Any]
+Tokenizers = Mapping[str, Any]
 # Maps a batch of model inputs to its outputs, and to the references of each output.
 DecodeFn = Callable[[Mapping[str, tf.Tensor]], tuple[list[Any], list[list[Any]]]]
 
@@ -22,10 +25,16 @@ class Task(ABC):
     """A task. Raw rows are preprocessed in the Transform graph; the results are transformed rows.
 
     Attributes:
+        served: The class of the exported module.
+
+    Args:
         description: What the task declares about itself.
     """
 
-    description: Description
+    served: type[ServedModule]
+
+    def __init__(self, description: Description):
+        self.description = description
 
     @property
     def has_multiple_references(self) -> bool:
@@ -33,9 +42,7 @@ class Task(ABC):
         return self.description.reference.multiple
 
     @abstractmethod
-    def preprocess(
-        self, inputs: Mapping[str, Any], tokenizers: Mapping[str, Any], settings: Any
-    ) -> dict[str, Any]:
+    def preprocess(self, inputs: Columns, tokenizers: Tokenizers, settings: Any) -> dict[str, Any]:
         """Convert raw features to training features; runs in the Transform graph.
 
         Args:
@@ -44,25 +51,23 @@ class Task(ABC):
             settings: A section of the class ``description.preprocessing``.
         """
 
-    def expand(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+    def expand(self, features: Columns) -> dict[str, Any]:
         """Convert a transformed row to its training rows, stacked: ``[n, ...]`` or ragged."""
         raise TypeError(f"The task {self.description.name} does not implement expand().")
 
     @abstractmethod
-    def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def length(self, features: Columns) -> tf.Tensor:
         """Return the length of a training row, by which rows are bucketed; int32."""
 
     @abstractmethod
-    def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def is_complete(self, features: Columns) -> tf.Tensor:
         """Return whether a row can be trained on, that is whether no side is empty; bool."""
 
     @abstractmethod
-    def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
         """Convert a training row to the inputs of the model's ``call``, before padding with 0."""
 
-    def raw_inputs(
-        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         """Convert a training row to raw inputs of the exported model.
 
         A text is ``bytes``, an image the bytes of a file, points an array ``[n, 2]``.
@@ -101,9 +106,7 @@ class Task(ABC):
         return []
 
     @abstractmethod
-    def decode_fn(
-        self, model: Any, tokenizers: Mapping[str, Any], settings: Any, search: Any
-    ) -> DecodeFn:
+    def decode_fn(self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any) -> DecodeFn:
         """Return the function that decodes batches during training, for speed with a greedy search.
 
         Args:
@@ -113,9 +116,8 @@ class Task(ABC):
             search: The section ``search``; None for a task without one.
         """
 
-    @abstractmethod
     def served_model(
-        self, model: Any, tokenizers: Mapping[str, Any], settings: Any, search: Any
+        self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any
     ) -> ServedModel:
         """Return what is exported.
 
@@ -125,6 +127,14 @@ class Task(ABC):
             settings: The section ``model``.
             search: The section ``search``; None for a task without one.
         """
+        module = self.served(self.description, model, tokenizers, settings, search)
+        return module.served_model()
+
+
+def flat_values(column: Any) -> tf.Tensor:
+    """Return all values of a dense or sparse raw feature; ``[batch]`` with one value per row."""
+    values = column.values if isinstance(column, tf.SparseTensor) else column
+    return tf.reshape(values, [-1])
 
 
 def dtype_policy(training: TrainingConfig) -> keras.DTypePolicy:

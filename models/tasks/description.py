@@ -66,6 +66,8 @@ class Description:
     Attributes:
         name: The name in the YAML file.
         summary: A short phrase, for example "translate text".
+        implementation: The class of the task, ``module:class``. It imports TensorFlow.
+        output: The name of the exported model's output.
         features: The features of a raw row, in the order of a table's columns; one is the
             reference.
         model: The class of the section ``model``.
@@ -83,6 +85,8 @@ class Description:
 
     name: str
     summary: str
+    implementation: str
+    output: str
     features: tuple[Feature, ...]
     model: type[Section]
     metrics: tuple[str, ...]

@@ -9,9 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.search import SEARCHES, Hypotheses, Search
-from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
-from regard.models.tasks.served_model import OutputLengths
 from regard.models.vocabulary import EOS, PAD
 
 N_BEST: Mapping[str, list[str | None]] = MappingProxyType(
@@ -25,23 +23,6 @@ def create_search(config: SearchLimits) -> Search:
     return SEARCHES[options.pop("type")](**options)
 
 
-def best(tokenizer: Any, hypotheses: Hypotheses, name: str) -> dict[str, tf.Tensor]:
-    """Return the best text of each row, and the logarithm of its probability as ``score``.
-
-    Args:
-        tokenizer: The tokenizer of the texts.
-        hypotheses: The result of a search.
-        name: The name of the output with the texts.
-
-    Returns:
-        Both outputs, ``[batch]``.
-    """
-    return {
-        name: _texts(tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0]),
-        "score": hypotheses.log_probabilities[:, 0],
-    }
-
-
 def n_best(tokenizer: Any, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
     """Return all texts of a search, the best first, each output ``[batch, n]``.
 
@@ -50,53 +31,13 @@ def n_best(tokenizer: Any, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
     """
     shape = tf.shape(hypotheses.lengths)
     ids = tf.reshape(hypotheses.ids, [shape[0] * shape[1], tf.shape(hypotheses.ids)[2]])
-    texts = _texts(tokenizer, ids, tf.reshape(hypotheses.lengths, [-1]))
+    texts = to_texts(tokenizer, ids, tf.reshape(hypotheses.lengths, [-1]))
     return {
         "hypotheses": tf.reshape(texts, shape),
         "lengths": hypotheses.lengths,
         "log_probabilities": hypotheses.log_probabilities,
         "scores": hypotheses.scores,
     }
-
-
-def score_output_lengths(tokens: str) -> OutputLengths:
-    """Return the lengths of the outputs of ``score_texts``; see there for ``tokens``."""
-    side = tokens.removesuffix("pieces")
-    length = f"{side}length"
-    return {
-        "score": [],
-        tokens: [length],
-        f"{side}scores": [length],
-        length: [],
-        f"{side}cut": [],
-    }
-
-
-def score_texts(
-    model: Seq2Seq, tokenizer: Any, source: tf.Tensor, texts: tf.Tensor, limit: int, tokens: str
-) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Compute the probability of given texts, including their end.
-
-    Args:
-        model: The trained model.
-        tokenizer: The tokenizer of the texts.
-        source: The inputs of the model, one per text.
-        texts: ``[batch]``.
-        limit: The maximum number of tokens; longer texts are truncated.
-        tokens: The name of the output that contains the tokens.
-
-    Returns:
-        The outputs, named as in ``score_output_lengths``: ``score`` ``[batch]``, the natural
-        logarithm of the probability; the tokens and the logarithm of the probability of each,
-        ``[batch, tokens]``; their number, and the number of truncated ones, ``[batch]``. And the
-        alignment of each token, ``[batch, tokens, source]``.
-    """
-    ids, cut = token_ids(tokenizer, texts, limit)
-    scores, alignment = model.score_with_alignment(source, ids)
-    scores = tf.cast(scores, tf.float32)
-    total = tf.reduce_sum(scores, axis=1)
-    values = total, tokenizer.id_to_string(ids), scores, count_tokens(ids), cut
-    return dict(zip(score_output_lengths(tokens), values, strict=True)), alignment
 
 
 def token_ids(
@@ -140,6 +81,7 @@ def count_tokens(ids: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(tf.cast(ids != PAD, tf.int32), axis=1)
 
 
-def _texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Return ids ``[batch, length]`` as texts ``[batch]``; the lengths include EOS."""
     tokens = tf.RaggedTensor.from_tensor(ids, lengths=tf.maximum(lengths - 1, 0))
     return tokenizer.detokenize(tokens)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from regard.models.tasks.description import Description
+from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,6 +58,21 @@ class ServedModel:
     contract: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Signature:
+    """A signature of an exported model.
+
+    Attributes:
+        function: Takes the tensors of all inputs, and returns the outputs by name.
+        inputs: The inputs, as in ``ServedModel.contract``.
+        outputs: The outputs, as in ``ServedModel.contract``.
+    """
+
+    function: Callable[..., dict[str, tf.Tensor]]
+    inputs: list[dict[str, str]]
+    outputs: OutputLengths
+
+
 class ServedModule(tf.Module):
     """Base class of the modules that own an exported graph.
 
@@ -64,14 +81,74 @@ class ServedModule(tf.Module):
     second time, and restore every layer wherever the model is served.
 
     Args:
+        description: The description of the task.
         model: The trained model, in float32.
-        name: The name of the module.
+        tokenizers: One per text feature (``tensorflow_text``).
+        settings: The section ``model``.
+        search: The section ``search``; None for a task without one.
     """
 
-    def __init__(self, model: TrainableModel, name: str):
-        super().__init__(name=name)
+    def __init__(
+        self,
+        description: Description,
+        model: TrainableModel,
+        tokenizers: Mapping[str, Any],
+        settings: Any,
+        search: Any,
+    ):
+        super().__init__()
         object.__setattr__(self, "_model", model)  # TensorFlow would track an ordinary attribute
         self.weights = [weight.value for weight in model.weights]
+        self.tokenizers = dict(tokenizers)
+        self._description, self._settings, self._limits = description, settings, search
+        self._search: Any = create_search(search) if search is not None else None
+
+    @property
+    def _inputs(self) -> list[dict[str, str]]:
+        """The inputs of the model, as in the contract."""
+        inputs = [feature for feature in self._description.features if feature.role == "input"]
+        return [{"name": feature.name, "kind": feature.kind} for feature in inputs]
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures by name."""
+        raise NotImplementedError
+
+    def contract(self) -> dict[str, Any]:
+        """Return the entries of the contract that depend on the task."""
+        raise NotImplementedError
+
+    def served_model(self) -> ServedModel:
+        """Return the graphs of all signatures, and the contract that describes them."""
+        signatures = self.signatures()
+        contract = {
+            "task": self._description.name,
+            "inputs": self._inputs,
+            "answer": self._description.output,
+            "answer_kind": self._description.output_kind,
+            "score": "score",
+            "detail": "align",
+            "scored": "score",
+            "heads": None,
+            "cut": None,
+            **self.contract(),
+            "signatures": {
+                name: {"inputs": signature.inputs, "outputs": signature.outputs}
+                for name, signature in signatures.items()
+            },
+        }
+        functions = {}
+        for name, signature in signatures.items():
+            specs = [spec for entry in signature.inputs for spec in _specs(**entry)]
+            functions[name] = with_signature(specs)(signature.function)
+        return ServedModel(self, functions, contract)
+
+
+def _specs(name: str, kind: str, like: str = "") -> list[tf.TensorSpec]:
+    """Return the tensors of an input of the contract."""
+    if kind in ("text", "image"):
+        return [tf.TensorSpec([None], tf.string, name)]
+    values = ([None, None, 2], tf.float32) if kind == "points" else ([None, None], tf.int32)
+    return [tf.TensorSpec(*values, name), tf.TensorSpec([None], tf.int32, f"{name}_length")]
 
 
 def with_signature(specs: Sequence[tf.TensorSpec]) -> Callable[[F], F]:

@@ -17,6 +17,8 @@ from regard.models.settings.attention import (
 )
 from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, option
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
+from regard.models.settings.search import BeamSearchConfig, SearchConfig
+from regard.models.tasks.description import Description, Feature
 
 
 class ImageConfig(Section):
@@ -120,3 +122,27 @@ def validate(config: Any) -> Iterator[Problem]:
         name = "max_length_factor" if search.max_length_factor else "min_length_factor"
         message = "images have no tokens; use 0, and set max_length_offset"
         yield Problem(("search", name), message)
+
+
+# An image has no tokens that limits could depend on.
+_LIMITS: dict[str, Any] = {"max_length_factor": 0.0, "max_length_offset": 30}
+
+DESCRIPTION = Description(
+    name="captioning",
+    summary="an image to a sentence that describes it",
+    implementation="regard.models.tasks.captioning.task:Captioning",
+    output="caption",
+    features=(
+        Feature("image", "image"),
+        Feature("caption", "text", role="reference", multiple=True),
+        # Bounding boxes for the metric `pointing`, see models/metrics/attention.py.
+        Feature("boxes", "text", role="extra", optional=True),
+    ),
+    model=CaptioningModelConfig,
+    metrics=("bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "exact_match"),
+    search=(SearchConfig, BeamSearchConfig(**_LIMITS)),
+    defaults={"tokenizer": {"vocab_limit": "soft"}, "search": _LIMITS},
+    validate=validate,
+    has_input_length=False,
+    preprocessing=CaptioningPreprocessing,
+)

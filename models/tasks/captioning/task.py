@@ -7,60 +7,43 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.decoders import DECODERS
 from regard.models.encoders.convolutional import ConvolutionalEncoder
-from regard.models.search import GreedySearch
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks import target_texts
-from regard.models.tasks.base import DecodeFn, Task, dtype_policy
-from regard.models.tasks.captioning import DESCRIPTION
+from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values
 from regard.models.tasks.captioning.served import ServedCaptioner, decode_images, encode_images
 from regard.models.tasks.captioning.settings import CaptioningModelConfig, CaptioningPreprocessing
-from regard.models.tasks.served_model import ServedModel, with_signature
+from regard.models.tasks.seq2seq_task import TextOutputTask
 
 
-class Captioning(Task):
+class Captioning(TextOutputTask):
     """Images with one or more captions each."""
 
-    description = DESCRIPTION
+    served = ServedCaptioner
 
     def preprocess(
-        self,
-        inputs: Mapping[str, Any],
-        tokenizers: Mapping[str, Any],
-        settings: CaptioningPreprocessing,
+        self, inputs: Columns, tokenizers: Tokenizers, settings: CaptioningPreprocessing
     ) -> dict[str, Any]:
         """Return ``image``, PNGs of the model's size, and the tokens of the captions."""
-        encoded = target_texts.flat_values(inputs["image"])
+        encoded = flat_values(inputs["image"])
         pixels = decode_images(encoded, settings.image.height, settings.image.width)
-        return {
-            "image": encode_images(pixels)[:, None],
-            **target_texts.target_features("caption", tokenizers["caption"], inputs["caption"]),
-        }
+        images = encode_images(pixels)[:, None]
+        return {"image": images, **self.target_features(inputs, tokenizers)}
 
-    def expand(self, features: Mapping[str, tf.Tensor]) -> dict[str, Any]:
-        return target_texts.expand_targets("caption", features)
-
-    def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def length(self, features: Columns) -> tf.Tensor:
         """Return the number of tokens of the caption, including EOS."""
         return tf.size(features["caption_ids"]) + 1
 
-    def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def is_complete(self, features: Columns) -> tf.Tensor:
         """Return whether the caption has a token."""
         return tf.size(features["caption_ids"]) > 0
 
-    def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Return ``source`` as uint8 ``[height, width, 3]`` and ``target`` as int32 with EOS."""
-        return {
-            "source": tf.io.decode_png(tf.reshape(features["image"], []), channels=3),
-            "target": target_texts.append_eos(features["caption_ids"]),
-        }
+    def source_input(self, features: Columns) -> tf.Tensor:
+        """Return the image as uint8 ``[height, width, 3]``."""
+        return tf.io.decode_png(tf.reshape(features["image"], []), channels=3)
 
-    def raw_inputs(
-        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         return {"image": tf.reshape(features["image"], []).numpy()}
 
     def build(
@@ -69,61 +52,16 @@ class Captioning(Task):
         training: TrainingConfig,
         vocabulary_sizes: Mapping[str, int],
     ) -> Seq2Seq:
-        policy = dtype_policy(training)
         encoder = ConvolutionalEncoder(
             (model.image.height, model.image.width),
             dropout=model.dropout,
-            dtype=policy,
+            dtype=dtype_policy(training),
             **model.encoder.to_kwargs(),
         )
-        decoder = DECODERS[model.decoder.type](
-            vocabulary_sizes["caption"],
-            memory_depth=encoder.depth,
-            final_depth=encoder.final_depth,
-            attention=model.attention.to_kwargs() if model.attention else None,
-            tied=model.tie_embeddings == "output",
-            embedding=model.embedding,
-            dropout=model.dropout,
-            dtype=policy,
-            **model.decoder.to_kwargs(),
-        )
-        captioner = Seq2Seq(
-            encoder,
-            decoder,
-            label_smoothing=training.label_smoothing,
-            reinforce=training.reinforce.to_kwargs(),
-            penalties=training.penalties.to_kwargs(),
-            dtype=policy,
-        )
-        captioner.build()
-        return captioner
+        return self.build_seq2seq(encoder, model, training, vocabulary_sizes)
 
-    def vocab_weights(self, model: Seq2Seq) -> list[tuple[Any, int, str]]:
-        return [(weight, axis, "caption") for weight, axis in model.decoder.vocab_weights]
+    def source_spec(self, model: Seq2Seq) -> tf.TensorSpec:
+        return tf.TensorSpec([None, *model.encoder.settings["size"], 3], tf.uint8)
 
-    def decode_fn(
-        self,
-        model: Seq2Seq,
-        tokenizers: Mapping[str, Any],
-        settings: CaptioningModelConfig,
-        search: SearchLimits,
-    ) -> DecodeFn:
-        greedy = GreedySearch()
-        height, width = model.encoder.settings["size"]
-        limit = search.max_length_offset + 1
-
-        @with_signature([tf.TensorSpec([None, height, width, 3], tf.uint8)])
-        def decode(pixels: tf.Tensor) -> tf.Tensor:
-            return model.search(pixels, greedy, tf.fill([tf.shape(pixels)[0]], limit)).ids[:, 0]
-
-        return target_texts.text_decode_fn(tokenizers["caption"], decode)
-
-    def served_model(
-        self,
-        model: Seq2Seq,
-        tokenizers: Mapping[str, Any],
-        settings: CaptioningModelConfig,
-        search: SearchLimits,
-    ) -> ServedModel:
-        module = ServedCaptioner(model, tokenizers["caption"], settings.image, search)
-        return module.served_model(self.description.name)
+    def max_lengths(self, source: tf.Tensor, search: SearchLimits) -> tf.Tensor:
+        return tf.fill([tf.shape(source)[0]], search.max_length_offset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -10,27 +9,11 @@ import tensorflow as tf
 from regard.models.decoders.pointer import FIRST
 from regard.models.search import Hypotheses
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings.search import SearchLimits
-from regard.models.tasks.pointer.settings import PointerModelConfig
-from regard.models.tasks.search_outputs import N_BEST, create_search
-from regard.models.tasks.served_model import (
-    OutputLengths,
-    ServedModel,
-    ServedModule,
-    with_signature,
-)
+from regard.models.tasks.search_outputs import N_BEST
+from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import EOS, PAD
 
 NO_POSITION = -1  # after the last position of an output
-_POINTS = [
-    tf.TensorSpec([None, None, 2], tf.float32, name="points"),
-    tf.TensorSpec([None], tf.int32, name="points_length"),
-]
-_PAIRS = [
-    *_POINTS,
-    tf.TensorSpec([None, None], tf.int32, name="positions"),
-    tf.TensorSpec([None], tf.int32, name="positions_length"),
-]
 
 
 def normalize_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
@@ -65,77 +48,35 @@ def mark_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 class ServedPointer(ServedModule):
     """Normalization, model and search in one graph, as TensorFlow Serving runs it.
 
-    Args:
-        model: The trained model, in float32.
-        settings: The section ``model``.
-        search: The section ``search``; of its limits only ``max_source_length`` applies.
+    Of the limits of the search only ``max_source_length`` applies.
     """
 
     _model: Seq2Seq
 
-    def __init__(self, model: Seq2Seq, settings: PointerModelConfig, search: SearchLimits):
-        super().__init__(model, name="served_pointer")
-        self._min_points, self._normalise = settings.min_points, settings.normalise
-        self._search = create_search(search)
-        self._max_points = search.max_source_length
-
-    def served_model(self, task: str) -> ServedModel:
-        """Return the signatures and the contract of the export.
-
-        Args:
-            task: The name of the task.
-        """
-        points = {"name": "points", "kind": "points"}
-        positions = {"name": "positions", "kind": "positions", "like": "positions"}
-        outputs: OutputLengths = {"positions": ["length"], "length": [], "score": []}
-        detail: OutputLengths = {
-            **outputs,
-            "points_length": [],
-            "alignment": ["length", "points_length"],
-        }
-        scored: OutputLengths = {
-            "score": [],
-            "position_scores": ["length"],
-            "length": [],
-        }
-        # The last dimension of the hypotheses has a length of its own for each: ``lengths``.
-        n_best = {**N_BEST, "hypotheses": [None, "points_length"], "points_length": []}
-        described = {
-            "serving_default": {"inputs": [points], "outputs": outputs},
-            "align": {"inputs": [points], "outputs": detail},
-            "score": {"inputs": [points, positions], "outputs": scored},
-            "nbest": {"inputs": [points], "outputs": n_best},
-        }
-        signatures = self.signatures()
-        contract = {
-            "task": task,
-            "inputs": [points],
-            "answer": "positions",
-            "answer_kind": "positions",
-            "score": "score",
-            "detail": "align",
-            "scored": "score",
-            "size": {"input": "points", "minus": 0, "unit": "points"},
-            "looks": {"rows": "positions", "columns": "points", "weights": "alignment"},
-            "heads": None,
-            "cut": None,
-            "signatures": {name: described[name] for name in signatures},
-        }
-        return ServedModel(self, signatures, contract)
-
-    def signatures(self) -> dict[str, Callable[..., Any]]:
+    def signatures(self) -> dict[str, Signature]:
         """Return the signatures: ``nbest`` only for several hypotheses."""
-        signatures: dict[str, Callable[..., Any]] = {
-            "serving_default": self.predict,
-            "align": self.align,
-            "score": self.score,
+        points = self._inputs
+        positions = {"name": "positions", "kind": "positions", "like": "positions"}
+        best: OutputLengths = {"positions": ["length"], "length": [], "score": []}
+        detail: OutputLengths = {"points_length": [], "alignment": ["length", "points_length"]}
+        scored: OutputLengths = {"score": [], "position_scores": ["length"], "length": []}
+        signatures = {
+            "serving_default": Signature(self.predict, points, best),
+            "align": Signature(self.align, points, {**best, **detail}),
+            "score": Signature(self.score, [*points, positions], scored),
         }
         if self._search.hypotheses > 1:
-            # Decorated here: a decorated method would be exported with every module.
-            signatures["nbest"] = with_signature(_POINTS)(self.n_best)
+            # The last dimension of the hypotheses has a length of its own for each: ``lengths``.
+            outputs = {**N_BEST, "hypotheses": [None, "points_length"], "points_length": []}
+            signatures["nbest"] = Signature(self.n_best, points, outputs)
         return signatures
 
-    @with_signature(_POINTS)
+    def contract(self) -> dict[str, Any]:
+        return {
+            "size": {"input": "points", "minus": 0, "unit": "points"},
+            "looks": {"rows": "positions", "columns": "points", "weights": "alignment"},
+        }
+
     def predict(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best positions for points ``[batch, n, 2]`` and their numbers ``[batch]``.
 
@@ -149,7 +90,6 @@ class ServedPointer(ServedModule):
         source, keys = self._model_input(points, points_length)
         return self._best(self._run_search(source, points_length, keys), tf.shape(points)[1])
 
-    @with_signature(_POINTS)
     def align(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, and the distribution over the points at each step.
 
@@ -168,7 +108,6 @@ class ServedPointer(ServedModule):
         alignment = tf.pad(alignment, [[0, 0], [0, width], [0, width]])[:, :width, :width]
         return {**best, "points_length": tf.identity(points_length), "alignment": alignment}
 
-    @with_signature(_PAIRS)
     def score(
         self,
         points: tf.Tensor,
@@ -233,35 +172,28 @@ class ServedPointer(ServedModule):
         text = tf.where(mask, tf.strings.as_string(points) + " ", "")
         text = tf.strings.reduce_join(text, axis=[1, 2])
         keys = tf.strings.to_hash_bucket_fast(text, 2**31 - 1)
-        if self._normalise:
+        if self._settings.normalise:
             points = normalize_points(points, lengths)
         return mark_points(points, lengths), tf.cast(keys, tf.int32)
 
     def _checks(self, points: tf.Tensor, lengths: tf.Tensor) -> list[Any]:
         width = tf.shape(points)[1]
-        mask = tf.sequence_mask(lengths, width)
-        finite = tf.reduce_all(tf.math.is_finite(points), axis=2) | ~mask
+        least, most = self._settings.min_points, self._limits.max_source_length
         suffix = "the numbers of points of all rows that were sent:"
-        rules = [
-            (
-                lengths >= self._min_points,
-                f"a row has fewer than the {self._min_points} points of model.min_points",
-            ),
-            (
-                lengths <= self._max_points,
-                f"a row has more than the {self._max_points} points of max_source_length",
-            ),
-            (lengths <= width, "points_length is more than the points that were sent"),
-        ]
+        rules = {
+            f"a row has fewer than the {least} points of model.min_points": lengths >= least,
+            f"a row has more than the {most} points of max_source_length": lengths <= most,
+            "points_length is more than the points that were sent": lengths <= width,
+        }
         checks = [
-            tf.debugging.Assert(
-                tf.reduce_all(valid), [f"{message}; {suffix}", lengths], summarize=20
-            )
-            for valid, message in rules
+            tf.debugging.Assert(tf.reduce_all(valid), [f"{message}; {suffix}", lengths], 20)
+            for message, valid in rules.items()
         ]
-        bad = tf.where(~tf.reduce_all(finite, axis=1))[:, 0]
+        finite = tf.reduce_all(tf.math.is_finite(points), axis=2)
+        finite = tf.reduce_all(finite | ~tf.sequence_mask(lengths, width), axis=1)
         message = "points that are not finite; in the rows, counted from 0:"
-        return [*checks, tf.debugging.Assert(tf.reduce_all(finite), [message, bad], summarize=20)]
+        data = [message, tf.where(~finite)[:, 0]]
+        return [*checks, tf.debugging.Assert(tf.reduce_all(finite), data, 20)]
 
     def _run_search(self, source: tf.Tensor, lengths: tf.Tensor, keys: tf.Tensor) -> Hypotheses:
         return self._model.search(source, self._search, lengths + 1, keys=keys)

@@ -23,7 +23,8 @@ from regard.models.settings.checks import (
     check_no_attention_training,
 )
 from regard.models.settings.networks import RecurrentEncoderConfig, TransformerLayersConfig
-from regard.models.tasks.description import Feature
+from regard.models.settings.search import BeamSearchConfig, SearchConfig
+from regard.models.tasks.description import Description, Feature
 
 FEATURES = (
     Feature("points", "points"),
@@ -43,7 +44,7 @@ class SetEncoderConfig(TransformerLayersConfig):
     heads: Positive = option(8, "Number of attention heads; must divide the width.")
     feed_forward: Positive = option(256, "Width of the feed-forward layer.")
     # One more choice than for text.
-    positions: Literal["none", "sinusoidal", "learned", "rotary"] = option(
+    positions: Literal["none", "sinusoidal", "learned", "rotary"] = option(  # type: ignore[assignment]
         "none", "Position encoding; none: the points are a set."
     )
 
@@ -164,3 +165,27 @@ def _check_search(search: Any) -> Iterator[Problem]:
         yield Problem(("search", "long_source"), message)
     if search.type == "beam":
         yield from check_beam(search)
+
+
+# Points cannot be truncated like a text: a tour of some of them has another solution.
+_LONG: dict[str, Any] = {"long_source": "refuse"}
+
+DESCRIPTION = Description(
+    name="pointer",
+    summary="points of the plane to positions among them, for example an order or a hull",
+    implementation="regard.models.tasks.pointer.task:Pointing",
+    output="positions",
+    features=FEATURES,
+    model=PointerModelConfig,
+    metrics=("exact_match",),
+    example_files="train.jsonl.gz",
+    search=(SearchConfig, BeamSearchConfig(beam_size=3, length_penalty=0.0, **_LONG)),
+    defaults={
+        "training": {"label_smoothing": 0.0, "precision": "float32"},
+        "search": _LONG,
+        "evaluation": {"length_buckets": (5, 10, 20)},
+    },
+    validate=validate,
+    limit_features=limit_features,
+    preprocessing=PointerPreprocessing,
+)

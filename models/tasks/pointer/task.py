@@ -9,28 +9,21 @@ import tensorflow as tf
 
 from regard.models.decoders.pointer import FIRST, PointerDecoder
 from regard.models.encoders import ENCODERS
-from regard.models.search import GreedySearch
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings.search import SearchLimits
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.base import DecodeFn, Task, dtype_policy
-from regard.models.tasks.pointer import DESCRIPTION
+from regard.models.tasks.base import Columns, Tokenizers, dtype_policy
 from regard.models.tasks.pointer.served import ServedPointer, mark_points, normalize_points
 from regard.models.tasks.pointer.settings import PointerModelConfig, PointerPreprocessing
-from regard.models.tasks.served_model import ServedModel, with_signature
-from regard.models.vocabulary import EOS
+from regard.models.tasks.seq2seq_task import Seq2SeqTask
 
 
-class Pointing(Task):
+class Pointing(Seq2SeqTask):
     """Points and positions of some of them: sorting, convex hulls, tours and the like."""
 
-    description = DESCRIPTION
+    served = ServedPointer
 
     def preprocess(
-        self,
-        inputs: Mapping[str, Any],
-        tokenizers: Mapping[str, Any],
-        settings: PointerPreprocessing,
+        self, inputs: Columns, tokenizers: Tokenizers, settings: PointerPreprocessing
     ) -> dict[str, Any]:
         """Return ``points`` (ragged floats x0 y0 x1 y1 ...) and ``answer_ids`` (ragged int64).
 
@@ -52,24 +45,20 @@ class Pointing(Task):
             "answer_ids": tf.RaggedTensor.from_tensor(ids, lengths=counts),
         }
 
-    def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def length(self, features: Columns) -> tf.Tensor:
         """Return the number of points, plus 1 for the end."""
         return tf.size(features["points"]) // 2 + 1
 
-    def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def is_complete(self, features: Columns) -> tf.Tensor:
         """Return whether there are points and a valid answer."""
         return (tf.size(features["points"]) > 0) & (tf.size(features["answer_ids"]) > 0)
 
-    def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Return ``source`` ``[n, 3]``, the points, and ``target``, the answer's ids with EOS."""
+    def source_input(self, features: Columns) -> tf.Tensor:
+        """Return the points with a mark, ``[n, 3]``."""
         points = tf.reshape(features["points"], [1, -1, 2])
-        ids = tf.cast(features["answer_ids"], tf.int32)
-        source = mark_points(points, tf.shape(points)[1:2])[0]
-        return {"source": source, "target": tf.concat([ids, [EOS]], 0)}
+        return mark_points(points, tf.shape(points)[1:2])[0]
 
-    def raw_inputs(
-        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         return {"points": tf.reshape(features["points"], [-1, 2]).numpy()}
 
     def build(
@@ -94,37 +83,15 @@ class Pointing(Task):
         seq2seq.build()
         return seq2seq
 
-    def decode_fn(
-        self,
-        model: Seq2Seq,
-        tokenizers: Mapping[str, Any],
-        settings: PointerModelConfig,
-        search: SearchLimits,
-    ) -> DecodeFn:
-        greedy = GreedySearch()
+    def source_spec(self, model: Seq2Seq) -> tf.TensorSpec:
+        return tf.TensorSpec([None, None, 3], tf.float32)
 
-        @with_signature([tf.TensorSpec([None, None, 3], tf.float32)])
-        def run_search(source: tf.Tensor) -> tf.Tensor:
-            lengths = tf.cast(tf.reduce_sum(source[:, :, 2], axis=1), tf.int32)
-            return model.search(source, greedy, lengths + 1).ids[:, 0]
+    def max_lengths(self, source: tf.Tensor, search: Any) -> tf.Tensor:
+        """Return the numbers of points."""
+        return tf.cast(tf.reduce_sum(source[:, :, 2], axis=1), tf.int32)
 
-        def positions(ids: tf.Tensor) -> list[list[int]]:
-            return [[int(i) - FIRST for i in row if i >= FIRST] for row in ids.numpy()]
-
-        def decode(batch: Mapping[str, tf.Tensor]) -> tuple[list[Any], list[list[Any]]]:
-            references = positions(batch["target"])
-            return positions(run_search(batch["source"])), [[row] for row in references]
-
-        return decode
-
-    def served_model(
-        self,
-        model: Seq2Seq,
-        tokenizers: Mapping[str, Any],
-        settings: PointerModelConfig,
-        search: SearchLimits,
-    ) -> ServedModel:
-        return ServedPointer(model, settings, search).served_model(self.description.name)
+    def decode_ids(self, ids: tf.Tensor, tokenizers: Tokenizers) -> list[list[int]]:
+        return [[int(i) - FIRST for i in row if i >= FIRST] for row in ids.numpy()]
 
 
 def _ragged(column: Any) -> tf.RaggedTensor:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from regard.models.similarity import Similarity
-from regard.models.tasks.served_model import (
-    OutputLengths,
-    ServedModel,
-    ServedModule,
-    with_signature,
-)
-from regard.models.tasks.similarity.settings import SimilarityModelConfig
+from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD, UNK
 
-_TEXTS = [tf.TensorSpec([None], tf.string, name=name) for name in ("first", "second")]
+_SIDES = ("first", "second")
 
 
 def split_words(tokenizer: Any, text: tf.Tensor) -> tf.RaggedTensor:
@@ -50,76 +43,45 @@ def word_ids(tokenizer: Any, words: tf.RaggedTensor, oov_buckets: int) -> tf.Rag
 
 
 class ServedSimilarity(ServedModule):
-    """Tokenizer and model in one graph, as TensorFlow Serving runs it.
-
-    Args:
-        model: The trained model, in float32.
-        tokenizer: The tokenizer of both sentences (``tensorflow_text``).
-        settings: The section ``model``.
-    """
+    """Tokenizer and model in one graph, as TensorFlow Serving runs it."""
 
     _model: Similarity
 
-    def __init__(self, model: Similarity, tokenizer: Any, settings: SimilarityModelConfig):
-        super().__init__(model, name="served_similarity")
-        self.tokenizer = tokenizer
-        self._settings = settings
-
-    def served_model(self, task: str) -> ServedModel:
-        """Return the signatures and the contract of the export.
-
-        Args:
-            task: The name of the task.
-        """
-        signatures: dict[str, Callable[..., Any]] = {
-            "serving_default": self.predict,
-            "align": self.align,
-        }
-        texts = [{"name": name, "kind": "text"} for name in ("first", "second")]
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures; ``embed`` if sentences are encoded independently."""
         detail: OutputLengths = {
             "similarity": [],
             "cut": [],
-            **{f"{side}_length": [] for side in ("first", "second")},
-            **{f"{side}_pieces": [f"{side}_length"] for side in ("first", "second")},
-            **{f"{side}_weights": [f"{side}_length"] for side in ("first", "second")},
+            **{f"{side}_length": [] for side in _SIDES},
+            **{f"{side}_pieces": [f"{side}_length"] for side in _SIDES},
+            **{f"{side}_weights": [f"{side}_length"] for side in _SIDES},
         }
-        attention = None
         if self._model.cross is not None:
             detail["alignment"] = ["first_length", "second_length"]
-            attention = {"rows": "first_pieces", "columns": "second_pieces", "weights": "alignment"}
-        if self._model.encodes_independently:
-            # Decorated here: a decorated method would be exported with every module.
-            specs = [tf.TensorSpec([None], tf.string, name="sentence")]
-            signatures["embed"] = with_signature(specs)(self.embed)
-        sentence = {"name": "sentence", "kind": "text", "like": "first"}
-        described = {
-            "serving_default": {"inputs": texts, "outputs": {"similarity": []}},
-            "align": {"inputs": texts, "outputs": detail},
-            "embed": {"inputs": [sentence], "outputs": {"vector": [None]}},
+        signatures = {
+            "serving_default": Signature(self.predict, self._inputs, {"similarity": []}),
+            "align": Signature(self.align, self._inputs, detail),
         }
-        contract = {
-            "task": task,
-            "inputs": texts,
-            "answer": "similarity",
-            "answer_kind": "number",
+        if self._model.encodes_independently:
+            sentence = {"name": "sentence", "kind": "text", "like": "first"}
+            signatures["embed"] = Signature(self.embed, [sentence], {"vector": [None]})
+        return signatures
+
+    def contract(self) -> dict[str, Any]:
+        attention = {"rows": "first_pieces", "columns": "second_pieces", "weights": "alignment"}
+        return {
             "score": None,
-            "detail": "align",
             "scored": None,
             "size": {"output": "first_length", "minus": 0, "unit": "tokens of the first sentence"},
-            "looks": attention,
-            "heads": None,
+            "looks": attention if self._model.cross is not None else None,
             "cut": "cut",
-            "signatures": {name: described[name] for name in signatures},
         }
-        return ServedModel(self, signatures, contract)
 
-    @with_signature(_TEXTS)
     def predict(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return ``similarity`` ``[batch]`` of texts ``[batch]``, on the scale of the data."""
         ids = [self._tokenize(text)[0] for text in (first, second)]
         return {"similarity": self._to_scale(self._model.compare(*ids)["similarity"])}
 
-    @with_signature(_TEXTS)
     def align(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the output of ``predict``, and the attention behind it.
 
@@ -146,11 +108,11 @@ class ServedSimilarity(ServedModule):
 
     def _tokenize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Return ids and tokens ``[batch, tokens]``, and the numbers of truncated tokens."""
-        words = split_words(self.tokenizer, text)
+        words = split_words(self.tokenizers["first"], text)
         limit = self._settings.max_length
         cut = tf.maximum(tf.cast(words.row_lengths(), tf.int32) - limit, 0)
         words = words[:, :limit]
-        ids = word_ids(self.tokenizer, words, self._settings.oov_buckets).to_tensor(PAD)
+        ids = word_ids(self.tokenizers["first"], words, self._settings.oov_buckets).to_tensor(PAD)
         # Empty sentences get one column of padding: loops need a step.
         missing = tf.cast(tf.shape(ids)[1] == 0, tf.int32)
         ids = tf.pad(ids, [[0, 0], [0, missing]], constant_values=PAD)

@@ -32,7 +32,7 @@ from regard.models.settings.networks import (
     PretrainedEmbeddingsConfig,
     RecurrentEncoderConfig,
 )
-from regard.models.tasks.description import Feature
+from regard.models.tasks.description import Description, Feature
 
 FEATURES = (
     Feature("first", "text"),
@@ -192,3 +192,22 @@ def validate(config: Any) -> Iterator[Problem]:
     yield from checks.check_no_attention_training(config)
     yield from checks.check_transformers(config)
     yield from checks.check_xla(config)
+
+
+DESCRIPTION = Description(
+    name="similarity",
+    summary="two sentences to a similarity score",
+    implementation="regard.models.tasks.similarity.task:SentenceSimilarity",
+    output="similarity",
+    features=FEATURES,
+    model=SimilarityModelConfig,
+    metrics=("pearson", "spearman", "mse"),
+    defaults={
+        "tokenizer": {"type": "word", "shared": True, "vocab_limit": "soft"},
+        "training": {"label_smoothing": 0.0},
+        "evaluation": {"length_buckets": (10, 20, 30)},
+    },
+    validate=validate,
+    limit_features=limit_features,
+    preprocessing=SimilarityPreprocessing,
+)

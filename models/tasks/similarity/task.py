@@ -10,9 +10,8 @@ import tensorflow as tf
 from regard.models.encoders import ENCODERS
 from regard.models.settings.training import TrainingConfig
 from regard.models.similarity import Similarity
-from regard.models.tasks.base import DecodeFn, Task, dtype_policy
+from regard.models.tasks.base import Columns, DecodeFn, Task, Tokenizers, dtype_policy, flat_values
 from regard.models.tasks.served_model import ServedModel, with_signature
-from regard.models.tasks.similarity import DESCRIPTION
 from regard.models.tasks.similarity.served import ServedSimilarity, split_words, word_ids
 from regard.models.tasks.similarity.settings import (
     SimilarityModelConfig,
@@ -25,46 +24,37 @@ _SIDES = ("first", "second")
 class SentenceSimilarity(Task):
     """Two sentences and a number: semantic similarity, relatedness, or another rating."""
 
-    description = DESCRIPTION
+    served = ServedSimilarity
 
     def preprocess(
-        self,
-        inputs: Mapping[str, Any],
-        tokenizers: Mapping[str, Any],
-        settings: SimilarityPreprocessing,
+        self, inputs: Columns, tokenizers: Tokenizers, settings: SimilarityPreprocessing
     ) -> dict[str, Any]:
         """Return ``first_ids``, ``second_ids`` (ragged int64), and the score as ``target``, 0-1."""
         outputs: dict[str, Any] = {}
         for side in _SIDES:
-            column = inputs[side]
-            text = column.values if isinstance(column, tf.SparseTensor) else column
             # Both sentences share one tokenizer.
-            words = split_words(tokenizers["first"], tf.reshape(text, [-1]))
+            words = split_words(tokenizers["first"], flat_values(inputs[side]))
             ids = word_ids(tokenizers["first"], words, settings.oov_buckets)
             outputs[f"{side}_ids"] = tf.cast(ids, tf.int64)
-        column, scale = inputs["score"], settings.scale
-        score = column.values if isinstance(column, tf.SparseTensor) else column
-        low, high = scale.low, scale.high
-        outputs["target"] = (tf.reshape(score, [-1, 1]) - low) / (high - low)
+        low, high = settings.scale.low, settings.scale.high
+        outputs["target"] = (flat_values(inputs["score"])[:, None] - low) / (high - low)
         return outputs
 
-    def length(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def length(self, features: Columns) -> tf.Tensor:
         """Return the number of tokens of the longer sentence."""
         return tf.maximum(*(tf.size(features[f"{side}_ids"]) for side in _SIDES))
 
-    def is_complete(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def is_complete(self, features: Columns) -> tf.Tensor:
         """Return whether both sentences have a token."""
         first, second = (tf.size(features[f"{side}_ids"]) for side in _SIDES)
         return (first > 0) & (second > 0)
 
-    def model_inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
         """Return ``first`` and ``second`` as int32, and ``score`` as one float."""
         sides = {side: tf.cast(features[f"{side}_ids"], tf.int32) for side in _SIDES}
         return {**sides, "score": tf.reshape(features["target"], [])}
 
-    def raw_inputs(
-        self, features: Mapping[str, tf.Tensor], tokenizers: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         """Return the sentences without unknown words, which cannot be detokenized."""
         texts = {}
         for side in _SIDES:
@@ -109,11 +99,7 @@ class SentenceSimilarity(Task):
         return [(model.encoder.embedding.table, 0, "first")]
 
     def decode_fn(
-        self,
-        model: Similarity,
-        tokenizers: Mapping[str, Any],
-        settings: SimilarityModelConfig,
-        search: None,
+        self, model: Similarity, tokenizers: Tokenizers, settings: Any, search: None
     ) -> DecodeFn:
         scale = settings.scale
         ids = tf.TensorSpec([None, None], tf.int32)
@@ -132,11 +118,7 @@ class SentenceSimilarity(Task):
         return decode
 
     def served_model(
-        self,
-        model: Similarity,
-        tokenizers: Mapping[str, Any],
-        settings: SimilarityModelConfig,
-        search: None,
+        self, model: Similarity, tokenizers: Tokenizers, settings: Any, search: None
     ) -> ServedModel:
-        module = ServedSimilarity(model, tokenizers["first"], settings)
-        return module.served_model(self.description.name)
+        # Exporting the other one would store the same tokenizer twice.
+        return super().served_model(model, {"first": tokenizers["first"]}, settings, search)

@@ -20,7 +20,7 @@ from regard.models.losses import token_losses
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.text_to_text import TextToText
-from regard.models.tasks.translation import DESCRIPTION
+from regard.models.tasks.translation.settings import DESCRIPTION
 from regard.models.trainable_model import TrainableModel
 from tests.components.trainer.tfrecords import SPEC, write_tfrecords
 
@@ -81,10 +81,8 @@ class BagModel(TrainableModel):
 class TinyTask(TextToText):
     """The data of translation with the model above."""
 
-    description = DESCRIPTION
-
     def __init__(self):
-        pass
+        super().__init__(DESCRIPTION)
 
     def build(self, model, training, sizes):
         bag = BagModel(model.dropout, dtype=keras.DTypePolicy(training.precision))

@@ -82,9 +82,8 @@ def test_batched_is_one_by_one(loaded, result):
 def test_the_mean_of_the_last_layer_is_what_the_model_shows(loaded, result):
     """Of teacher forcing, which is where `align` has its weights from."""
     module = loaded[1].module
-    sides = {"source": module.source_tokenizer, "target": module.target_tokenizer}
     ids = []
-    for side, tokenizer in sides.items():
+    for side, tokenizer in module.tokenizers.items():
         known = tokenizer.string_to_id(result[f"{side}_pieces"])
         real = tf.sequence_mask(result[f"{side}_length"], known.shape[1])
         ids.append(tf.where(real, tf.cast(known, tf.int32), 0))

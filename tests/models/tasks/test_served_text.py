@@ -59,8 +59,8 @@ def in_memory(folder):
     for weight in model.weights:
         weight.assign(weight * 3.0)
     export(model, task, config, tokenizers, folder / "saved")
-    module = task.served_model(model, tokenizers, config.model, config.search).module
-    return model, module, tokenizers
+    served = task.served_model(model, tokenizers, config.model, config.search)
+    return model, served, tokenizers
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,11 @@ def loaded(folder, in_memory):
 
 @pytest.mark.parametrize("signature", ["serving_default", "align", "score"])
 def test_exported_equals_in_memory(in_memory, loaded, signature):
-    _, module, _ = in_memory
-    functions = {"serving_default": module.predict, "align": module.align, "score": module.score}
+    _, served, _ = in_memory
     arguments = {"source": tf.constant(SENTENCES)}
     if signature == "score":
         arguments["target"] = tf.constant(SENTENCES[::-1])
-    expected = functions[signature](**arguments)
+    expected = served.signatures[signature](*arguments.values())
     result = loaded.signatures[signature](**arguments)
     assert set(result) == set(expected)
     for name, value in expected.items():
@@ -144,15 +143,14 @@ def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
     assert (result["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
 
 
-def make(in_memory, answer="translation", **settings):
+def make(in_memory, task="translation", **settings):
     model, _, tokenizers = in_memory
     search = TypeAdapter(SearchConfig).validate_python(settings)
-    return ServedText(model, tokenizers["source"], tokenizers["target"], search, answer)
+    return ServedText(tasks.describe(task), model, tokenizers, None, search).served_model()
 
 
 def test_a_task_names_its_answer(in_memory):
-    module = make(in_memory, "summary", type="beam", beam_size=2)
-    created = module.served_model("summarisation")
+    created = make(in_memory, "summarisation", type="beam", beam_size=2)
     assert created.contract["answer"] == "summary"
     # What the table of predictions has columns for; no column of the data is called so.
     assert set(created.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
@@ -207,16 +205,17 @@ def test_what_the_search_found_is_scored_as_it_found_it(loaded):
 
 
 def test_a_target_is_read_as_far_as_an_answer_could_go(in_memory):
-    module = make(in_memory, type="greedy", max_source_length=4, max_length_offset=3)
-    result = module.score(tf.constant(["a cat"]), tf.constant(["a " * 30]))
+    served = make(in_memory, type="greedy", max_source_length=4, max_length_offset=3)
+    result = served.signatures["score"](tf.constant(["a cat"]), tf.constant(["a " * 30]))
     token_ids = int(in_memory[2]["target"].tokenize("a " * 30).shape[0])
     assert int(result["target_length"][0]) == 4 * 2 + 3 + 1
     assert int(result["target_cut"][0]) == token_ids - 11
 
 
 def test_long_sources_are_rejected_if_configured(in_memory):
-    module = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
-    for function in (module.predict, module.align):
+    served = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
+    for name in ("serving_default", "align"):
+        function = served.signatures[name]
         assert function(tf.constant(SENTENCES[:5]))["translation"].shape == (5,)
         message = "more than the 20 tokens of max_source_length"
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
@@ -225,33 +224,33 @@ def test_long_sources_are_rejected_if_configured(in_memory):
 
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_hypotheses_have_their_least_length(in_memory, factor):
-    module = make(in_memory, type="greedy", max_source_length=20, min_length_factor=factor)
-    result = module.align(tf.constant(SENTENCES))
+    served = make(in_memory, type="greedy", max_source_length=20, min_length_factor=factor)
+    result = served.signatures["align"](tf.constant(SENTENCES))
     token_ids, lengths = result["source_length"].numpy() - 1, result["target_length"].numpy()
     assert (lengths >= np.ceil(factor * token_ids) + 1).all()
     assert (lengths <= 2 * token_ids + 11).all()
 
 
 def test_n_best(in_memory):
-    module = make(in_memory, type="beam", beam_size=4, n_best=3, length_penalty=1.0)
-    signatures = module.signatures()
+    served = make(in_memory, type="beam", beam_size=4, n_best=3, length_penalty=1.0)
+    signatures = served.signatures
     assert set(signatures) == {"serving_default", "align", "score", "nbest"}
     result = {name: value.numpy() for name, value in signatures["nbest"](SENTENCES[:5]).items()}
     assert {value.shape for value in result.values()} == {(5, 3)}
-    best = module.predict(tf.constant(SENTENCES[:5]))
+    best = served.signatures["serving_default"](tf.constant(SENTENCES[:5]))
     assert result["hypotheses"][:, 0].tolist() == best["translation"].numpy().tolist()
     np.testing.assert_allclose(result["log_probabilities"][:, 0], best["score"], atol=1e-5)
     assert (np.diff(result["scores"], axis=1) <= 0).all()
     assert len(set(result["hypotheses"][1])) == 3
     assert (
         result["lengths"][:, 0].tolist()
-        == module.align(SENTENCES[:5])["target_length"].numpy().tolist()
+        == served.signatures["align"](SENTENCES[:5])["target_length"].numpy().tolist()
     )
 
 
 def test_n_best_where_there_are_fewer(in_memory):
-    module = make(in_memory, type="beam", beam_size=3, n_best=3, max_length_offset=0)
-    result = module.signatures()["nbest"](tf.constant(["", "a cat"]))
+    served = make(in_memory, type="beam", beam_size=3, n_best=3, max_length_offset=0)
+    result = served.signatures["nbest"](tf.constant(["", "a cat"]))
     assert result["hypotheses"][0].numpy().tolist() == [b"", b"", b""]
     assert float(result["log_probabilities"][0, 0]) > -1e3
     assert (result["scores"][0, 1:].numpy() < -1e8).all()
@@ -259,37 +258,36 @@ def test_n_best_where_there_are_fewer(in_memory):
 
 def test_the_default_signature_returns_one_hypothesis(in_memory):
     for settings in ({"type": "beam", "n_best": 1}, {"type": "greedy"}, {"type": "sampling"}):
-        assert "nbest" not in make(in_memory, **settings).signatures()
+        assert "nbest" not in make(in_memory, **settings).signatures
 
 
 def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
     """Outputs do not depend on the position in a batch, the other rows or the process."""
     settings = {"type": "sampling", "samples": 3, "top_p": 0.9, "seed": 4}
-    module = make(in_memory, **settings, min_length_factor=0.5, long_source="refuse")
-    draw = saved_nbest(module, tmp_path)
+    served = make(in_memory, **settings, min_length_factor=0.5, long_source="refuse")
+    draw = saved_nbest(served, tmp_path)
     several = draw(source=tf.constant(["a cat", "the dog ran", "a cat"]))["hypotheses"].numpy()
     alone = draw(source=tf.constant(["a cat"]))["hypotheses"].numpy()
     assert several[0].tolist() == several[2].tolist() == alone[0].tolist()
     assert several[0].tolist() != several[1].tolist()
-    here = module.signatures()["nbest"](tf.constant(["a cat"]))["hypotheses"].numpy()
+    here = served.signatures["nbest"](tf.constant(["a cat"]))["hypotheses"].numpy()
     assert here.tolist() == alone.tolist()
     assert servable(tmp_path)
 
 
 def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
     penalties = {"coverage_penalty": 0.2, "no_repeat_ngram_size": 2, "repetition_penalty": 1.2}
-    module = make(in_memory, type="beam", n_best=2, **penalties)
-    answers = saved_nbest(module, tmp_path)(source=tf.constant(SENTENCES[:5]))
+    served = make(in_memory, type="beam", n_best=2, **penalties)
+    answers = saved_nbest(served, tmp_path)(source=tf.constant(SENTENCES[:5]))
     assert servable(tmp_path)
     assert np.isfinite(answers["log_probabilities"][:, 0]).all()
 
 
-def saved_nbest(module, folder):
+def saved_nbest(served, folder):
     """The signature ``nbest`` alone, which is quicker to write than all, as it is loaded."""
     alone = tf.Module()
-    alone.weights = module.weights
-    alone.tokenizers = [module.source_tokenizer, module.target_tokenizer]
-    signatures = {"nbest": module.signatures()["nbest"]}
+    alone.weights, alone.tokenizers = served.module.weights, served.module.tokenizers
+    signatures = {"nbest": served.signatures["nbest"]}
     tf.saved_model.save(alone, str(folder), signatures=signatures)
     return tf.saved_model.load(str(folder)).signatures["nbest"]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.settings.text_to_text import TextToTextModelConfig, validate
 from regard.models.tasks.description import Description, Feature
-
-if TYPE_CHECKING:
-    from regard.models.tasks.base import Task
 
 # A summary is much shorter than its source.
 _LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
@@ -17,6 +14,8 @@ _LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
 DESCRIPTION = Description(
     name="summarisation",
     summary="a long text to a short one, copying words where useful",
+    implementation="regard.models.tasks.text_to_text:TextToText",
+    output="summary",
     features=(
         Feature("source", "text"),
         Feature("target", "text", role="reference", multiple=True),
@@ -33,10 +32,3 @@ DESCRIPTION = Description(
     },
     validate=validate,
 )
-
-
-def create_task() -> Task:
-    """Return the task; imports TensorFlow."""
-    from regard.models.tasks.text_to_text import TextToText
-
-    return TextToText(DESCRIPTION, output="summary")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.settings.text_to_text import TextToTextModelConfig, validate
 from regard.models.tasks.description import Description, Feature
 
-if TYPE_CHECKING:
-    from regard.models.tasks.base import Task
-
 DESCRIPTION = Description(
     name="translation",
     summary="text to text, for example sentences into another language",
+    implementation="regard.models.tasks.text_to_text:TextToText",
+    output="translation",
     features=(Feature("source", "text"), Feature("target", "text", role="reference")),
     model=TextToTextModelConfig,
     metrics=("bleu", "chrf", "exact_match"),
@@ -21,10 +18,3 @@ DESCRIPTION = Description(
     search=(SearchConfig, BeamSearchConfig()),
     validate=validate,
 )
-
-
-def create_task() -> Task:
-    """Return the task; imports TensorFlow."""
-    from regard.models.tasks.text_to_text import TextToText
-
-    return TextToText(DESCRIPTION, output="translation")

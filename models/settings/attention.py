@@ -128,12 +128,12 @@ AlignmentConfig = Annotated[
 
 
 class AttentionConfig(Section):
-    """Attention of the decoder to the source."""
+    """A score and an alignment."""
 
     score: ScoreConfig = option(
         GeneralScoreConfig(),
-        "Score of a query and a key: a name, or a mapping with type. Default: general "
-        "for luong, additive for bahdanau, scaled_dot for transformer.",
+        "Score of a query and a key: a name, or a mapping with type. Default: general; additive "
+        "for bahdanau, scaled_dot for transformer.",
     )
     alignment: AlignmentConfig = option(
         SoftAlignmentConfig(), "How scores become weights: a name, or a mapping with type."

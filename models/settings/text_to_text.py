@@ -54,22 +54,18 @@ class TextToTextModelConfig(Section):
 
 def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
-    yield from checks.check_transformers(config)
-    yield from checks.check_attention(config, checks.memory_width(config.model))
-    yield from checks.check_tied_embeddings(config)
-    yield from checks.check_pointer_generator(config)
-    yield from checks.check_penalties(config)
-    yield from _check_word_vectors(config.model)
-    yield from checks.check_search(config)
-    yield from checks.check_xla(config)
-
-
-def _check_word_vectors(model: TextToTextModelConfig) -> Iterator[Problem]:
-    pretrained = model.pretrained
-    if pretrained is None:
-        return
-    if not pretrained.files():
-        yield Problem(("model", "pretrained"), "has no file; give source, target or both")
-    if model.tie_embeddings == "all" and pretrained.source and pretrained.target:
-        message = "with tie_embeddings: all there is one matrix; give source or target, not both"
-        yield Problem(("model", "pretrained", "target"), message)
+    model = config.model
+    yield from checks.check_seq2seq(config, checks.encoder_width(model.encoder, model.embedding))
+    if getattr(model.decoder, "pointer_generator", False):
+        path = ("model", "decoder", "pointer_generator")
+        if model.attention is None:
+            yield Problem(path, "copying needs model.attention; set it, or use false")
+        if not config.tokenizer.shared:
+            message = "copying needs one tokenizer for both sides; set tokenizer.shared: true, or "
+            yield Problem(path, f"{message}use false")
+    if model.pretrained is not None:
+        if not model.pretrained.files():
+            yield Problem(("model", "pretrained"), "has no file; give source, target or both")
+        if model.tie_embeddings == "all" and len(model.pretrained.files()) == 2:
+            message = "tie_embeddings: all has one matrix; give source or target, not both"
+            yield Problem(("model", "pretrained", "target"), message)

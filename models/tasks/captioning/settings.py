@@ -10,8 +10,6 @@ from pydantic import model_validator
 from regard.models.settings import checks
 from regard.models.settings.attention import (
     AttentionConfig,
-    LocalMAlignmentConfig,
-    LocalPAlignmentConfig,
     LocationScoreConfig,
     add_default_score,
 )
@@ -81,43 +79,31 @@ def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
     model, search = config.model, config.search
     factor = 2 ** len(model.encoder.channels)
-    for side in ("height", "width"):
-        if getattr(model.image, side) % factor:
-            message = f"{getattr(model.image, side)} is not a multiple of {factor}: each of the "
+    for side, size in model.image:
+        if size % factor:
+            message = f"{size} is not a multiple of {factor}: each of the "
             message += f"{len(model.encoder.channels)} stages of model.encoder.channels halves it"
             yield Problem(("model", "image", side), message)
     if not model.encoder.channels:
-        yield Problem(
-            ("model", "encoder", "channels"),
-            "the list is empty; give the channels of at least one stage",
-        )
+        message = "the list is empty; give the channels of at least one stage"
+        yield Problem(("model", "encoder", "channels"), message)
     if model.encoder.positions != "none" and model.encoder.units < 2:
         message = "position encodings need at least 2 units; or set model.encoder.positions to none"
         yield Problem(("model", "encoder", "units"), message)
-    yield from checks.check_transformers(config)
-    yield from checks.check_attention(config, model.encoder.units)
-    yield from checks.check_tied_embeddings(config)
-    yield from checks.check_penalties(config)
-    yield from checks.check_search(config)
-    yield from checks.check_xla(config)
+    yield from checks.check_seq2seq(config, model.encoder.units)
     if model.attention is not None:
         if isinstance(model.attention.score, LocationScoreConfig):
             message = "images have no sequence of positions; use another score"
             yield Problem(("model", "attention", "score"), message)
-        if isinstance(model.attention.alignment, LocalMAlignmentConfig | LocalPAlignmentConfig):
-            message = (
-                f"{model.attention.alignment.type} needs a sequence of positions, which images do "
-            )
-            message += "not have; use soft or hard"
+        kind = model.attention.alignment.type
+        if kind in ("local_m", "local_p"):
+            message = f"{kind} needs a sequence, which an image is not; use soft or hard"
             yield Problem(("model", "attention", "alignment"), message)
     if getattr(model.decoder, "pointer_generator", False):
         message = "images have no tokens to copy; use false"
         yield Problem(("model", "decoder", "pointer_generator"), message)
-    for name in ("max_source_length", "long_source"):
-        field = type(search).model_fields[name]
-        if getattr(search, name) != field.default:
-            message = "images have no tokens; remove it"
-            yield Problem(("search", name), message)
+    message = "images have no tokens; remove it"
+    yield from checks.check_unused(config, "search", ("max_source_length", "long_source"), message)
     if search.max_length_factor or search.min_length_factor:
         name = "max_length_factor" if search.max_length_factor else "min_length_factor"
         message = "images have no tokens; use 0, and set max_length_offset"

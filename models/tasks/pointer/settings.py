@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from regard.models.settings import checks
 from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
 from regard.models.settings.base import (
     ByType,
@@ -16,11 +17,6 @@ from regard.models.settings.base import (
     Section,
     name_or_mapping,
     option,
-)
-from regard.models.settings.checks import (
-    check_beam,
-    check_heads,
-    check_no_attention_training,
 )
 from regard.models.settings.networks import RecurrentEncoderConfig, TransformerLayersConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
@@ -105,66 +101,35 @@ def limit_features(model: PointerModelConfig) -> tuple[Feature, ...]:
     return replace(points, min_points=model.min_points), answer
 
 
+# Keys of searches that only apply to text: an output has at most as many positions as points.
+_TEXT_KEYS = ("max_length_factor", "max_length_offset", "min_length_factor", "coverage_penalty")
+_REPETITION_KEYS = ("no_repeat_ngram_size", "repetition_penalty")
+
+
 def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
-    yield from _check_network(config.model)
-    yield from _check_training(config.training)
-    yield from check_no_attention_training(config)
-    yield from _check_search(config.search)
-
-
-def _check_network(model: PointerModelConfig) -> Iterator[Problem]:
-    encoder, decoder, width = model.encoder, model.decoder, model.width
-    depth = width
-    if isinstance(encoder, RecurrentEncoderConfig):
-        depth = encoder.units * (2 if encoder.bidirectional else 1)
-    else:
-        yield from check_heads(encoder, ("model", "encoder"), "model.width", width)
-    if decoder.score.type in ("dot", "scaled_dot", "cosine") and decoder.units != depth:
-        message = (
-            f"{decoder.score.type} needs equal widths of decoder and encoder, but the decoder has "
-            f"{decoder.units} units and the encoder {depth}; set "
-            f"model.decoder.units: {depth}, or use score: general"
-        )
-        yield Problem(("model", "decoder", "score"), message)
-
-
-def _check_training(training: Any) -> Iterator[Problem]:
+    model, training, unused = config.model, config.training, "does not apply to points; remove it"
+    if isinstance(model.encoder, SetEncoderConfig):
+        yield from checks.check_heads(model.encoder, "encoder", "model.width", model.width)
+    width = checks.encoder_width(model.encoder, model.width)
+    path = ("model", "decoder", "score")
+    yield from checks.check_widths(model.decoder.score, model.decoder, width, path)
     if training.label_smoothing:
-        message = "does not apply to points; use 0"
-        yield Problem(("training", "label_smoothing"), message)
+        yield Problem(("training", "label_smoothing"), "does not apply to points; use 0")
     if training.precision != "float32":
         message = f"{training.precision} would round the coordinates; use float32"
         yield Problem(("training", "precision"), message)
     if training.jit_compile:
         message = "XLA cannot compile the recurrent layers of a pointer decoder; use false"
         yield Problem(("training", "jit_compile"), message)
-
-
-# Keys of searches that only apply to text: an output has at most as many positions as points.
-_TEXT_KEYS = (
-    "max_length_factor",
-    "max_length_offset",
-    "min_length_factor",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-    "coverage_penalty",
-)
-
-
-def _check_search(search: Any) -> Iterator[Problem]:
-    for name in _TEXT_KEYS:
-        field = type(search).model_fields.get(name)
-        if field is not None and getattr(search, name) != field.default:
-            message = "does not apply to points; remove it"
-            if name in ("no_repeat_ngram_size", "repetition_penalty"):
-                message += ", or see model.visits"
-            yield Problem(("search", name), message)
-    if search.long_source != "refuse":
+    yield from checks.check_no_attention_training(config)
+    yield from checks.check_unused(config, "search", _TEXT_KEYS, unused)
+    message = f"{unused}, or see model.visits"
+    yield from checks.check_unused(config, "search", _REPETITION_KEYS, message)
+    if config.search.long_source != "refuse":
         message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)
-    if search.type == "beam":
-        yield from check_beam(search)
+    yield from checks.check_beam(config.search)
 
 
 # Points cannot be truncated like a text: a tour of some of them has another solution.

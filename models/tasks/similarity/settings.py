@@ -10,11 +10,10 @@ from pydantic import Field
 
 from regard.models.settings import checks
 from regard.models.settings.attention import (
-    AlignmentConfig,
+    AttentionConfig,
     GeneralScoreConfig,
     HardAlignmentConfig,
     ScoreConfig,
-    SoftAlignmentConfig,
 )
 from regard.models.settings.base import (
     ByType,
@@ -106,24 +105,11 @@ PoolingConfig = Annotated[
 ]
 
 
-class CrossAttentionScoreConfig(Section):
-    """Score and alignment of the cross-attention."""
-
-    score: ScoreConfig = option(
-        GeneralScoreConfig(), "Score of two tokens: a name, or a mapping with type."
-    )
-    alignment: AlignmentConfig = option(
-        SoftAlignmentConfig(), "How scores become weights: a name, or a mapping with type."
-    )
-
-
 class CrossAttentionConfig(Section):
     """Attention of each sentence to the other, before pooling (Chen 2017)."""
 
     units: Positive = option(128, "Width of the output.")
-    attention: CrossAttentionScoreConfig = option(
-        CrossAttentionScoreConfig(), "Score and alignment."
-    )
+    attention: AttentionConfig = option(AttentionConfig(), "Score and alignment.")
 
 
 class SimilarityModelConfig(Section):

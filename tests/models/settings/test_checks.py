@@ -93,7 +93,7 @@ CASES = {
     "two files for one matrix": (
         "tokenizer: {shared: true}\n"
         "model: {tie_embeddings: all, pretrained: {source: a.txt, target: b.txt}}",
-        ["5: model.pretrained.target: with tie_embeddings: all there is one matrix"],
+        ["5: model.pretrained.target: tie_embeddings: all has one matrix"],
     ),
     "more answers than hypotheses": (
         "search: {beam_size: 3, n_best: 4}",

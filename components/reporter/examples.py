@@ -106,14 +106,14 @@ def score_rows(
     kind = next(
         k
         for k in (METRICS[name] for name in names if name in METRICS)
-        if k.statistics and k.supports(rows.output_kind) and not k.needs_attention
+        if k.supports(rows.output_kind) and not k.needs_attention
     )
-    if kind.has_exact_sums and kind.statistics:
-        statistics = kind.statistics(rows, options)
+    statistics = kind.compute(rows, options)
+    if statistics.is_exact and statistics.rows is not None:
         values = [statistics.value(row) for row in statistics.rows]
     else:  # the metric's function handles undefined rows, such as a tour that omits a city
         indices = range(len(rows.hypotheses))
-        values = [kind.function(rows.take([at]), options)[0] for at in indices]
+        values = [kind.compute(rows.take([at]), options).corpus_value() for at in indices]
     sign = 1.0 if kind.higher_is_better else -1.0
     texts = [f"{kind.label} {format_metric(value, kind.scale)}" for value in values]
     return [sign * value if math.isfinite(value) else -math.inf for value in values], texts

@@ -10,11 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from regard.models.metrics import geometry, overlap, regression
-from regard.models.metrics.attention import (
-    alignment_error_rate,
-    attention_in_box,
-    attention_in_box_statistics,
-)
+from regard.models.metrics.attention import alignment_error_rate, attention_in_box
 from regard.models.metrics.base import (
     DEFAULT_OPTIONS,
     GoldAlignment,
@@ -45,69 +41,35 @@ __all__ = [
     "tokenizers",
 ]
 
+_SHARE: dict[str, Any] = {"high": 1.0, "scale": 1.0}
 _NUMBER: dict[str, Any] = {"output_kind": "number", "scale": 1.0}
-_POSITIONS: dict[str, Any] = {"output_kind": "positions", "scale": 1.0}
-_ATTENTION: dict[str, Any] = {"needs_attention": True, "needs_columns": True}
+_CORRELATION: dict[str, Any] = {**_NUMBER, "low": -1.0, "high": 1.0}
+_POINTS: dict[str, Any] = {"output_kind": "positions", "needs_columns": True, **_SHARE}
+_ATTENTION: dict[str, Any] = {"needs_attention": True, "needs_columns": True, **_SHARE}
 _LOWER_IS_BETTER: dict[str, Any] = {"higher_is_better": False, "high": None}
-
-
-def _geometric(name: str, label: str, **fields: Any) -> MetricSpec:
-    fields = {"high": 1.0, "needs_columns": True, **_POSITIONS, **fields}
-    return MetricSpec(label, getattr(geometry, name), geometry.STATISTICS[name], **fields)
-
+_TOUR: dict[str, Any] = {**_POINTS, **_LOWER_IS_BETTER}
+_PERPLEXITY: dict[str, Any] = {"low": 1.0, "scale": 1.0, "needs_columns": True}
 
 METRICS: Mapping[str, MetricSpec] = MappingProxyType(
     {
-        "bleu": MetricSpec.from_statistics("BLEU", overlap.bleu),
-        "chrf": MetricSpec.from_statistics("chrF", overlap.chrf),
-        "exact_match": MetricSpec.from_statistics(
-            "exact match", overlap.exact_match, output_kind="any", high=1.0, scale=1.0
-        ),
-        "bleu_lc": MetricSpec.from_statistics("BLEU (lc)", overlap.bleu_lc),
-        **{
-            f"bleu_{order}": MetricSpec.from_statistics(f"BLEU-{order}", overlap.bleu_up_to(order))
-            for order in range(1, 5)
-        },
-        "ter": MetricSpec.from_statistics("TER", overlap.ter, **_LOWER_IS_BETTER),
-        **{
-            f"rouge_{suffix}": MetricSpec.from_statistics(label, overlap.rouge(variant))
-            for suffix, label, variant in (
-                ("1", "ROUGE-1", "rouge1"),
-                ("2", "ROUGE-2", "rouge2"),
-                ("l", "ROUGE-L", "rougeL"),
-            )
-        },
-        "perplexity": MetricSpec.from_statistics(
-            "perplexity", perplexity, low=1.0, scale=1.0, needs_columns=True, **_LOWER_IS_BETTER
-        ),
-        "pearson": MetricSpec(
-            "Pearson",
-            regression.pearson,
-            regression.pearson_statistics,
-            low=-1.0,
-            high=1.0,
-            **_NUMBER,
-        ),
-        "spearman": MetricSpec("Spearman", regression.spearman, low=-1.0, high=1.0, **_NUMBER),
-        "mse": MetricSpec(
-            "MSE", regression.mse, regression.mse_statistics, **_NUMBER, **_LOWER_IS_BETTER
-        ),
-        "pointing": MetricSpec(
-            "pointing",
-            attention_in_box,
-            attention_in_box_statistics,
-            high=1.0,
-            scale=1.0,
-            **_ATTENTION,
-        ),
-        "aer": MetricSpec.from_statistics(
-            "AER", alignment_error_rate, high=1.0, scale=1.0, higher_is_better=False, **_ATTENTION
-        ),
-        "hull_accuracy": _geometric("hull_accuracy", "hull accuracy"),
-        "hull_area": _geometric("hull_area", "hull area"),
-        "tour_length": _geometric("tour_length", "tour length", **_LOWER_IS_BETTER),
-        "tour_ratio": _geometric("tour_ratio", "tour ratio", **_LOWER_IS_BETTER),
-        "valid_tours": _geometric("valid_tours", "valid tours"),
+        "bleu": MetricSpec("BLEU", overlap.bleu),
+        "chrf": MetricSpec("chrF", overlap.chrf),
+        "exact_match": MetricSpec("exact match", overlap.exact_match, output_kind="any", **_SHARE),
+        "bleu_lc": MetricSpec("BLEU (lc)", overlap.bleu_lc),
+        **{f"bleu_{n}": MetricSpec(f"BLEU-{n}", overlap.bleu_up_to(n)) for n in range(1, 5)},
+        "ter": MetricSpec("TER", overlap.ter, **_LOWER_IS_BETTER),
+        **{f"rouge_{n}": MetricSpec(f"ROUGE-{n.upper()}", overlap.rouge(n)) for n in "12l"},
+        "perplexity": MetricSpec("perplexity", perplexity, **_PERPLEXITY, **_LOWER_IS_BETTER),
+        "pearson": MetricSpec("Pearson", regression.pearson, **_CORRELATION),
+        "spearman": MetricSpec("Spearman", regression.spearman, **_CORRELATION),
+        "mse": MetricSpec("MSE", regression.mse, **_NUMBER, **_LOWER_IS_BETTER),
+        "pointing": MetricSpec("pointing", attention_in_box, **_ATTENTION),
+        "aer": MetricSpec("AER", alignment_error_rate, higher_is_better=False, **_ATTENTION),
+        "hull_accuracy": MetricSpec("hull accuracy", geometry.hull_accuracy, **_POINTS),
+        "hull_area": MetricSpec("hull area", geometry.hull_area, **_POINTS),
+        "tour_length": MetricSpec("tour length", geometry.tour_length, **_TOUR),
+        "tour_ratio": MetricSpec("tour ratio", geometry.tour_ratio, **_TOUR),
+        "valid_tours": MetricSpec("valid tours", geometry.valid_tours, **_POINTS),
     }
 )
 

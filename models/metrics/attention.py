@@ -63,7 +63,7 @@ def alignment_error_rate(rows: Rows, options: MetricOptions) -> Statistics:
     signature = "|".join([*parts, f"rows:{scored} of {len(row_counts)}"])
     if not counts[:, 2:].any():
         signature += "|undefined:no links"
-    return Statistics(counts, lambda total: _error_rate(total.tolist()), signature)
+    return Statistics(signature, counts, lambda total: _error_rate(total.tolist()))
 
 
 def _error_rate(totals: Sequence[float]) -> float:
@@ -96,13 +96,8 @@ def _unit_weights(
     """Convert weights of tokens ``[target, source]`` to weights of units; tokens of none drop."""
     import numpy as np
 
-    sums = [
-        np.zeros((size, len(units))) for size, units in zip(sizes, (source, target), strict=True)
-    ]
-    for matrix, units in zip(sums, (source, target), strict=True):
-        for token, unit in enumerate(units):
-            if unit >= 0:
-                matrix[unit, token] = 1.0
+    pairs = zip(sizes, (source, target), strict=True)
+    sums = [np.equal.outer(range(size), units).astype("float64") for size, units in pairs]
     means = sums[1] / np.maximum(sums[1].sum(axis=1, keepdims=True), 1.0)
     return means @ weights[: len(target), : len(source)] @ sums[0].T
 
@@ -142,7 +137,7 @@ def _parse_links(gold: str) -> tuple[Links, Links]:
     return sure, possible
 
 
-def attention_in_box(rows: Rows, options: MetricOptions) -> tuple[float, str]:
+def attention_in_box(rows: Rows, options: MetricOptions) -> Statistics:
     """Compute the share of a phrase's attention that lies inside the phrase's box, 0 to 1.
 
     Liu et al. 2017, "Attention Correctness in Neural Image Captioning", §4.1. The metric reads the
@@ -154,22 +149,19 @@ def attention_in_box(rows: Rows, options: MetricOptions) -> tuple[float, str]:
     Raises:
         ValueError: a column is missing.
     """
-    fractions = _box_shares(rows)
-    phrases = sum(len(row) for row in fractions)
-    known_shares = [share for row in fractions for share in row if share is not None]
-    signature = f"phrases:{phrases}|named:{len(known_shares)}"
-    if not known_shares:
-        return float("nan"), f"{signature}|undefined:no phrase of the boxes is in a caption"
-    return sum(known_shares) / len(known_shares), signature
-
-
-def attention_in_box_statistics(rows: Rows, options: MetricOptions) -> Statistics:
-    """Return the sum and the number of the shares of each row."""
     import numpy as np
 
-    known_shares = [[share for share in row if share is not None] for row in _box_shares(rows)]
-    pairs = np.array([[sum(row), len(row)] for row in known_shares], "float64")
-    return Statistics(pairs, lambda total: float(total[0] / total[1]) if total[1] else math.nan)
+    shares = _box_shares(rows)
+    row_shares = [[share for share in row if share is not None] for row in shares]
+    defined = [share for row in row_shares for share in row]
+    signature = f"phrases:{sum(map(len, shares))}|named:{len(defined)}"
+    if not defined:
+        signature += "|undefined:no phrase of the boxes is in a caption"
+    pairs = np.array([[sum(row), len(row)] for row in row_shares], "float64")
+    mean = sum(defined) / len(defined) if defined else math.nan
+    return Statistics(
+        signature, pairs, lambda total: float(total[0] / total[1]) if total[1] else math.nan, mean
+    )
 
 
 def _box_shares(rows: Rows) -> list[list[float | None]]:

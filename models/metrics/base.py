@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import numbers
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -117,26 +118,35 @@ class MetricOptions:
 
 
 DEFAULT_OPTIONS = MetricOptions()
-# Returns the value and the signature.
-MetricFunction = Callable[[Rows, MetricOptions], tuple[float, str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """The sufficient statistics of a metric, from which the value of any sample of rows follows.
+    """A metric of some rows, with the sufficient statistics of each row.
 
     Attributes:
-        rows: ``[rows, n]``, float64.
+        signature: the metric's signature.
+        rows: a NumPy array ``[rows, n]``, float64, whose sums give the value of any sample of rows;
+            None if the value does not follow from sums.
         value: the metric for a sum of rows, ``[n]``; NaN if it is undefined.
-        signature: the metric's signature; empty if the metric's function provides it.
+        precise_value: the metric of all rows, if it differs from that of their sum: it may be
+            undefined, or summed more precisely. None: the sum gives the value bit for bit.
     """
 
-    rows: np.ndarray
-    value: Callable[[np.ndarray], float]
-    signature: str = ""
+    signature: str
+    rows: Any = None
+    value: Callable[[np.ndarray], float] = lambda total: math.nan
+    precise_value: float | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the sums of any rows give their value bit for bit."""
+        return self.precise_value is None
 
     def corpus_value(self) -> float:
         """Return the metric of all rows."""
+        if self.precise_value is not None:
+            return self.precise_value
         return self.value(self.rows.sum(axis=0))
 
     def sum_rows(self, selection: np.ndarray) -> np.ndarray:
@@ -155,16 +165,22 @@ class Statistics:
         return bool((self.rows == self.rows.round()).all())
 
 
-# The sum of the statistics over all rows gives the value of the metric's function.
-StatisticsFunction = Callable[[Rows, MetricOptions], Statistics]
+MetricFunction = Callable[[Rows, MetricOptions], Statistics]
 
 
-def mean_statistics(values: Sequence[float], signature: str = "") -> Statistics:
-    """Return the statistics of a metric that is the mean of one number per row."""
+def mean_statistics(values: Sequence[float], signature: str, precise: bool = False) -> Statistics:
+    """Return a metric that is the mean of one number per row.
+
+    Args:
+        values: the numbers.
+        signature: the metric's signature.
+        precise: whether the numbers are not whole, so that the order of a sum matters.
+    """
     import numpy as np
 
     pairs = np.stack([np.asarray(values, "float64"), np.ones(len(values))], axis=1)
-    return Statistics(pairs, lambda total: float(total[0] / total[1]), signature)
+    mean = statistics.fmean(values) if precise else None
+    return Statistics(signature, pairs, lambda total: float(total[0] / total[1]), mean)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,8 +189,7 @@ class MetricSpec:
 
     Attributes:
         label: the display name.
-        function: computes the value and the signature.
-        statistics: computes the row statistics; None if the value does not follow from sums.
+        compute: computes the value, the signature and the row statistics.
         output_kind: the kind of outputs that the metric scores.
         higher_is_better: whether a larger value means a better model.
         low: the lowest possible value; None if there is none.
@@ -182,13 +197,10 @@ class MetricSpec:
         scale: 100 for values written as percentages, otherwise 1.
         needs_attention: whether the metric reads attention weights, which are most of a table.
         needs_columns: whether the metric reads more than hypotheses and references.
-        has_exact_sums: whether the statistics of any rows give the value of ``function`` bit for
-            bit. The functions of other metrics handle undefined values, or sum more precisely.
     """
 
     label: str
-    function: MetricFunction
-    statistics: StatisticsFunction | None = None
+    compute: MetricFunction
     output_kind: OutputKind | Literal["any"] = "text"
     higher_is_better: bool = True
     low: float | None = 0.0
@@ -196,19 +208,6 @@ class MetricSpec:
     scale: float = 100.0
     needs_attention: bool = False
     needs_columns: bool = False
-    has_exact_sums: bool = False
-
-    @classmethod
-    def from_statistics(
-        cls, label: str, statistics: StatisticsFunction, **fields: Any
-    ) -> MetricSpec:
-        """Return a metric whose value and signature follow from its statistics."""
-
-        def function(rows: Rows, options: MetricOptions) -> tuple[float, str]:
-            result = statistics(rows, options)
-            return result.corpus_value(), result.signature
-
-        return cls(label, function, statistics, has_exact_sums=True, **fields)
 
     def supports(self, output_kind: str) -> bool:
         """Return whether the metric scores outputs of this kind."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
-from regard.models.metrics.base import MetricOptions, Rows, StatisticsFunction, mean_statistics
+from regard.models.metrics.base import MetricOptions, Rows, Statistics, mean_statistics
 
 # The column with the points of each row.
 POINTS = "points"
@@ -16,37 +14,27 @@ POINTS = "points"
 Point = tuple[float, float]
 
 
-def hull_accuracy(rows: Rows, options: MetricOptions) -> tuple[float, str]:
+def hull_accuracy(rows: Rows, options: MetricOptions) -> Statistics:
     """Compute the share of outputs that are the polygon of a reference, 0 to 1.
 
     Vinyals et al. 2015, "Pointer Networks", §4.2: the starting point and the direction do not
     matter.
     """
-    return sum(_matches(rows)) / len(rows.hypotheses), f"nrefs:{rows.reference_count()}"
+    pairs = zip(rows.hypotheses, rows.references, strict=True)
+    matches = [
+        _canonical_cycle(hypothesis) in map(_canonical_cycle, references)
+        for hypothesis, references in pairs
+    ]
+    return mean_statistics(matches, f"nrefs:{rows.reference_count()}")
 
 
-def hull_area(rows: Rows, options: MetricOptions) -> tuple[float, str]:
+def hull_area(rows: Rows, options: MetricOptions) -> Statistics:
     """Compute the mean ratio of the output's area to that of the first reference, 0 to 1.
 
     Vinyals et al. 2015, §4.2, except that outputs which are not simple polygons count as 0 instead
     of being left out. The signature states how many cross or touch themselves and how many have
     fewer than three corners.
     """
-    ratios, crossed, short = _area_ratios(rows)
-    signature = f"nrefs:{rows.reference_count()}|crossed:{crossed}|short:{short}"
-    return statistics.fmean(ratios), signature
-
-
-def _matches(rows: Rows) -> list[bool]:
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    return [
-        _canonical_cycle(hypothesis) in map(_canonical_cycle, references)
-        for hypothesis, references in pairs
-    ]
-
-
-def _area_ratios(rows: Rows) -> tuple[list[float], int, int]:
-    """Return each row's ratio, the number of crossed polygons and that of short ones."""
     ratios, crossed, short = [], 0, 0
     for points, hypothesis, references in _parse_rows(rows):
         corners = set(hypothesis)
@@ -58,50 +46,33 @@ def _area_ratios(rows: Rows) -> tuple[list[float], int, int]:
         area = _area([points[i] for i in references[0]])
         use = is_simple and area
         ratios.append(_area([points[i] for i in hypothesis]) / area if use else 0.0)
-    return ratios, crossed, short
+    signature = f"nrefs:{rows.reference_count()}|crossed:{crossed}|short:{short}"
+    return mean_statistics(ratios, signature, precise=True)
 
 
-def tour_length(rows: Rows, options: MetricOptions) -> tuple[float, str]:
+def tour_length(rows: Rows, options: MetricOptions) -> Statistics:
     """Compute the mean length of the closed tours in the unit of the points; lower is better."""
-    if reason := _invalid_tours(rows):
-        return math.nan, reason
-    return statistics.fmean(_lengths(rows)), "closed"
+    if undefined := _undefined_tours(rows):
+        return undefined
+    lengths = [_length(points, hypothesis) for points, hypothesis, _ in _parse_rows(rows)]
+    return mean_statistics(lengths, "closed", precise=True)
 
 
-def tour_ratio(rows: Rows, options: MetricOptions) -> tuple[float, str]:
+def tour_ratio(rows: Rows, options: MetricOptions) -> Statistics:
     """Compute the mean ratio of a tour to its shortest reference; lower is better."""
-    if reason := _invalid_tours(rows):
-        return math.nan, reason
-    return statistics.fmean(_length_ratios(rows)), f"nrefs:{rows.reference_count()}|closed"
-
-
-def valid_tours(rows: Rows, options: MetricOptions) -> tuple[float, str]:
-    """Compute the share of outputs that visit every point exactly once, 0 to 1."""
-    return sum(_validity(rows)) / len(rows.hypotheses), "visits:all"
-
-
-STATISTICS: Mapping[str, StatisticsFunction] = MappingProxyType(
-    {
-        "hull_accuracy": lambda rows, options: mean_statistics(_matches(rows)),
-        "hull_area": lambda rows, options: mean_statistics(_area_ratios(rows)[0]),
-        "tour_length": lambda rows, options: mean_statistics(_lengths(rows)),
-        "tour_ratio": lambda rows, options: mean_statistics(_length_ratios(rows)),
-        "valid_tours": lambda rows, options: mean_statistics(_validity(rows)),
-    }
-)
-
-
-def _lengths(rows: Rows) -> list[float]:
-    return [_length(points, hypothesis) for points, hypothesis, _ in _parse_rows(rows)]
-
-
-def _length_ratios(rows: Rows) -> list[float]:
+    if undefined := _undefined_tours(rows):
+        return undefined
     ratios = []
     for points, hypothesis, references in _parse_rows(rows):
         shortest = min(_length(points, reference) for reference in references)
         # If all points coincide, every tour is as short as the shortest.
         ratios.append(_length(points, hypothesis) / shortest if shortest else 1.0)
-    return ratios
+    return mean_statistics(ratios, f"nrefs:{rows.reference_count()}|closed", precise=True)
+
+
+def valid_tours(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute the share of outputs that visit every point exactly once, 0 to 1."""
+    return mean_statistics(_validity(rows), "visits:all")
 
 
 def _parse_rows(rows: Rows) -> Iterator[tuple[list[Point], list[int], Sequence[Sequence[int]]]]:
@@ -177,12 +148,13 @@ def _validity(rows: Rows) -> list[bool]:
     ]
 
 
-def _invalid_tours(rows: Rows) -> str:
-    """Return the signature for undefined lengths if a tour is invalid, otherwise "".
+def _undefined_tours(rows: Rows) -> Statistics | None:
+    """Return an undefined metric if a tour is invalid.
 
     A tour that leaves points out is shorter, so its length says nothing.
     """
     invalid = len(rows.hypotheses) - sum(_validity(rows))
     if not invalid:
-        return ""
-    return f"closed|undefined:{invalid} of {len(rows.hypotheses)} tours are not valid"
+        return None
+    signature = f"closed|undefined:{invalid} of {len(rows.hypotheses)} tours are not valid"
+    return Statistics(signature, precise_value=math.nan)

@@ -13,10 +13,10 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from regard.models.metrics.base import (
+    MetricFunction,
     MetricOptions,
     Rows,
     Statistics,
-    StatisticsFunction,
     mean_statistics,
 )
 from regard.models.vocabulary import UNSPACED
@@ -81,7 +81,7 @@ def bleu_lc(rows: Rows, options: MetricOptions) -> Statistics:
     return bleu(rows, dataclasses.replace(options, lowercase=True))
 
 
-def bleu_up_to(order: int) -> StatisticsFunction:
+def bleu_up_to(order: int) -> MetricFunction:
     """Return BLEU-1 to BLEU-4 as in papers on captioning: n-grams up to ``order``."""
 
     def statistics(rows: Rows, options: MetricOptions) -> Statistics:
@@ -118,7 +118,8 @@ def _sacrebleu_statistics(metric: Any, rows: Rows, suffix: str = "") -> Statisti
     def value(total: np.ndarray) -> float:
         return float(metric._compute_score_from_stats(total.tolist()).score)
 
-    return Statistics(np.asarray(statistics, "float64"), value, f"{metric.get_signature()}{suffix}")
+    signature = f"{metric.get_signature()}{suffix}"
+    return Statistics(signature, np.asarray(statistics, "float64"), value)
 
 
 def _reference_streams(rows: Rows) -> list[list[str | None]]:
@@ -129,28 +130,29 @@ def _reference_streams(rows: Rows) -> list[list[str | None]]:
     ]
 
 
-def rouge(variant: str) -> StatisticsFunction:
-    """Return the mean F1 of ``rouge1``, ``rouge2`` or ``rougeL``, 0 to 100.
+def rouge(variant: str) -> MetricFunction:
+    """Return the mean F1 of ROUGE-1, ROUGE-2 or ROUGE-L, 0 to 100.
 
     The best reference counts. Case is ignored, and words are not stemmed.
+
+    Args:
+        variant: ``1``, ``2`` or ``l``.
     """
+    kind = f"rouge{variant.upper()}"
 
     def statistics(rows: Rows, options: MetricOptions) -> Statistics:
+        from rouge_score.rouge_scorer import RougeScorer
+
+        scorer = RougeScorer([kind], tokenizer=_WordTokenizer())
+        scores = [
+            100.0 * scorer.score_multi(list(references), hypothesis)[kind].fmeasure
+            for references, hypothesis in zip(rows.references, rows.hypotheses, strict=True)
+        ]
         version = importlib.metadata.version("rouge-score")
         signature = f"nrefs:{rows.reference_count()}|case:lc|tok:words|stem:no|version:{version}"
-        return mean_statistics(_rouge_scores(variant, rows), signature)
+        return mean_statistics(scores, signature)
 
     return statistics
-
-
-def _rouge_scores(variant: str, rows: Rows) -> list[float]:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer([variant], tokenizer=_WordTokenizer())
-    return [
-        100.0 * scorer.score_multi(list(references), hypothesis)[variant].fmeasure
-        for references, hypothesis in zip(rows.references, rows.hypotheses, strict=True)
-    ]
 
 
 class _WordTokenizer:

@@ -39,7 +39,7 @@ def perplexity(rows: Rows, options: MetricOptions) -> Statistics:
         signature = "unit:token|undefined:the new model has another vocabulary"
     else:
         signature = "unit:token|undefined:the model cannot score references"
-    return Statistics(columns, _perplexity, signature)
+    return Statistics(signature, columns, _perplexity)
 
 
 def drop_incomparable_scores(rows: Rows, candidate: Rows) -> Rows:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.models.metrics.base import MetricOptions, Rows, Statistics, mean_statistics
@@ -16,58 +16,57 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-6
 
 
-def pearson(rows: Rows, options: MetricOptions) -> tuple[float, str]:
-    """Compute Pearson's correlation of hypotheses and references, -1 to 1."""
-    return _correlation("pearsonr", rows)
+def pearson(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute Pearson's correlation of hypotheses and references, -1 to 1.
 
-
-def spearman(rows: Rows, options: MetricOptions) -> tuple[float, str]:
-    """Compute Spearman's rank correlation, -1 to 1; equal numbers share the mean rank."""
-    return _correlation("spearmanr", rows)
-
-
-def mse(rows: Rows, options: MetricOptions) -> tuple[float, str]:
-    """Compute the mean squared error; lower is better."""
-    hypotheses, references, signature = _numbers(rows)
-    if reason := _non_finite_side(hypotheses, references):
-        return math.nan, f"{signature}|undefined:{reason}"
-    return statistics.fmean(_squared_errors(hypotheses, references)), signature
-
-
-def mse_statistics(rows: Rows, options: MetricOptions) -> Statistics:
-    """Return one squared error per row."""
-    hypotheses, references, _ = _numbers(rows)
-    return mean_statistics(_squared_errors(hypotheses, references))
-
-
-def pearson_statistics(rows: Rows, options: MetricOptions) -> Statistics:
-    """Return the moments of both sides, centred first so that the sums keep their precision."""
+    The statistics are the moments of both sides, centred first so that the sums keep their
+    precision.
+    """
     import numpy as np
 
-    hypotheses, references, _ = _numbers(rows)
-    x, y = (np.asarray(side) - np.mean(side) for side in (hypotheses, references))
+    x, y = (np.asarray(side) - np.mean(side) for side in _numbers(rows))
 
     def value(total: np.ndarray) -> float:
         count, sx, sy, sxx, syy, sxy = total
         product = (count * sxx - sx * sx) * (count * syy - sy * sy)
         return float((count * sxy - sx * sy) / math.sqrt(product)) if product > 0 else math.nan
 
-    return Statistics(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1), value)
+    moments = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    return dataclasses.replace(_correlation("pearsonr", rows), rows=moments, value=value)
 
 
-def _squared_errors(hypotheses: Sequence[float], references: Sequence[float]) -> list[float]:
-    return [(output - gold) ** 2 for output, gold in zip(hypotheses, references, strict=True)]
+def spearman(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute Spearman's rank correlation, -1 to 1; equal numbers share the mean rank."""
+    return _correlation("spearmanr", rows)
 
 
-def _correlation(name: str, rows: Rows) -> tuple[float, str]:
+def mse(rows: Rows, options: MetricOptions) -> Statistics:
+    """Compute the mean squared error; lower is better."""
+    hypotheses, references = _numbers(rows)
+    pairs = zip(hypotheses, references, strict=True)
+    errors = [(output - gold) ** 2 for output, gold in pairs]
+    result = mean_statistics(errors, f"nrefs:{rows.reference_count()}", precise=True)
+    return _undefined(result, _non_finite_side(hypotheses, references))
+
+
+def _undefined(result: Statistics, reason: str) -> Statistics:
+    """Return an undefined metric if there is a reason, otherwise the metric itself."""
+    if not reason:
+        return result
+    signature = f"{result.signature}|undefined:{reason}"
+    return dataclasses.replace(result, signature=signature, precise_value=math.nan)
+
+
+def _correlation(name: str, rows: Rows) -> Statistics:
     """Compute one of SciPy's correlations; it is undefined if one side is constant."""
-    hypotheses, references, signature = _numbers(rows)
-    reason = _non_finite_side(hypotheses, references) or _constant_side(hypotheses, references)
-    if reason:
-        return math.nan, f"{signature}|undefined:{reason}"
+    sides = _numbers(rows)
+    result = Statistics(f"nrefs:{rows.reference_count()}")
+    if reason := _non_finite_side(*sides) or _constant_side(*sides):
+        return _undefined(result, reason)
     from scipy import stats
 
-    return float(getattr(stats, name)(hypotheses, references).statistic), signature
+    value = float(getattr(stats, name)(*sides).statistic)
+    return dataclasses.replace(result, precise_value=value)
 
 
 def _non_finite_side(hypotheses: list[float], references: list[float]) -> str:
@@ -86,8 +85,7 @@ def _constant_side(hypotheses: list[float], references: list[float]) -> str:
     return ""
 
 
-def _numbers(rows: Rows) -> tuple[list[float], list[float], str]:
-    """Return both sides as floats, and the signature. Several references are averaged."""
-    hypotheses = [float(number) for number in rows.hypotheses]
+def _numbers(rows: Rows) -> tuple[list[float], list[float]]:
+    """Return both sides as floats. Several references are averaged."""
     references = [statistics.fmean(map(float, row)) for row in rows.references]
-    return hypotheses, references, f"nrefs:{rows.reference_count()}"
+    return [float(number) for number in rows.hypotheses], references

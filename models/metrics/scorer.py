@@ -40,53 +40,48 @@ class Scorer:
 
     def metric(self, name: str) -> Metric:
         """Return the metric of all rows under this name."""
-        spec = self._spec
-        value, signature = self._corpus
-        return Metric(name, spec.label, value, signature, spec.higher_is_better, spec.scale)
+        spec, signature = self._spec, self._statistics.signature
+        return Metric(name, spec.label, self.value, signature, spec.higher_is_better, spec.scale)
 
-    @property
+    @functools.cached_property
     def value(self) -> float:
         """The value on all rows."""
-        return self._corpus[0]
+        return self._statistics.corpus_value()
 
     def subset_value(self, indices: Sequence[int]) -> float:
         """Return the value on some rows, bit for bit as if there were no others."""
         import numpy as np
 
-        if self._spec.has_exact_sums and self._statistics is not None:
+        if self._statistics.is_exact:
             return self._statistics.value(self._statistics.sum_rows(np.asarray(indices, int)))
-        return self._spec.function(self._rows.take(indices), self._options)[0]
+        return self._compute(self._rows.take(indices))
 
     def take(self, indices: Sequence[int]) -> Scorer:
         """Return a scorer of some of the rows."""
         subset = Scorer(self._spec, self._rows.take(indices), self._options)
-        if self._statistics is not None:
+        if self._statistics.is_exact and self._statistics.rows is not None:
             rows = self._statistics.rows[list(indices)]
             subset._statistics = dataclasses.replace(self._statistics, rows=rows)
         return subset
 
     def sample_value(self, indices: np.ndarray) -> float:
         """Return the value on a sample of rows, which may contain a row several times."""
-        if self._statistics is not None:
+        if self._statistics.rows is not None:
             return self._statistics.value(self._statistics.sum_rows(indices))
-        return self._spec.function(self._rows.take(indices.tolist()), self._options)[0]
+        return self._compute(self._rows.take(indices.tolist()))
 
     def swapped_value(self, other: Scorer, is_own: np.ndarray) -> float:
         """Return the value with another model's outputs where ``is_own`` is false."""
-        if self._statistics is not None and other._statistics is not None:
+        if self._statistics.rows is not None:
             own, others = self._statistics.sum_rows(is_own), other._statistics.sum_rows(~is_own)
             return self._statistics.value(own + others)
         pairs = zip(self._rows.hypotheses, other._rows.hypotheses, is_own, strict=True)
         hypotheses = [one if keep else another for one, another, keep in pairs]
-        rows = dataclasses.replace(self._rows, hypotheses=hypotheses)
-        return self._spec.function(rows, self._options)[0]
+        return self._compute(dataclasses.replace(self._rows, hypotheses=hypotheses))
 
     @functools.cached_property
-    def _statistics(self) -> Statistics | None:
-        return self._spec.statistics(self._rows, self._options) if self._spec.statistics else None
+    def _statistics(self) -> Statistics:
+        return self._spec.compute(self._rows, self._options)
 
-    @functools.cached_property
-    def _corpus(self) -> tuple[float, str]:
-        if self._spec.has_exact_sums and self._statistics is not None:
-            return self._statistics.corpus_value(), self._statistics.signature
-        return self._spec.function(self._rows, self._options)
+    def _compute(self, rows: Rows) -> float:
+        return self._spec.compute(rows, self._options).corpus_value()

@@ -123,7 +123,7 @@ def test_statistics_sum_to_the_error_rate():
     scored = rows(
         [one_hot(RIGHT), one_hot([0, 0, 0, 3, 0, 0, 5]), one_hot(RIGHT)], [GOLD, GOLD, "9-9"]
     )
-    metric = METRICS["aer"].statistics(scored, options)
+    metric = METRICS["aer"].compute(scored, options)
     assert metric.rows.tolist() == [[4, 4, 4, 4], [2, 2, 4, 4], [0, 0, 0, 0]]
     assert metric.corpus_value() == pytest.approx(1 - (6 + 6) / (8 + 8))
     assert metric.signature == "unit:word|rows:2 of 3"

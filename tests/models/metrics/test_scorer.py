@@ -27,9 +27,10 @@ def test_subsets_score_bit_for_bit_like_their_rows_alone(name):
     spec, rows = METRICS[name], rows_for(name)
     scorer = Scorer(spec, rows, OPTIONS)
     metric = scorer.metric(name)
-    assert (metric.value, metric.signature) == spec.function(rows, OPTIONS)
+    result = spec.compute(rows, OPTIONS)
+    assert (metric.value, metric.signature) == (result.corpus_value(), result.signature)
     for indices in ([at for at in part if at < len(scorer)] for part in PARTS):
-        expected = spec.function(rows.take(indices), OPTIONS)[0]
+        expected = spec.compute(rows.take(indices), OPTIONS).corpus_value()
         assert same(scorer.subset_value(indices), expected)
         assert same(scorer.take(indices).value, expected)
 
@@ -56,7 +57,7 @@ def test_sums_equal_sacrebleu_bit_for_bit(name, metric, rows):
 def test_sums_by_index_and_by_mask(whole):
     draw = np.random.default_rng(2)
     table = draw.integers(0, 9, (20, 3)).astype(float) + (0.0 if whole else 0.1)
-    statistics = Statistics(table, lambda total: float(total[0]))
+    statistics = Statistics("", table, lambda total: float(total[0]))
     indices = np.array([3, 3, 0, 7])
     assert (
         statistics.sum_rows(indices).tolist()
@@ -70,13 +71,11 @@ def test_sums_by_index_and_by_mask(whole):
 def test_every_row_is_read_once():
     read = []
 
-    def statistics(rows, options):
+    def compute(rows, options):
         read.append(len(rows.hypotheses))
-        return METRICS["chrf"].statistics(rows, options)
+        return METRICS["chrf"].compute(rows, options)
 
-    scorer = Scorer(
-        dataclasses.replace(METRICS["chrf"], statistics=statistics), TEXTS, MetricOptions()
-    )
+    scorer = Scorer(dataclasses.replace(METRICS["chrf"], compute=compute), TEXTS)
     scorer.metric("chrf")
     scorer.subset_value([1, 2])
     scorer.take([3, 4]).sample_value(np.array([0, 0]))
@@ -93,8 +92,7 @@ def test_swapped_outputs(name):
         a if keep else b
         for a, b, keep in zip(rows.hypotheses, others.hypotheses, is_own, strict=True)
     ]
-    expected = METRICS[name].function(
-        dataclasses.replace(rows, hypotheses=outputs), MetricOptions()
-    )[0]
+    mixed = dataclasses.replace(rows, hypotheses=outputs)
+    expected = Scorer(METRICS[name], mixed).value
     assert one.swapped_value(other, is_own) == pytest.approx(expected)
     assert one.swapped_value(other, np.ones(len(one), bool)) == pytest.approx(one.value)

@@ -89,23 +89,22 @@ def rows_for(name):
 def test_statistics_sum_to_the_metric(name, lowercase):
     spec, rows = METRICS[name], rows_for(name)
     options = dataclasses.replace(OPTIONS, lowercase=lowercase)
-    if spec.statistics is None:
-        assert name == "spearman"
+    result = spec.compute(rows, options)
+    if name == "spearman":
+        assert result.rows is None
         return
-    value, _ = spec.function(rows, options)
-    result = spec.statistics(rows, options)
     assert len(result.rows) == len(rows.hypotheses)
-    assert result.value(result.rows.sum(axis=0)) == pytest.approx(value)
+    assert result.value(result.rows.sum(axis=0)) == pytest.approx(result.corpus_value())
     # Also for a sample that contains a row twice.
     indices = [0, 3, 3, 5, 4, 1]
-    expected, _ = spec.function(rows.take(indices), options)
+    expected = spec.compute(rows.take(indices), options).corpus_value()
     assert result.value(result.rows[indices].sum(axis=0)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_interval_contains_the_value(name):
     spec, rows = METRICS[name], rows_for(name)
-    value, _ = spec.function(rows, OPTIONS)
+    value = spec.compute(rows, OPTIONS).corpus_value()
     result = significance.confidence_interval(Scorer(spec, rows, OPTIONS), samples=200)
     assert result.low <= value <= result.high
     assert result.low < result.high or value in (spec.low, spec.high)
@@ -180,7 +179,7 @@ def test_undefined_metrics_have_no_interval_and_no_p_value():
     assert significance.p_value(scorer("pearson", RATED), scorer("pearson", flat)) is None
     assert significance.confidence_interval(scorer("pearson", flat), 50) is None
     crossing = Rows([[0, 0, 0, 0, 0]] * 8, TOURS.references, TOURS.columns)
-    assert math.isnan(METRICS["tour_length"].function(crossing, MetricOptions())[0])
+    assert math.isnan(scorer("tour_length", crossing).value)
     assert (
         significance.p_value(scorer("tour_length", TOURS), scorer("tour_length", crossing)) is None
     )

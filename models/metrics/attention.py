@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.models.metrics.base import MetricOptions, Rows, Statistics
+from regard.models.metrics.base import MetricOptions, Rows, Statistics, ratio
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,17 +151,15 @@ def attention_in_box(rows: Rows, options: MetricOptions) -> Statistics:
     """
     import numpy as np
 
-    shares = _box_shares(rows)
-    row_shares = [[share for share in row if share is not None] for row in shares]
+    fractions = _box_shares(rows)
+    row_shares = [[share for share in row if share is not None] for row in fractions]
     defined = [share for row in row_shares for share in row]
-    signature = f"phrases:{sum(map(len, shares))}|named:{len(defined)}"
+    signature = f"phrases:{sum(map(len, fractions))}|named:{len(defined)}"
     if not defined:
         signature += "|undefined:no phrase of the boxes is in a caption"
     pairs = np.array([[sum(row), len(row)] for row in row_shares], "float64")
     mean = sum(defined) / len(defined) if defined else math.nan
-    return Statistics(
-        signature, pairs, lambda total: float(total[0] / total[1]) if total[1] else math.nan, mean
-    )
+    return Statistics(signature, pairs, ratio, mean)
 
 
 def _box_shares(rows: Rows) -> list[list[float | None]]:
@@ -174,16 +172,14 @@ def _box_shares(rows: Rows) -> list[list[float | None]]:
     for tokens, alignment, boxes in zip(*(rows.columns[name] for name in names), strict=True):
         row: list[float | None] = []
         for entry in json.loads(boxes) if boxes else []:
-            span = _find_phrase(tokens, entry["phrase"])
-            row.append(
-                None if span is None else _share_inside([alignment[i] for i in span], entry["box"])
-            )
+            grids = [alignment[i] for i in _find_phrase(tokens, entry["phrase"])]
+            row.append(_share_inside(grids, entry["box"]) if grids else None)
         fractions.append(row)
     return fractions
 
 
-def _find_phrase(tokens: Sequence[str], phrase: str) -> range | None:
-    """Return the tokens of the first occurrence of a phrase of whole words."""
+def _find_phrase(tokens: Sequence[str], phrase: str) -> range:
+    """Return the tokens of the first occurrence of a phrase of whole words; empty without one."""
     words: list[tuple[str, int, int]] = []  # the word, its first token and its end
     for i, token in enumerate(tokens):
         if token == _END:
@@ -197,7 +193,7 @@ def _find_phrase(tokens: Sequence[str], phrase: str) -> range | None:
     for i in range(len(words) - len(sought) + 1):
         if [word for word, _, _ in words[i : i + len(sought)]] == sought:
             return range(words[i][1], words[i + len(sought) - 1][2])
-    return None
+    return range(0)
 
 
 def _share_inside(grids: Sequence[Any], box: Sequence[float]) -> float:

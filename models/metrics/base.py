@@ -180,7 +180,12 @@ def mean_statistics(values: Sequence[float], signature: str, precise: bool = Fal
 
     pairs = np.stack([np.asarray(values, "float64"), np.ones(len(values))], axis=1)
     mean = statistics.fmean(values) if precise else None
-    return Statistics(signature, pairs, lambda total: float(total[0] / total[1]), mean)
+    return Statistics(signature, pairs, ratio, mean)
+
+
+def ratio(total: np.ndarray) -> float:
+    """Return the value of a metric whose statistics are a numerator and a denominator."""
+    return float(total[0] / total[1]) if total[1] else math.nan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,8 +31,8 @@ def pearson(rows: Rows, options: MetricOptions) -> Statistics:
         product = (count * sxx - sx * sx) * (count * syy - sy * sy)
         return float((count * sxy - sx * sy) / math.sqrt(product)) if product > 0 else math.nan
 
-    moments = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-    return dataclasses.replace(_correlation("pearsonr", rows), rows=moments, value=value)
+    columns = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    return dataclasses.replace(_correlation("pearsonr", rows), rows=columns, value=value)
 
 
 def spearman(rows: Rows, options: MetricOptions) -> Statistics:

@@ -51,8 +51,8 @@ class ServedTextOutput(ServedModule):
     def signatures(self) -> dict[str, Signature]:
         """Return the signatures; ``nbest`` for several hypotheses, ``heads`` for Transformers."""
         output, length = self._description.output, f"{self.prefix}length"
-        given = {"name": self._description.reference.name, "kind": "text", "like": output}
-        pair = [*self._inputs, given]
+        target = {"name": self._description.reference.name, "kind": "text", "like": output}
+        pair = [*self._inputs, target]
         best: OutputLengths = {output: [], "score": []}
         tokens: OutputLengths = {f"{self.prefix}pieces": [length], length: []}
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}

@@ -1,12 +1,5 @@
 from __future__ import annotations
 
-import gzip
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
@@ -23,37 +16,6 @@ SEVERAL = [[REFERENCES[0], HYPOTHESES[0]], [REFERENCES[1]], ["The end."]]
 
 def pairs(hypotheses, references) -> Rows:
     return Rows(hypotheses, [[reference] for reference in references])
-
-
-def sacrebleu(folder: Path, *options: str, references=(REFERENCES,)) -> dict[str, float]:
-    """Return the scores that sacreBLEU's command prints."""
-    names = [f"r{number}" for number in range(len(references))]
-    for name, lines in zip(["h", *names], [HYPOTHESES, *references], strict=True):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", *names, "-i", "h", *options, "-w", "6"]
-    process = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
-    printed = json.loads(process.stdout)
-    entries = printed if isinstance(printed, list) else [printed]
-    return {entry["name"]: entry["score"] for entry in entries}
-
-
-def test_values_match_the_sacrebleu_command(tmp_path):
-    printed = sacrebleu(tmp_path, "-m", "bleu", "chrf", "ter", "--ter-case-sensitive")
-    results = metrics.compute(["bleu", "chrf", "ter"], pairs(HYPOTHESES, REFERENCES))
-    assert [round(metric.value, 6) for metric in results] == [
-        printed["BLEU"],
-        printed["chrF2"],
-        printed["TER"],
-    ]
-
-
-def test_two_references_match_the_sacrebleu_command(tmp_path):
-    others = ["A man rides.", "Zwei Hunde rennen", "The very end."]
-    printed = sacrebleu(tmp_path, "-m", "bleu", "chrf", references=(REFERENCES, others))
-    rows = Rows(HYPOTHESES, [list(both) for both in zip(REFERENCES, others, strict=True)])
-    bleu, chrf = metrics.compute(["bleu", "chrf"], rows)
-    assert (round(bleu.value, 6), round(chrf.value, 6)) == (printed["BLEU"], printed["chrF2"])
-    assert bleu.signature.startswith("nrefs:2|")
 
 
 def test_rows_may_differ_in_their_number_of_references():
@@ -103,27 +65,12 @@ def test_bleu_lc_is_bleu_of_lowercased_text(tokenize):
     assert f"case:lc|eff:no|tok:{tokenize}" in lower.signature
 
 
-def test_bleu_lc_counts_words_like_the_published_scores():
-    folder = Path(os.environ.get("REGARD_DATA", "")) / "multi30k"
-    if not folder.is_dir():
-        pytest.skip("REGARD_DATA does not name a folder with multi30k")
-    with gzip.open(folder / "test_2016_flickr.de.gz", "rt", encoding="utf-8") as file:
-        references = [line.rstrip("\n") for line in file]
-    score = BLEU(lowercase=True).corpus_score(references, [references])
-    assert score.ref_len == pytest.approx(12103, abs=5)  # fairseq-generate's reflen
-
-
 def test_the_tokenizer_option_changes_bleu():
     chinese = pairs(["我们是好朋友和好邻居"], ["我们是好朋友和好同事"])
     (words,) = metrics.compute(["bleu"], chinese)
     (characters,) = metrics.compute(["bleu"], chinese, MetricOptions(tokenize="zh"))
     assert characters.value > words.value
     assert "tok:zh" in characters.signature
-
-
-def test_an_empty_hypothesis_has_a_score():
-    results = metrics.compute(["bleu", "chrf", "ter"], pairs([""], ["abc"]))
-    assert [metric.value for metric in results] == [0.0, 0.0, 100.0]
 
 
 def exact(hypotheses, references, **options):
@@ -175,14 +122,6 @@ def test_english_rouge_scores_equal_those_of_the_package(name):
     assert metric.value == pytest.approx(100 * sum(expected) / 2)
     assert 0 < metric.value < 100
     assert metric.signature == "nrefs:var|case:lc|tok:words|stem:no|version:0.1.2"
-
-
-def test_rouge_l_follows_the_paper():
-    """Lin 2004, §3.1: S2 shares three of four words in order, S3 two."""
-    reference = ["police killed the gunman"]
-    for hypothesis, shared in [("police kill the gunman", 3), ("the gunman kill police", 2)]:
-        (metric,) = metrics.compute(["rouge_l"], Rows([hypothesis], [reference]))
-        assert metric.value == pytest.approx(100 * shared / 4)
 
 
 @pytest.mark.parametrize(

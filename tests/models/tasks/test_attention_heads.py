@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.models.tasks import attention_heads
+from regard.models.tasks import served_text
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.exported import created
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -96,7 +96,7 @@ def test_the_mean_of_the_last_layer_is_what_the_model_shows(loaded, result):
 def test_what_was_read_is_one_behind_what_is_written(result):
     for row, length in enumerate(result["target_length"].numpy()):
         stored_text = result["target_pieces"][row, :length].numpy().tolist()
-        read = result[attention_heads.DECODER_INPUTS][row, :length].numpy().tolist()
+        read = result[served_text.DECODER_INPUTS][row, :length].numpy().tolist()
         assert read == [b"<s>", *stored_text[:-1]]
 
 
@@ -106,7 +106,7 @@ def test_servers_have_all_operations(loaded):
 
 
 def test_more_weights_than_a_server_can_bear_are_refused(loaded, monkeypatch):
-    monkeypatch.setattr(attention_heads, "MAX_WEIGHTS", 100)
+    monkeypatch.setattr(served_text, "MAX_WEIGHTS", 100)
     sides = tf.constant(SOURCES), tf.constant(TARGETS)
     with pytest.raises(tf.errors.InvalidArgumentError, match="more than 100 weights; send fewer"):
         loaded[1].module.heads(*sides)

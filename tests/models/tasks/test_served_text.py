@@ -100,28 +100,6 @@ def test_two_tokenizers_stay_two(in_memory, loaded):
     assert set(result["target_pieces"].numpy().ravel()) <= vocabulary
 
 
-def test_batched_is_one_by_one(loaded):
-    serve = loaded.signatures["serving_default"]
-    batched = serve(source=tf.constant(SENTENCES))
-    for row, sentence in enumerate(SENTENCES):
-        alone = serve(source=tf.constant([sentence]))
-        assert alone["translation"][0] == batched["translation"][row]
-        assert float(alone["score"][0]) == pytest.approx(float(batched["score"][row]), abs=1e-4)
-
-
-def test_score_is_the_forced_score_of_the_answer(in_memory, loaded):
-    model, _, tokenizers = in_memory
-    result = loaded.signatures["align"](source=tf.constant(SENTENCES[:2]))
-    for row, sentence in enumerate(SENTENCES[:2]):
-        source = tokenizers["source"].tokenize(sentence).numpy().tolist()
-        source.append(3)
-        length = int(result["target_length"][row])
-        token_ids = result["target_pieces"][row, :length]
-        target = [int(tokenizers["target"].string_to_id(p)) for p in token_ids]
-        teacher_forced = model.score(np.array([source], "int32"), np.array([target], "int32"))
-        assert float(result["score"][row]) == pytest.approx(float(teacher_forced[0]), abs=1e-4)
-
-
 def test_alignments_are_distributions_over_the_real_source(loaded):
     result = loaded.signatures["align"](source=tf.constant(SENTENCES))
     alignment = result["alignment"].numpy()

@@ -206,12 +206,3 @@ def test_answers_while_training(tokenizer):
     assert references == [["a red circle"], ["a blue square"], ["a red"]]
     assert len(hypotheses) == 3
     assert all(isinstance(text, str) for text in hypotheses)
-
-
-def test_the_whole_model_comes_back_from_a_file(tokenizer, tmp_path):
-    captioner, _ = built(tokenizer, section())
-    captioner.save(tmp_path / "m.keras")
-    again = keras.saving.load_model(tmp_path / "m.keras")
-    pixels = decode_images(tf.constant(PNGS), 16, 24)
-    target = tf.constant([[4, 5, 3], [6, 3, 0], [7, 8, 3]])
-    np.testing.assert_array_equal(again.score(pixels, target), captioner.score(pixels, target))

@@ -55,12 +55,6 @@ def test_points_in_one_place_and_points_at_the_ends_of_float32():
     np.testing.assert_allclose(result, [[[-1, 0], [1, 0]]])
 
 
-def test_mark_points():
-    result = mark_points(sampled(), LENGTHS).numpy()
-    assert result.shape == (4, 5, 3)
-    np.testing.assert_array_equal(result[..., 2], np.arange(5) < LENGTHS[:, None])
-
-
 def test_no_rows_and_no_points():
     for shape in ((0, 0, 2), (0, 3, 2), (2, 0, 2)):
         nothing, lengths = tf.zeros(shape), tf.zeros(shape[:1], tf.int32)

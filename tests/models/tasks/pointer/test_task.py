@@ -124,16 +124,9 @@ def sorting(rows, seed):
         n = int(random.integers(3, 6))
         points = random.permutation(10**4)[: 2 * n].reshape(1, n, 2)
         (order,) = left_to_right(points)
-        features = TASK.preprocess(
-            inputs([points.ravel().tolist()], [order]), {}, ALL
-        ) if row < 8 else {}  # fmt: skip
         changed = normalize_points(points.astype("float32"), [n]).numpy()[0]
         source[row, :n] = np.concatenate([changed, np.ones((n, 1))], axis=1)
         target[row, : n + 1] = [*(i + 4 for i in order), 3]
-        if features:  # the same as the task makes of a row
-            created = TASK.model_inputs({name: value[0] for name, value in features.items()})
-            np.testing.assert_allclose(created["source"], source[row, :n], atol=1e-6)
-            np.testing.assert_array_equal(created["target"], target[row, : n + 1])
     return {"source": source, "target": target}
 
 
@@ -168,44 +161,3 @@ def test_answers_while_training():
     for row, n in enumerate((4, 2, 1)):  # alone and without padding
         one = {"source": source[row : row + 1, :n], "target": target[row : row + 1]}
         assert answer({k: tf.constant(v) for k, v in one.items()})[0] == result[row : row + 1]
-
-
-def test_the_loss_is_the_formula():
-    """Of the real steps alone, against float64."""
-    model = build(section(visits="once"), certain=2.0)
-    data = sorting(4, 3)
-    logits = np.asarray(model(data)["logits"], "float64")
-    losses = []
-    for row, t in np.argwhere(data["target"] != 0):
-        possible = logits[row, t][logits[row, t] > -1e8]
-        total = np.log(np.exp(possible - possible.max()).sum()) + possible.max()
-        losses.append(total - logits[row, t, data["target"][row, t]])
-    model.compile()
-    result = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
-    assert result == pytest.approx(np.mean(losses), abs=1e-5)
-
-
-@pytest.mark.parametrize("visits", ["all", "once"])
-@pytest.mark.parametrize("encoder", [None, RECURRENT])
-def test_saved_and_loaded(visits, encoder, tmp_path):
-    changes = {"encoder": encoder} if encoder else {}
-    model = build(section(visits=visits, **changes))
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    data = sorting(3, 2)
-    np.testing.assert_allclose(
-        again.score(data["source"], data["target"]),
-        model.score(data["source"], data["target"]),
-        atol=1e-6,
-    )
-
-
-def test_rows_of_padding_alone_cost_nothing():
-    """As those that fill up a batch of fixed shape."""
-    model = build(section())
-    data = sorting(4, 5)
-    model.compile()
-    plain = model.evaluate(data, batch_size=4, verbose=0, return_dict=True)["plain_loss"]
-    padded = {name: np.pad(x, [(0, 3), *[(0, 0)] * (x.ndim - 1)]) for name, x in data.items()}
-    result = model.evaluate(padded, batch_size=7, verbose=0, return_dict=True)["plain_loss"]
-    assert result == pytest.approx(plain, abs=1e-6)

@@ -29,18 +29,14 @@ class AdditiveScoreConfig(Section):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
     type: Literal["additive"] = option("additive", "Score type.")
-    units: Positive | None = option(
-        None, "Width of the hidden layer; null: the width of the query."
-    )
+    units: Positive | None = option(None, "Width of the hidden layer; null: that of the query.")
 
 
 class ConcatScoreConfig(Section):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
     type: Literal["concat"] = option("concat", "Score type.")
-    units: Positive | None = option(
-        None, "Width of the hidden layer; null: the width of the query."
-    )
+    units: Positive | None = option(None, "Width of the hidden layer; null: that of the query.")
 
 
 class CosineScoreConfig(Section):

@@ -46,9 +46,7 @@ class RecurrentEncoderConfig(RecurrentLayersConfig):
     """Recurrent layers (Bahdanau 2015, Luong 2015)."""
 
     type: Literal["recurrent"] = option("recurrent", "Encoder type.")
-    bidirectional: bool = option(
-        True, "Read the source in both directions, which doubles the output width."
-    )
+    bidirectional: bool = option(True, "Read in both directions, which doubles the output width.")
     reverse: bool = option(False, "Read the source from its end (Sutskever 2014).")
 
 

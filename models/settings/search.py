@@ -24,9 +24,7 @@ class SearchLimits(Section):
         2.0, "Maximum length of an output: max_length_factor x source tokens + max_length_offset."
     )
     max_length_offset: Count = option(10, "See max_length_factor.")
-    min_length_factor: NonNegative = option(
-        0.0, "Minimum length of an output, relative to the source tokens."
-    )
+    min_length_factor: NonNegative = option(0.0, "Minimum length of an output per source token.")
     max_source_length: Positive = option(256, "Maximum number of source tokens.")
     long_source: Literal["truncate", "refuse"] = option(
         "truncate",
@@ -52,12 +50,8 @@ class BeamSearchConfig(_DeterministicSearchConfig):
 
     type: Literal["beam"] = option("beam", "Search type.")
     beam_size: Positive = option(5, "Number of hypotheses kept at every step.")
-    length_penalty: NonNegative = option(
-        0.6, "GNMT's alpha: 0 prefers short hypotheses, 1 long ones."
-    )
-    coverage_penalty: NonNegative = option(
-        0.0, "GNMT's beta: the penalty on source tokens without attention."
-    )
+    length_penalty: NonNegative = option(0.6, "GNMT's alpha: 0 prefers short outputs, 1 long ones.")
+    coverage_penalty: NonNegative = option(0.0, "GNMT's beta, which penalizes unattended tokens.")
     n_best: Positive = option(1, "Number of hypotheses to return.")
     patience: PositiveFloat | None = option(
         None,

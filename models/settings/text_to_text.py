@@ -22,12 +22,8 @@ from regard.models.settings.networks import (
 class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
     """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
 
-    source: str | None = option(
-        None, "File for the source tokens, .txt or .gz; null: random vectors."
-    )
-    target: str | None = option(
-        None, "File for the target tokens, .txt or .gz; null: random vectors."
-    )
+    source: str | None = option(None, "File for the source tokens, .txt or .gz; null: random.")
+    target: str | None = option(None, "File for the target tokens, .txt or .gz; null: random.")
 
 
 class TextToTextModelConfig(Section):

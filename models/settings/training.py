@@ -27,9 +27,7 @@ BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "no
 
 
 class _WarmupScheduleConfig(Section):
-    warmup_steps: Count = option(
-        0, "Steps over which the learning rate rises from 0; 0: no warm-up."
-    )
+    warmup_steps: Count = option(0, "Steps until the learning rate reaches its peak; 0: none.")
 
 
 class ConstantScheduleConfig(_WarmupScheduleConfig):
@@ -42,21 +40,15 @@ class InverseSqrtScheduleConfig(Section):
     """Inverse square root of the step after a linear warm-up."""
 
     type: Literal["inverse_sqrt"] = option("inverse_sqrt", "Schedule type.")
-    warmup_steps: Positive = option(
-        4000, "Steps over which the learning rate rises from 0 to its peak."
-    )
+    warmup_steps: Positive = option(4000, "Steps until the learning rate reaches its peak.")
 
 
 class NoamScheduleConfig(Section):
     """Inverse square root with peak learning_rate / √(model_dim · warmup) (Vaswani 2017)."""
 
     type: Literal["noam"] = option("noam", "Schedule type.")
-    warmup_steps: Positive = option(
-        4000, "Steps over which the learning rate rises from 0 to its peak."
-    )
-    model_dim: Positive = option(
-        512, "Width of the model. learning_rate is only a factor here, for example 1.0."
-    )
+    warmup_steps: Positive = option(4000, "Steps until the learning rate reaches its peak.")
+    model_dim: Positive = option(512, "Width of the model; learning_rate is only a factor here.")
 
 
 class ExponentialScheduleConfig(_WarmupScheduleConfig):
@@ -74,9 +66,7 @@ class CosineScheduleConfig(_WarmupScheduleConfig):
     """Half a cosine (Loshchilov and Hutter 2017)."""
 
     type: Literal["cosine"] = option("cosine", "Schedule type.")
-    steps: Positive | None = option(
-        None, "Step at which the minimum is reached; null: training.max_steps."
-    )
+    steps: Positive | None = option(None, "Step of the minimum; null: training.max_steps.")
     min_learning_rate: NonNegative = option(0.0, "Final learning rate.")
 
 
@@ -128,9 +118,7 @@ class CheckpointAveragingConfig(Section):
     """Average of the weights of several evaluations, which is exported (Vaswani 2017)."""
 
     checkpoints: Annotated[int, Field(ge=2)] = option(5, "Number of evaluations to average.")
-    of: Literal["last", "best"] = option(
-        "last", "The last evaluations, or the best by early_stopping.metric."
-    )
+    of: Literal["last", "best"] = option("last", "Last ones, or the best by early_stopping.metric.")
 
 
 class ReinforceConfig(Section):
@@ -144,9 +132,7 @@ class ReinforceConfig(Section):
 class AttentionPenaltiesConfig(Section):
     """Penalties on the attention; 0: none."""
 
-    coverage: NonNegative = option(
-        0.0, "Weight of the penalty on repeated attention (See 2017, section 2.3)."
-    )
+    coverage: NonNegative = option(0.0, "Weight of repeated attention (See 2017, section 2.3).")
     doubly_stochastic: NonNegative = option(
         0.0,
         "Weight of the penalty on source positions whose total attention is not 1 (Xu "
@@ -189,14 +175,10 @@ class TrainingConfig(Section):
         4096,
         "Maximum number of tokens in a batch, of source and target together, including padding.",
     )
-    max_length: Positive = option(
-        100, "Maximum number of tokens of a side; longer rows are not trained on."
-    )
+    max_length: Positive = option(100, "Maximum tokens of a side; longer rows are not trained on.")
     max_epochs: Positive | None = option(20, "Maximum number of epochs; null: no limit.")
     max_steps: Positive | None = option(None, "Maximum number of steps; null: no limit.")
-    max_minutes: PositiveFloat | None = option(
-        None, "Maximum training time in minutes; null: no limit."
-    )
+    max_minutes: PositiveFloat | None = option(None, "Maximum minutes of training; null: no limit.")
     learning_rate: PositiveFloat = option(0.001, "Peak learning rate of Adam.")
     beta_1: Rate = option(0.9, "Adam's decay rate of the first moment.")
     beta_2: Rate = option(0.98, "Adam's decay rate of the second moment.")
@@ -207,18 +189,14 @@ class TrainingConfig(Section):
     schedule: LearningRateScheduleConfig = option(
         ConstantScheduleConfig(), "Learning rate schedule."
     )
-    label_smoothing: Rate = option(
-        0.1, "Probability distributed over all tokens instead of the target."
-    )
+    label_smoothing: Rate = option(0.1, "Probability given to all tokens instead of the target.")
     clip_norm: PositiveFloat | None = option(
-        1.0, "Maximum global norm of the gradients; null: no clipping."
+        1.0, "Maximum global gradient norm; null: no clipping."
     )
     gradient_accumulation_steps: Positive = option(
         1, "Batches per optimizer step. All other keys count optimizer steps."
     )
-    evaluate_every: Positive | None = option(
-        None, "Steps between evaluations; null: evaluate after each epoch."
-    )
+    evaluate_every: Positive | None = option(None, "Steps between evaluations; null: one epoch.")
     early_stopping: EarlyStoppingConfig | None = option(
         EarlyStoppingConfig(), "Stop when the evaluation metric stops improving; null: never."
     )
@@ -239,9 +217,7 @@ class TrainingConfig(Section):
     reinforce: ReinforceConfig = option(
         ReinforceConfig(), "Options of hard attention with training: reinforce."
     )
-    penalties: AttentionPenaltiesConfig = option(
-        AttentionPenaltiesConfig(), "Penalties on the attention."
-    )
+    penalties: AttentionPenaltiesConfig = option(AttentionPenaltiesConfig(), "Attention penalties.")
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = option(
         60, "Seconds between checkpoints, that is the maximum loss if a run is killed."
     )
@@ -259,9 +235,7 @@ class TrainingConfig(Section):
     jit_compile: bool = option(
         False, "Compile the steps with XLA, once per batch shape. Not for recurrent layers."
     )
-    warm_start: WarmStartConfig | None = option(
-        None, "Start from the weights of a model; null: random weights."
-    )
+    warm_start: WarmStartConfig | None = option(None, "Model to start from; null: random weights.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = option(
         17, "Random seed of initialization, dropout and shuffling."
     )

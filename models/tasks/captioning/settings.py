@@ -34,9 +34,7 @@ class ConvolutionalEncoderConfig(Section):
         (32, 64, 128), "Channels of each stage; a stage halves height and width."
     )
     units: Positive = option(128, "Width of the features that the decoder attends to.")
-    self_attention: bool = option(
-        False, "Self-attention between the cells of the grid (Zhang 2019)."
-    )
+    self_attention: bool = option(False, "Self-attention of the cells of the grid (Zhang 2019).")
     positions: Literal["none", "sinusoidal", "learned"] = option(
         "sinusoidal",
         "Position encoding of rows and columns, in addition to their coordinates (Carion 2020).",

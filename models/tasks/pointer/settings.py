@@ -78,9 +78,7 @@ class PointerModelConfig(Section):
         "How often an output contains each point. all: exactly once (orders, tours); "
         "once: at most once (hulls); any: any number of times.",
     )
-    min_points: Positive = option(
-        1, "Minimum number of points in a row, for example 3 for hulls and tours."
-    )
+    min_points: Positive = option(1, "Minimum points of a row, for example 3 for hulls and tours.")
     normalise: bool = option(
         True,
         "Scale the points of each row to -1 to 1, keeping the aspect ratio, so that "

@@ -123,9 +123,7 @@ class SimilarityModelConfig(Section):
         "Number of embeddings for unknown words, selected by hash, so that an unknown "
         "word has the same embedding in both sentences; 0: one embedding for all.",
     )
-    max_length: Positive = option(
-        128, "Maximum number of tokens of a sentence in the served model."
-    )
+    max_length: Positive = option(128, "Maximum tokens of a sentence in the served model.")
     pretrained: SentenceEmbeddingsConfig | None = option(
         None, "Pretrained word vectors; null: random initialization."
     )
@@ -133,9 +131,7 @@ class SimilarityModelConfig(Section):
     pooling: PoolingConfig = option(
         MaxPoolingConfig(), "How the states become one vector: a name, or a mapping with type."
     )
-    cross: CrossAttentionConfig | None = option(
-        None, "Cross-attention between the sentences; null: none."
-    )
+    cross: CrossAttentionConfig | None = option(None, "Cross-attention of sentences; null: none.")
     comparison: Literal["features", "cosine"] = option(
         "features",
         "features: a small network on differences and products (Tai 2015); cosine: "

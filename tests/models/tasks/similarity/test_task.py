@@ -143,14 +143,3 @@ def test_word_vectors_go_into_the_shared_embedding(tokenizer):
     model, _, _ = created(tokenizer)
     embedding, feature = TASK.embeddings(model, "file")
     assert (embedding.vocabulary, feature) == (int(tokenizer.vocab_size()) + 7, "first")
-
-
-@pytest.mark.parametrize("pooling", ["mean", "gate", "self_attention", "top_down"])
-@pytest.mark.parametrize(
-    "encoder",
-    [{"type": "embedding"}, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 4}],
-)
-def test_every_pooling_with_every_encoder(tokenizer, pooling, encoder):
-    _, _, served = created(tokenizer, pooling=pooling, encoder=encoder)
-    result = served.signatures["align"](tf.constant(FIRST), tf.constant(SECOND))
-    assert np.isfinite(result["similarity"]).all()

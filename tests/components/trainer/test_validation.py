@@ -20,6 +20,7 @@ class DecodingTask(TinyTask):
     """Outputs the reference in rows whose first token is even; records weights and rows."""
 
     def __init__(self):
+        super().__init__()
         self.weights, self.rows = [], 0
 
     def build(self, model, training, sizes):

@@ -10,7 +10,7 @@ from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption, flag, option
 from regard.pipeline.workspace import Workspace
 
-# See ``regard.serving.export.ctranslate2.QUANTIZATIONS``.
+# CTranslate2 also has bfloat16, which would need PyTorch.
 Quantization = Literal["float32", "int8", "int16", "float16"]
 
 

@@ -54,7 +54,7 @@ def to_ctranslate2(
         model: ``NAME``, ``NAME@VERSION``, or a folder with a SavedModel.
         registry: the registry's folder.
         folder: the output folder.
-        quantization: one of ``regard.serving.export.ctranslate2.QUANTIZATIONS``.
+        quantization: the type of the weights, for example ``int8``.
         force: whether to replace an earlier export.
 
     Raises:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len, set_cell_size
 
 from regard.pipeline.prediction.input_rows import InputRow
 from regard.serving.contract import Contract
@@ -93,17 +94,15 @@ def draw_table(
         return ["(this model has no attention)"]
     heads = [_truncate(token, _MAX_TOKEN_CELLS) for token in source]
     names = [_truncate(token, 2 * _MAX_TOKEN_CELLS) for token in target]
-    margin = max(map(count_cells, names))
-    if margin + 1 + sum(max(2, count_cells(head)) + 1 for head in heads) > width:
-        return _draw_narrow(source, names, weights, margin)
-    header = " ".join(_pad(head, max(2, count_cells(head))) for head in heads)
-    lines = [" " * margin + "  " + header]
+    margin = max(map(cell_len, names))
+    names = [" " * (margin - cell_len(name)) + name for name in names]
+    widths = [max(2, cell_len(head)) for head in heads]
+    if margin + 1 + sum(widths) + len(widths) > width:
+        return _draw_narrow(source, names, weights)
+    lines = [f"{' ' * margin}  {' '.join(map(set_cell_size, heads, widths))}"]
     for name, row in zip(names, weights, strict=True):
-        blocks = [
-            shade(weight) * max(2, count_cells(head))
-            for head, weight in zip(heads, row, strict=True)
-        ]
-        lines.append(_pad(name, margin, right=True) + "  " + " ".join(blocks))
+        blocks = [shade(weight) * cells for weight, cells in zip(row, widths, strict=True)]
+        lines.append(f"{name}  {' '.join(blocks)}")
     return [line.rstrip() for line in lines]
 
 
@@ -112,15 +111,8 @@ def shade(weight: float) -> str:
     return SHADES[round(min(1.0, max(0.0, weight)) * (len(SHADES) - 1))]
 
 
-def count_cells(text: str) -> int:
-    """Return the columns that a text takes in a terminal; a Chinese character takes two."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
 def _draw_narrow(
-    source: Sequence[str], names: list[str], weights: Sequence[Sequence[float]], margin: int
+    source: Sequence[str], names: list[str], weights: Sequence[Sequence[float]]
 ) -> list[str]:
     lines = []
     for name, row in zip(names, weights, strict=True):
@@ -129,17 +121,13 @@ def _draw_narrow(
         text = ", ".join(
             f"{_printable(source[index])} ({index + 1}) {row[index]:.2f}" for index in top
         )
-        lines.append(f"{_pad(name, margin, right=True)}  {text}")
+        lines.append(f"{name}  {text}")
     return lines
 
 
 def _truncate(token: str, width: int) -> str:
     text = _printable(token)
-    if count_cells(text) <= width:
-        return text
-    while count_cells(text) > width - 1:
-        text = text[:-1]
-    return text + "…"
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
 
 
 def _printable(token: str) -> str:
@@ -154,8 +142,3 @@ def _printable(token: str) -> str:
     if any(unicodedata.bidirectional(sign) in _RIGHT_TO_LEFT for sign in text):
         text = f"{_LEFT_TO_RIGHT_MARK}{text}{_LEFT_TO_RIGHT_MARK}"
     return text
-
-
-def _pad(text: str, width: int, right: bool = False) -> str:
-    space = " " * (width - count_cells(text))
-    return space + text if right else text + space

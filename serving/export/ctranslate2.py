@@ -15,7 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
-QUANTIZATIONS = ("float32", "int8", "int16", "float16")  # bfloat16 would need PyTorch
 EPSILON = 1e-5  # of layer normalization
 # Maximum length; CTranslate2 always reads positions from a table.
 POSITIONS = 2048

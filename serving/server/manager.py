@@ -31,7 +31,7 @@ from regard.serving.server.versions import (
     list_versions,
 )
 
-LoadServable = Callable[[str, int, Path], Servable]
+LoadServable = Callable[[str, Path], Servable]
 log = logging.getLogger("regard.serve")
 
 
@@ -296,11 +296,15 @@ class ModelManager:
     async def _load_version(self, name: str, version: Version, path: Path) -> None:
         version.state = LOADING
         loop, number = asyncio.get_running_loop(), version.number
+
+        def load() -> Servable:
+            version.lock(path)
+            servable = self._load(name, path)
+            servable.warm_up()
+            return servable
+
         try:
-            await loop.run_in_executor(self._load_pool, version.lock, path)
-            version.servable = await loop.run_in_executor(
-                self._load_pool, self._load_and_warm_up, name, number, path
-            )
+            version.servable = await loop.run_in_executor(self._load_pool, load)
         except Exception as error:
             if not isinstance(error, ServingError):
                 log.exception("Loading version %s of model %s failed.", number, name)
@@ -314,11 +318,6 @@ class ModelManager:
             return
         version.state, version.error = AVAILABLE, None
         log.info("serving version %s of model %s", number, name)
-
-    def _load_and_warm_up(self, name: str, number: int, path: Path) -> Servable:
-        servable = self._load(name, number, path)
-        servable.warm_up()
-        return servable
 
     def _unload(self, version: Version) -> None:
         """Send no new requests to a version, and unload it after its last one."""

@@ -58,9 +58,11 @@ def parse_predict(body: bytes, input_types: Callable[[str], InputTypes]) -> Pred
     if ("instances" in document) == ("inputs" in document):
         raise invalid("The request needs either `instances` or `inputs`.")
     types = input_types(signature)
-    if "instances" in document:
-        return PredictBody(signature, _parse_rows(document["instances"], types), True)
-    return PredictBody(signature, _parse_columns(document["inputs"], types), False)
+    is_row_format = "instances" in document
+    parse = _parse_rows if is_row_format else _parse_columns
+    columns = parse(document["instances" if is_row_format else "inputs"], types)
+    inputs = {name: _to_array(columns[name], name, kind) for name, kind in types.items()}
+    return PredictBody(signature, inputs, is_row_format)
 
 
 def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> bytes:
@@ -95,26 +97,25 @@ def dump(value: object) -> bytes:
         raise invalid(f"The outputs cannot be written as JSON: {error}") from None
 
 
-def _parse_rows(rows: Any, types: InputTypes) -> dict[str, np.ndarray]:
+def _parse_rows(rows: Any, types: InputTypes) -> dict[str, Any]:
+    """Return the values of each input."""
     if not isinstance(rows, list) or not rows:
         raise invalid("`instances` is not a list of at least one instance.")
     if not any(map(_is_object, rows)) and len(types) == 1:
-        return {name: _to_array(rows, name, kind) for name, kind in types.items()}
+        return dict.fromkeys(types, rows)
     for number, row in enumerate(rows):
         if not _is_object(row) or set(row) != set(types):
             names = ", ".join(types)
             raise invalid(f"Instance {number} is not an object with the inputs: {names}.")
-    return {
-        name: _to_array([row[name] for row in rows], name, kind) for name, kind in types.items()
-    }
+    return {name: [row[name] for row in rows] for name in types}
 
 
-def _parse_columns(columns: Any, types: InputTypes) -> dict[str, np.ndarray]:
+def _parse_columns(columns: Any, types: InputTypes) -> dict[str, Any]:
     if not _is_object(columns) and len(types) == 1:
-        return {name: _to_array(columns, name, kind) for name, kind in types.items()}
+        return dict.fromkeys(types, columns)
     if not _is_object(columns) or not set(types) <= set(columns):
         raise invalid(f"`inputs` is not an object with the inputs: {', '.join(types)}.")
-    return {name: _to_array(columns[name], name, kind) for name, kind in types.items()}
+    return columns
 
 
 def _is_object(value: Any) -> bool:

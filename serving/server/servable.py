@@ -29,24 +29,23 @@ class Servable:
 
     Args:
         name: the model's name.
-        version: its number.
         path: its folder.
 
     Raises:
         ServingError: the folder holds no SavedModel that TensorFlow can load.
     """
 
-    def __init__(self, name: str, version: int, path: Path):
+    def __init__(self, name: str, path: Path):
         import tensorflow as tf
         import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
 
-        self.name, self.version, self.path = name, version, path
+        self.name, self.path = name, path
         try:
             self._loaded = tf.saved_model.load(os.fspath(path))
             self.signatures = _read_signatures(path)
         except (OSError, ValueError, tf.errors.OpError) as error:
             reason = remove_path((str(error).splitlines() or ["no reason given"])[0], path)
-            message = f"Could not load version {version} of model {name}: {reason}"
+            message = f"Could not load version {path.name} of model {name}: {reason}"
             raise ServingError(StatusCode.INTERNAL, message) from None
 
     def signature(self, name: str) -> Any:

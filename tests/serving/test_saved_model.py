@@ -53,14 +53,6 @@ def test_an_empty_request_has_no_answers(loaded):
     assert loaded.predict("align", []) == []
 
 
-def test_two_texts_give_a_number(tmp_path):
-    model = saved_model.load(fake_models.save(fake_tasks.Matcher(), tmp_path / "m"))
-    rows = [{"first": "abcd", "second": "abxy"}, {"second": "é", "first": "é"}]
-    answers = model.predict("serving_default", rows)
-    assert [answer.hypothesis for answer in answers] == [0.5, 1.0]
-    assert [answer.score for answer in answers] == [None, None]
-
-
 def test_points_are_padded_and_positions_given_back(tmp_path):
     model = saved_model.load(fake_models.save(fake_tasks.Sorter(), tmp_path / "m"))
     rows = [{"points": [[3, 0], [1, 0], [2, 0]]}, {"points": np.array([[-1.0, 0.0], [-2.0, 5.0]])}]

@@ -1,7 +1,6 @@
 """A small Transformer, exported as the Trainer does it, and then for CTranslate2."""
 
 import json
-from typing import get_args
 
 import ctranslate2
 import numpy as np
@@ -18,10 +17,8 @@ from regard.components.trainer.export import (
 )
 from regard.models import tasks
 from regard.models.settings.search import BeamSearchConfig
-from regard.pipeline.cli.export import Quantization
 from regard.pipeline.deployment.export import to_ctranslate2
 from regard.serving.contract import IN_MEMORY
-from regard.serving.export.ctranslate2 import QUANTIZATIONS
 from regard.serving.saved_model import load
 from tests.models.tasks.exported import TRANSFORMER, config
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -80,10 +77,6 @@ def test_an_export_is_verified_and_gives_the_same_scores(registry, tmp_path):
     longest = completed.arguments["max_input_length"]
     theirs = translator.score_batch(requested, inputs, max_input_length=longest)
     np.testing.assert_allclose(scores, [sum(row.log_probs) for row in theirs], atol=1e-3)
-
-
-def test_the_command_has_all_quantizations():
-    assert get_args(Quantization) == QUANTIZATIONS
 
 
 def test_int8_is_smaller(registry, tmp_path):

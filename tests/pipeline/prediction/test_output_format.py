@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
-from regard.pipeline.prediction.output_format import count_cells, draw_table, shade
+from regard.pipeline.prediction.output_format import draw_table, shade
 
 SOURCE = ["▁Friday", ",", "▁20"]
 TARGET = ["20", "26-"]
@@ -26,7 +27,7 @@ def test_a_matrix_that_is_too_wide_becomes_the_top_tokens():
 
 def test_wide_characters_keep_the_columns():
     lines = draw_table(["二〇二六", "年"], ["2026", "-"], [[1.0, 0.0], [0.0, 1.0]])
-    assert {count_cells(line) for line in (lines[0], lines[2])} == {6 + 8 + 1 + 2}
+    assert {cell_len(line) for line in (lines[0], lines[2])} == {6 + 8 + 1 + 2}
     assert lines[1] == "2026  ████████"
 
 

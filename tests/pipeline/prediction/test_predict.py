@@ -12,7 +12,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.prediction.input_rows import InputParser
-from regard.pipeline.prediction.output_format import json_fields, one_line
+from regard.pipeline.prediction.output_format import one_line
 from regard.pipeline.prediction.predict import LoadedModel
 from regard.serving.contract import CONTRACT
 from tests import fake_models, fake_tasks
@@ -22,39 +22,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A SavedModel with the contract of ours, which answers in capitals."""
-    import tensorflow as tf
-
-    class Shout(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
-        def serving_default(self, source):
-            upper = tf.strings.upper(source)
-            return {"translation": upper, "score": tf.zeros(tf.shape(source))}
-
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
-        def align(self, source):
-            vocabulary = tf.strings.split(source, " ")
-            lengths = tf.cast(vocabulary.row_lengths(), tf.int32)
-            padded = vocabulary.to_tensor()
-            width = tf.shape(padded)[1]
-            return {
-                **self.serving_default(source),
-                "source_pieces": padded,
-                "source_length": lengths,
-                "target_pieces": tf.strings.upper(padded),
-                "target_length": lengths,
-                "alignment": tf.eye(width, batch_shape=tf.shape(source)),
-            }
-
-        def signatures(self):
-            return {"serving_default": self.serving_default, "align": self.align}
-
-        def contract(self):
-            contract = fake_models.Reverser().contract()
-            del contract["signatures"]["align"]["outputs"]["source_cut"]
-            return contract
-
-    return fake_models.save(Shout(), tmp_path_factory.mktemp("model"))
+    """A model that reverses a text and writes it in capitals."""
+    return fake_models.save(fake_models.Reverser(), tmp_path_factory.mktemp("model") / "m")
 
 
 @pytest.fixture(scope="module")
@@ -85,53 +54,35 @@ def _regard(*arguments: str, provided: str = "") -> subprocess.CompletedProcess:
 
 
 def test_predictions_and_attention(model):
-    _, answers = _answers(model, "a b", " ", "c")
-    assert [row.typed["source"] for row, _ in answers] == ["a b", " ", "c"]
-    assert [one_line(answer) for _, answer in answers] == ["A B", "", "C"]
-    assert [answer and answer.score for _, answer in answers] == [0.0, None, 0.0]
-    loaded, ((row, answer),) = _answers(model, "a b", align=True)
-    assert json_fields(row, answer, loaded.contract)["alignment"] == {
-        "source": ["a", "b"],
-        "target": ["A", "B"],
-        "weights": [[1.0, 0.0], [0.0, 1.0]],
-    }
-    _, (_, (_, short)) = _answers(model, "a b c", "d", align=True)
-    assert short.outputs["alignment"].tolist() == [[1.0]]  # without padding
+    _, answers = _answers(model, "ab", " ", "c")
+    assert [row.typed["source"] for row, _ in answers] == ["ab", " ", "c"]
+    assert [one_line(answer) for _, answer in answers] == ["BA", "", "C"]
+    assert [answer and answer.score for _, answer in answers] == [-1.0, None, -0.5]
+    _, (_, (_, short)) = _answers(model, "abc", "d", align=True)
+    assert short.outputs["alignment"].tolist() == [[1.0, 0.0], [0.0, 1.0]]  # without padding
 
 
 def test_predict_from_standard_input_prints_only_predictions(model):
     completed = _regard("predict", str(model), provided="good morning\n\nüber\n")
-    assert completed.stdout == "GOOD MORNING\n\nÜBER\n".replace("Ü", "ü")
+    assert completed.stdout == "GNINROM DOOG\n\nREBÜ\n"
     assert completed.stderr == ""
     assert completed.returncode == 0
 
 
 def test_predict_with_alignment(model, capfd):
-    predict(str(model), ["a b"], align=True, as_json=False, registry=None)
-    assert capfd.readouterr().out == "A B\n   a  b\nA  ██\nB     ██\n\n"
+    predict(str(model), ["ab"], align=True, as_json=False, registry=None)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:2] == ["BA", "      a  b  </s>"]
+    assert lines[2:] == ["   B     ██", "   A  ██", "</s>        ████", ""]
 
 
 def test_predict_json(model, capfd):
-    predict(str(model), ["a"], align=True, as_json=True, registry=None)
-    assert json.loads(capfd.readouterr().out) == {
-        "source": "a",
-        "translation": "A",
-        "score": 0.0,
-        "alignment": {"source": ["a"], "target": ["A"], "weights": [[1.0]]},
-    }
-
-
-def test_json_of_an_empty_row(model, capfd):
-    predict(str(model), [""], align=True, as_json=True, registry=None)
-    assert json.loads(capfd.readouterr().out) == {"source": "", "translation": "", "score": None}
-
-
-def test_json_has_all_outputs(tmp_path, capfd):
-    path = fake_models.save(fake_models.Reverser(), tmp_path / "m")
-    predict(str(path), ["a" * 101], align=True, as_json=True, registry=None)
-    messages = json.loads(capfd.readouterr().out)
-    assert messages["source_cut"] == 1
-    assert list(messages) == ["source", "translation", "score", "alignment", "source_cut"]
+    predict(str(model), ["a" * 101, " "], align=True, as_json=True, registry=None)
+    one, empty = map(json.loads, capfd.readouterr().out.splitlines())
+    assert list(one) == ["source", "translation", "score", "alignment", "source_cut"]
+    assert one["source_cut"] == 1
+    assert one["alignment"]["target"] == [*["A"] * 100, "</s>"]
+    assert empty == {"source": " ", "translation": "", "score": None}
 
 
 def test_two_texts_and_a_number(others, capfd):
@@ -181,34 +132,22 @@ def test_an_image_and_its_caption(others, capfd):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "picture", "where", "message"),
     [
-        ("Namer", "a.png", "attends to an image, which a table of tokens cannot show"),
-        ("Sorter", "[[0, 1]]", "attends to points, which a table of tokens cannot show"),
-        ("Matcher", "a", "has no attention to show"),
+        ("Namer", None, "--align", "attends to an image, which a table of tokens cannot show"),
+        ("Sorter", None, "--align", "attends to points, which a table of tokens cannot show"),
+        ("Sorter", "a.html", "--align", "attends to points"),  # a picture does not allow a table
+        ("Matcher", None, "--align", "has no attention to show"),
+        ("Matcher", "a.html", "--picture", "has no attention to show"),
     ],
 )
-def test_attention_that_a_table_cannot_show(others, name, text, message):
+def test_attention_that_cannot_be_shown(others, tmp_path, name, picture, where, message):
+    picture = picture and tmp_path / picture
+    align = where == "--align"
     with pytest.raises(UserError, match=message) as caught:
-        predict(str(others / name), [text], align=True, as_json=False, registry=None)
-    assert caught.value.where == "--align"
-    assert ("--picture" in caught.value.remedy) == (name != "Matcher")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "align", "where"),
-    [
-        ("Namer", "a.png", True, "--align"),  # a table cannot show an image
-        ("Sorter", "[[0, 1]]", True, "--align"),
-        ("Matcher", "a", False, "--picture"),
-    ],
-)
-def test_a_picture_does_not_allow_a_table(others, tmp_path, name, text, align, where):
-    picture = tmp_path / "attention.html"
-    with pytest.raises(UserError) as caught:
-        predict(str(others / name), [text], align, as_json=False, picture=picture, registry=None)
+        predict(str(others / name), ["a"], align, as_json=False, picture=picture, registry=None)
     assert caught.value.where == where
-    assert not picture.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_broken_model_is_a_user_error(tmp_path):

@@ -46,11 +46,6 @@ def test_predict_over_grpc(server):
             "The model has no signature 'no'.",
         ),
         (
-            predict_request(),
-            "INVALID_ARGUMENT",
-            "Missing inputs: source. Unknown inputs: none.",
-        ),
-        (
             predict_request(text=["a"]),
             "INVALID_ARGUMENT",
             "Missing inputs: source. Unknown inputs: text.",

@@ -24,8 +24,8 @@ INPUTS = {"x": np.zeros(1)}
 class FakeServable:
     """A servable that returns its version."""
 
-    def __init__(self, name, version, path):
-        self.name, self.version = name, version
+    def __init__(self, name, path):
+        self.name, self.version = name, int(path.name)
         if (path / "broken").exists():
             raise ServingError(StatusCode.INTERNAL, "broken")
         if (path / "unexpected").exists():

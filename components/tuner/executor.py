@@ -12,14 +12,14 @@ from tfx.types import artifact_utils, standard_component_specs
 
 from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.files import atomic_write
-from regard.components.tuner.trial_table import TrialTable, rank_trials, to_csv
+from regard.components.tuner.trial_table import TrialTable, rank_trials
 
 
 class Executor(base_executor.BaseExecutor):
     """Runs a search.
 
-    In addition to TFX's outputs, ``tuner_results`` contains ``trials.json`` and ``trials.csv`` with
-    all trials, including failed ones.
+    In addition to TFX's outputs, ``tuner_results`` contains ``trials.json`` with all trials,
+    including failed ones.
     """
 
     def Do(
@@ -31,13 +31,12 @@ class Executor(base_executor.BaseExecutor):
         )
         executor.write_best_hyperparameters(tuner, output_dict)
         uri = artifact_utils.get_single_uri(output_dict[standard_component_specs.TUNER_RESULTS_KEY])
-        rows, direction = tuner.rows(), tuner.oracle.objective.direction
+        objective = tuner.oracle.objective
         table: TrialTable = {
-            "objective": tuner.oracle.objective.name,
-            "direction": direction,
+            "objective": objective.name,
+            "direction": objective.direction,
             "algorithm": tuner.tune.algorithm,
             "folder": tuner.project_dir,
-            "trials": rank_trials(rows, direction),
+            "trials": rank_trials(tuner.rows(), objective.direction),
         }
         atomic_write(Path(uri, "trials.json"), json.dumps(table, indent=2, ensure_ascii=False))
-        atomic_write(Path(uri, "trials.csv"), to_csv(rows, direction))

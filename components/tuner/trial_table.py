@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
@@ -76,18 +74,3 @@ def format_values(values: Mapping[str, JsonValue]) -> str:
 def format_value(value: JsonValue) -> str:
     """Return a value as it is written in YAML."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def to_csv(rows: Sequence[TrialRow], direction: str) -> str:
-    """Return the ranked table as CSV: a line for each trial, columns for all keys and metrics."""
-    records: list[dict[str, object]] = []
-    for row in rank_trials(rows, direction):
-        values = {key: format_value(value) for key, value in row["values"].items()}
-        facts = {name: fact for name, fact in row.items() if name not in ("values", "metrics")}
-        records.append({**facts, **values, **row["metrics"]})
-    text = io.StringIO()
-    columns = dict.fromkeys(name for record in records for name in record)
-    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()

@@ -67,9 +67,8 @@ def tune(
     request = RunRequest(config, TUNER if restart else None, TUNER, wait=wait, tune=True)
     result = run_pipeline(request, TerminalDisplay(console))
     if result.outcome.exit_status == 0:
-        folder = Path(result.progress.outputs(TUNER)["tuner_results"])
-        table: TrialTable = json.loads((folder / "trials.json").read_text(encoding="utf-8"))
-        table_path = str(folder / "trials.csv")
+        table_path = str(Path(result.progress.outputs(TUNER)["tuner_results"]) / "trials.json")
+        table: TrialTable = json.loads(Path(table_path).read_text(encoding="utf-8"))
         tuned_config.write_tuned_config(original, path, table, table_path)
         if as_json:
             values = table["trials"][0]["values"]

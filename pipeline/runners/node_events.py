@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import threading
 import time
 import traceback
@@ -104,15 +105,12 @@ def _without_beam_options(executor: Any) -> Any:
 
 def _existing_outputs(outputs: dict[str, list[Any]] | None) -> dict[str, list[Any]] | None:
     """The cached outputs; None if files are missing, so that the node runs again."""
-    for artifacts in (outputs or {}).values():
-        for artifact in artifacts:
-            pushed = artifact.get_string_custom_property("pushed_destination")
-            for path in filter(None, (artifact.uri, pushed)):
-                if not Path(path).exists():
-                    logging.info(
-                        "The cached output %s no longer exists. The node runs again.", path
-                    )
-                    return None
+    for artifact in itertools.chain.from_iterable((outputs or {}).values()):
+        pushed = artifact.get_string_custom_property("pushed_destination")
+        for path in filter(None, (artifact.uri, pushed)):
+            if not Path(path).exists():
+                logging.info("The cached output %s no longer exists. The node runs again.", path)
+                return None
     return outputs
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from regard.pipeline.scheduling.state import PUSHED, REFUSED, Attempt
 from regard.pipeline.workspace import PipelinePaths
 
 OUTPUT = "output.txt"  # standard output and error of the run
-_MAX_TEXT = 300  # characters
+_shorten = functools.partial(textwrap.shorten, width=300, placeholder=" …")
 _MAX_START_SECONDS = 60.0  # from the start of an attempt to that of its process
 
 
@@ -123,8 +125,3 @@ def _format_score(run: Run) -> str:
         return ""
     label = score.get("label", score["name"])
     return f"; {label} {format_metric(score['value'], score.get('scale', 100.0))}"
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 1]}…"

@@ -100,7 +100,7 @@ def write_tuned_config(
         original: the user's file.
         path: the file to write.
         table: the Tuner's ``trials.json``.
-        table_path: the path of the table as CSV, for the error message.
+        table_path: the path of the table, for the error message.
 
     Raises:
         UserError: the file can no longer be written.

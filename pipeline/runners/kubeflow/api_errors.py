@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import textwrap
 from collections.abc import Iterator
 
 from regard.components.common.errors import UserError
@@ -89,7 +90,6 @@ def _reason(body: str | bytes | None) -> str:
         content = json.loads(text)
         if isinstance(content, dict):
             text = str(content.get("message") or content.get("error") or text)
-    text = " ".join(text.split())
-    if not text or text.startswith("<"):  # an HTML page
+    if not text.strip() or text.lstrip().startswith("<"):  # an HTML page
         return "no reason given"
-    return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]} …"
+    return textwrap.shorten(text, _MAX_REASON, placeholder=" …")

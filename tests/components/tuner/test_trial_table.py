@@ -1,9 +1,6 @@
 """The table of trials."""
 
-import csv
-import io
-
-from regard.components.tuner.trial_table import format_score, format_values, rank_trials, to_csv
+from regard.components.tuner.trial_table import format_score, format_values, rank_trials
 
 ROWS = [
     {
@@ -28,15 +25,6 @@ def test_rank_trials_puts_the_best_first_and_failed_last():
     rows = [FAILED, *ROWS]
     assert [row["trial"] for row in rank_trials(rows, "min")] == [2, 3, 1, 4]
     assert [row["trial"] for row in rank_trials(rows, "max")] == [1, 2, 3, 4]
-
-
-def test_csv_has_one_line_per_trial():
-    table = list(csv.DictReader(io.StringIO(to_csv([*ROWS, FAILED], "min"))))
-    assert [row["trial"] for row in table] == ["2", "3", "1", "4"]
-    assert table[0]["training.learning_rate"] == "0.2"
-    assert table[0]["model.score"] == '{"type": "dot"}'
-    assert table[0]["loss"] == table[0]["score"] == "1.0"
-    assert (table[3]["state"], table[3]["score"], table[3]["error"]) == ("failed", "", "a, b")
 
 
 def test_formatting_of_scores_and_values():

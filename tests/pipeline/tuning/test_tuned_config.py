@@ -23,7 +23,7 @@ tune:
     model.dropout: {linear: [0.0, 0.5]}
     model.attention: {choice: [{score: general}, {score: additive}]}
 """
-CSV = "/somewhere/trials.csv"
+TABLE_PATH = "/somewhere/trials.json"
 VALUES = {"model.dropout": 0.3, "model.attention": {"score": "additive"}}
 TABLE = {
     "objective": "bleu",
@@ -60,7 +60,7 @@ def test_output_path(source, tmp_path):
 def test_tuned_config(source, tmp_path):
     original = OriginalConfig.read(source)
     path = tmp_path / "a.tuned.yaml"
-    write_tuned_config(original, path, TABLE, CSV)
+    write_tuned_config(original, path, TABLE, TABLE_PATH)
     head, _, rest = path.read_text().partition("\n\n")
     lines = head.splitlines()
     assert lines[0].startswith("# Tuned by `regard tune a.yaml` on 20")
@@ -78,7 +78,7 @@ def test_tuned_config(source, tmp_path):
 def test_edits_during_the_search_have_no_effect(source, tmp_path):
     original = OriginalConfig.read(source)
     source.write_text(TEXT.replace("model: {dropout: 0.1}\n", ""))
-    write_tuned_config(original, tmp_path / "b.yaml", TABLE, CSV)
+    write_tuned_config(original, tmp_path / "b.yaml", TABLE, TABLE_PATH)
     edited = "model: {dropout: 0.3, attention: {score: additive}}"
     text = (tmp_path / "b.yaml").read_text()
     assert text.endswith(TEXT.replace("model: {dropout: 0.1}", edited))
@@ -87,11 +87,11 @@ def test_edits_during_the_search_have_no_effect(source, tmp_path):
 def test_write_error_contains_the_values(source, tmp_path):
     original, path = OriginalConfig.read(source), tmp_path / "b.yaml"
     path.mkdir()  # since the search began
-    error = error_of(write_tuned_config, original, path, TABLE, CSV)
+    error = error_of(write_tuned_config, original, path, TABLE, TABLE_PATH)
     assert error.where == str(path)
     assert error.message.startswith("The search completed, but its file cannot be written: ")
     assert "Best values: model.dropout 0.3, model.attention " in error.remedy
-    assert "/somewhere/trials.csv" in error.remedy
+    assert TABLE_PATH in error.remedy
 
 
 def test_check_finds_a_file_that_cannot_be_written(source, tmp_path):

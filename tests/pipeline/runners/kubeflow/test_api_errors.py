@@ -69,7 +69,7 @@ def test_a_server_error(api, path):
 
 def test_a_long_reason_is_cut_to_one_line(api):
     api.responses["runs"] = JSONResponse({"message": "Already exist\n" + "x" * 3000}, 409)
-    with pytest.raises(UserError, match=r"\(409\): Already exist x+ …\n") as caught:
+    with pytest.raises(UserError, match=r"\(409\): Already exist …\n") as caught:
         submit(api)
     assert len(caught.value.message) < 400
 

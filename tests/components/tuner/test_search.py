@@ -17,7 +17,6 @@ from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import MAX_SEED
 from regard.components.tuner import search as search_module
-from regard.components.tuner.search import create_oracle
 from regard.components.tuner.space import Dimension, SearchSpace
 from regard.components.tuner.trial import TrialResult, TrialTask, checkpoint_folder, run_trial
 from tests.components.tuner import tiny
@@ -226,11 +225,6 @@ def test_search_without_a_completed_trial_fails(simulated, tmp_path, changes):
     space = SearchSpace((Dimension("model.embedding", choices=[1, 2, 3]),))
     with pytest.raises(UserError):
         search_rows(tmp_path, section("random", **changes), space)
-
-
-def test_oracle_saves_all_its_state_as_json(tmp_path):
-    oracle = create_oracle(section("hyperband"), SPACE)
-    assert json.loads(json.dumps(oracle.get_state()))["max_epochs"] == 4
 
 
 @pytest.fixture(scope="module")

@@ -36,14 +36,6 @@ def test_all_models_are_trained_in_order(simulation):
     assert not (simulation.home / "registry").exists()
 
 
-def test_json_output(simulation):
-    code, out, _ = simulation.run("--json", "--only", "small")
-    content = json.loads(out)
-    assert code == 0
-    assert [model["label"] for model in content["models"]] == ["small", "large", "wide"]
-    assert content["directory"] == str(simulation.directory)
-
-
 def test_failed_models_do_not_stop_the_others(simulation):
     simulation.simulate(small="crash", large="user")
     code, out, _ = simulation.run()
@@ -164,15 +156,6 @@ def test_table_only_trains_nothing(simulation):
     states = {label: model["state"] for label, model in simulation.results().items()}
     assert states == {"small": "finished", "large": "failed", "wide": "waiting"}
     assert simulation.started() == started
-
-
-def test_results_of_a_changed_configuration_are_replaced(simulation):
-    simulation.run("--only", "wide")
-    simulation.matrix.write_text(simulation.matrix.read_text().replace("units: 9", "units: 10"))
-    assert simulation.run("--table-only")[0] == 0
-    assert simulation.results()["wide"]["state"] == "waiting"
-    assert simulation.run("--only", "wide")[0] == 0
-    assert simulation.results()["wide"]["parameters"] == 10000
 
 
 def test_invalid_input_trains_nothing(simulation):

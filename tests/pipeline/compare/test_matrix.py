@@ -186,12 +186,6 @@ def test_invalid_sets_of_configurations(tmp_path, files):
         read_comparison(files, Workspace(tmp_path), "A b")
 
 
-def test_invalid_configuration(tmp_path, files):
-    files[1].write_text("name: two\ndata: {train: t.tsv}\nmodl: {}\n")
-    with pytest.raises(UserError, match=r"two.yaml:3: modl: unknown key. Did you mean model"):
-        read_comparison(files, Workspace(tmp_path))
-
-
 def test_written_configuration_equals_the_validated_one(tmp_path):
     text = "name: m\nbase: {data: {root: '$${X} d', train: t.tsv}}\nmodels: {a: , b: }\n"
     (tmp_path / "m.yaml").write_text(text)
@@ -232,8 +226,3 @@ def test_multi30k_matrix_has_the_models_of_all_papers(tmp_path, monkeypatch):
         (m.encoder.units, m.decoder.units) for m in models.values() if hasattr(m.encoder, "units")
     }
     assert len(sizes) == 1
-
-
-def test_dotted_keys_in_the_base(tmp_path):
-    text = "name: m\nbase: {data: {train: t.tsv}, model.encoder.units: 7}\nmodels:\n  a:\n  b:\n"
-    assert read(tmp_path, text).members[0].config.model.encoder.units == 7

@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.pipeline.datasets.locale_formats import LOCALES
 from regard.pipeline.datasets.quickstart import FRACTIONS, generate, normalize, sample_rows
 
@@ -80,12 +79,6 @@ def test_targets_have_the_normal_form(rows):
             assert str(Decimal(target)) == target
 
 
-def test_targets_of_train_have_the_same_forms(generated):
-    directory, _ = generated
-    form = re.compile(f"{DATE}|{TIME}|{DATE}T{TIME}|{NUMBER}( [A-Z]{{3}})?")
-    assert all(form.fullmatch(target) for _, target in pairs(directory, "train"))
-
-
 def test_all_locales_and_kinds(generated):
     directory, _ = generated
     record = json.loads((directory / "quickstart.json").read_text())
@@ -148,14 +141,3 @@ def test_seed_determines_every_byte(tmp_path):
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
         assert path.read_bytes() != (tmp_path / "c" / path.name).read_bytes()
-
-
-def test_progress(tmp_path):
-    reports = []
-    generate(tmp_path, rows=2_000, progress=lambda text, fraction: reports.append(fraction))
-    assert reports == [0.5, 1.0]
-
-
-def test_too_few_rows(tmp_path):
-    with pytest.raises(UserError, match="too few"):
-        generate(tmp_path, rows=3)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from regard.components.common.errors import UserError
 from regard.pipeline.datasets import scenes
 
 
@@ -100,8 +99,3 @@ def test_shape_mask(form: str) -> None:
     rows, columns = np.nonzero(mask)
     assert abs(rows - 20).max() == 8
     assert abs(columns - 30).max() == 8
-
-
-def test_too_few_rows(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="too few"):
-        scenes.generate(tmp_path, rows=5)

@@ -26,7 +26,6 @@ class FakeApi:
     """Records requests, and misbehaves as its attributes say.
 
     Attributes:
-        run_status: HTTP status of the response to a run.
         token: the bearer token that it requires.
         responses: fixed responses by path, for example ``runs``.
         delay_seconds: delay of every response.
@@ -36,7 +35,6 @@ class FakeApi:
         self.experiments: list[dict[str, str]] = []
         self.runs: list[Any] = []
         self.recurring_runs: list[Any] = []
-        self.run_status = 200
         self.token: str | None = None
         self.responses: dict[str, Response] = {}
         self.delay_seconds = 0.0
@@ -81,9 +79,6 @@ class FakeApi:
     async def create_run(self, request: Request) -> Response:
         if response := await self.override(request):
             return response
-        if self.run_status != 200:
-            content = {"code": 3, "message": "invalid pipeline job inputs"}
-            return JSONResponse(content, self.run_status)
         run = parse(await request.body(), "V2beta1Run")
         check_spec(run.pipeline_spec)
         self.runs.append(run)

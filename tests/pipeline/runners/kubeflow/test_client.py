@@ -145,16 +145,6 @@ def test_authentication_by_token(api, compiled, monkeypatch):
     assert regard("submit", compiled, "--host", api.url).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [(400, r"\(400\): invalid pipeline job inputs"), (403, "Access denied")],
-)
-def test_a_refused_run(api, compiled, status, message):
-    api.run_status = status
-    with pytest.raises(UserError, match=message):
-        regard("submit", compiled, "--host", api.url)
-
-
 def test_options_of_recurring_runs(compiled):
     with pytest.raises(UserError, match="requires --cron"):
         regard("submit", compiled, "--host", UNUSED_HOST, "--no-catchup")

@@ -200,18 +200,16 @@ class TrialSearch(BaseTuner):
 
     def _report(self, trial: Trial) -> None:
         """Report how a trial ended."""
-        row = self._row(trial)
+        row, result = self._row(trial), self._result(trial)
         name = f"trial {row['trial']}"
         if row["continued_from"] is not None:
             name += f", continuing trial {row['continued_from']}"
         text = f"{name}: {format_values(row['values'])}: "
-        row["score"] = self._result(trial).score
-        if row["score"] is None:
-            text += f"failed: {self._result(trial).error}"
-            events.emit("warning", node=NODE, text=text)
-            return
-        text += format_score(self.oracle.objective.name, row["score"])
-        events.emit("note", node=NODE, text=text)
+        if result.score is None:
+            events.emit("warning", node=NODE, text=f"{text}failed: {result.error}")
+        else:
+            text += format_score(self.oracle.objective.name, result.score)
+            events.emit("note", node=NODE, text=text)
 
     def _result(self, trial: Trial) -> TrialResult:
         result = read_result(self.get_trial_dir(trial.trial_id))

@@ -15,14 +15,6 @@ SPEC = {"pipelineInfo": {"name": "tiny"}, "schemaVersion": "2.1.0"}
 SUBMISSION = Submission(CompiledPipeline(SPEC))
 
 
-@pytest.fixture
-def api(monkeypatch):
-    for name in ("KF_PIPELINES_TOKEN", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    with serve_api() as server:
-        yield server
-
-
 def submit(api):
     return KubeflowClient(api.url).submit(SUBMISSION, "regard", "tiny")
 

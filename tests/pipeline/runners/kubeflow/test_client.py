@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli.app import app
-from tests.pipeline.runners.kubeflow.fake_api import serve_api
 from tests.pipeline.runners.kubeflow.pipelines import write_config
 
 UNUSED_HOST = "http://127.0.0.1:9"
@@ -29,14 +28,6 @@ def compiled(tmp_path_factory):
     assert (result.returncode, result.stderr) == (0, "")
     assert "12 nodes, parameters max_epochs, seed" in result.stdout
     return path
-
-
-@pytest.fixture
-def api(monkeypatch):
-    for name in ("ENDPOINT", "TOKEN", "UI_ENDPOINT"):
-        monkeypatch.delenv(f"KF_PIPELINES_{name}", raising=False)
-    with serve_api() as server:
-        yield server
 
 
 def regard(*arguments):

@@ -1,0 +1,14 @@
+import pytest
+
+from tests.pipeline.runners.kubeflow.fake_api import serve_api
+
+
+@pytest.fixture
+def api(monkeypatch):
+    """The API of Kubeflow Pipelines, and an environment that configures no client."""
+    for name in ("ENDPOINT", "TOKEN", "UI_ENDPOINT"):
+        monkeypatch.delenv(f"KF_PIPELINES_{name}", raising=False)
+    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with serve_api() as server:
+        yield server

@@ -9,17 +9,19 @@ from pydantic import JsonValue
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.orchestration.pipeline import Pipeline
 
-from regard.components.corpus_gen.component import CorpusGen
-from regard.components.evaluator.component import Evaluator
 from regard.components.evaluator.scoring import required_metrics
-from regard.components.example_validator.component import ExampleValidator
-from regard.components.predictor.component import Predictor
-from regard.components.preprocess.component import Preprocess
-from regard.components.pusher.component import Pusher
-from regard.components.reporter.component import Reporter
-from regard.components.serving_check.component import ServingCheck
-from regard.components.tokenizer_trainer.component import TokenizerTrainer
-from regard.components.trainer.component import Trainer
+from regard.components.nodes import (
+    CorpusGen,
+    Evaluator,
+    ExampleValidator,
+    Predictor,
+    Preprocess,
+    Pusher,
+    Reporter,
+    ServingCheck,
+    TokenizerTrainer,
+    Trainer,
+)
 from regard.pipeline import cache_keys
 from regard.pipeline.context import PipelineContext, local_context
 

@@ -23,7 +23,7 @@ class Component(BaseComponent):
     """A TFX component that declares its specification by class attributes.
 
     Every component also has a parameter ``code`` for the cache, the digest of its code: by
-    default, of the package of the class.
+    default, of the package of the executor.
 
     Attributes:
         EXECUTOR: the executor; one with Beam receives the pipeline's Beam options.
@@ -69,7 +69,7 @@ class Component(BaseComponent):
 
     def __init__(self, run_parameters: Mapping[str, Any] | None = None, **arguments: Any):
         if "code" not in arguments:
-            arguments["code"] = code_digest(type(self).__module__.rpartition(".")[0])
+            arguments["code"] = code_digest(self.EXECUTOR.__module__.rpartition(".")[0])
         outputs = {name: Channel(type=kind) for name, kind in self.OUTPUTS.items()}
         values = runtime_parameters.of_sections(run_parameters, *self.RUN_SECTIONS)
         super().__init__(self.SPEC_CLASS(**{**outputs, **values, **arguments}))

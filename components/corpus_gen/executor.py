@@ -33,7 +33,7 @@ from regard.components.data.spans import resolve_spans
 _WORK_PREFIX = ".writing-"
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):
+class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
     """Writes the ``examples`` and the ``findings`` of a corpus."""
 
     def Do(

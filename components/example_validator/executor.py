@@ -38,7 +38,7 @@ from regard.components.settings.data import DataChecksConfig
 from regard.models.tasks.description import Feature
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):
+class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
     """Writes ``anomalies`` as TFX does, and ``findings``."""
 
     def Do(

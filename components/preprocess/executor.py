@@ -24,7 +24,7 @@ from regard.components.preprocess.transform_graph import (
 )
 
 
-class Executor(transform_executor.Executor):
+class PreprocessExecutor(transform_executor.Executor):
     """Runs Transform with the tokenizer's folder in ``custom_config``, and copies the tokenizer."""
 
     def Do(

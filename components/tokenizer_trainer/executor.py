@@ -39,7 +39,7 @@ NODE = "TokenizerTrainer"
 Group = tuple[str, ...]
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):
+class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
     """Writes the models and ``tokenizer.json``."""
 
     def Do(

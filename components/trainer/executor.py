@@ -21,7 +21,7 @@ from regard.components.trainer.checkpoint import checkpoint_lock
 from regard.models.settings.training import TrainingConfig
 
 
-class Executor(GenericExecutor):
+class TrainerExecutor(GenericExecutor):
     """Calls ``run_fn`` with the run-time parameters while it holds the checkpoint lock."""
 
     def Do(

@@ -19,7 +19,7 @@ from regard.pipeline.graph import build_pipeline, trainer_sections
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
 
-    from regard.components.preprocess.component import Preprocess
+    from regard.components.nodes import Preprocess
     from regard.pipeline.config import Config
     from regard.pipeline.workspace import Workspace
 

@@ -11,10 +11,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types import standard_artifacts
 
 from regard.components.common.artifacts import Findings, Predictions
-from regard.components.evaluator.component import Evaluator
-from regard.components.predictor.component import Predictor
-from regard.components.pusher.component import Pusher
-from regard.components.serving_check.component import ServingCheck
+from regard.components.nodes import Evaluator, Predictor, Pusher, ServingCheck
 
 
 def source(kind, name: str) -> Importer:

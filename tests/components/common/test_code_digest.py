@@ -60,7 +60,7 @@ def test_the_closure_holds_every_module_that_the_import_really_loads(node):
     """The interpreter's own list is the reference; it lacks only imports inside functions."""
     code = (
         "import sys, os\n"
-        f"import regard.components.{node}.component\n"
+        f"import regard.components.{node}.executor\n"
         "for name, module in sorted(sys.modules.items()):\n"
         "    if name.partition('.')[0] == 'regard' and module.__file__: print(module.__file__)\n"
     )

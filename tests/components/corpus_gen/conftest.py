@@ -42,7 +42,7 @@ def run_corpus(tmp_path):
         from tfx.types import standard_artifacts
 
         from regard.components.common.artifacts import Findings
-        from regard.components.corpus_gen.executor import Executor
+        from regard.components.corpus_gen.executor import CorpusGenExecutor
 
         out = tmp_path / name
         examples, findings = standard_artifacts.Examples(), Findings()
@@ -50,7 +50,9 @@ def run_corpus(tmp_path):
         context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
         properties = {"corpus": json.dumps(corpus.to_json()), "fingerprint": fingerprint}
         properties |= parameters or {}
-        Executor(context).Do({}, {"examples": [examples], "findings": [findings]}, properties)
+        CorpusGenExecutor(context).Do(
+            {}, {"examples": [examples], "findings": [findings]}, properties
+        )
         return SimpleNamespace(
             artifact=examples,
             folder=out / "examples",

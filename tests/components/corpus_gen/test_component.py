@@ -9,8 +9,8 @@ from tfx.orchestration import pipeline
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 
-from regard.components.corpus_gen.component import CorpusGen
 from regard.components.data.fingerprints import fingerprint
+from regard.components.nodes import CorpusGen
 from tests.components.corpora import BEAM, resolved
 
 

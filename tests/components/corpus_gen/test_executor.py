@@ -180,7 +180,7 @@ import json, sys
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 from regard.components.common.artifacts import Findings
-from regard.components.corpus_gen.executor import Executor
+from regard.components.corpus_gen.executor import CorpusGenExecutor
 examples, findings = standard_artifacts.Examples(), Findings()
 corpus, out = sys.argv[1], sys.argv[2]
 sys.argv[1:] = []
@@ -188,7 +188,7 @@ examples.uri, findings.uri = out + "/examples", out + "/findings"
 args = ["--runner=FnApiRunner", "--direct_running_mode=in_memory", "--sdk_container_image=unused"]
 context = BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=out + "/tmp")
 outputs = {"examples": [examples], "findings": [findings]}
-Executor(context).Do({}, outputs, {"corpus": corpus, "fingerprint": ""})
+CorpusGenExecutor(context).Do({}, outputs, {"corpus": corpus, "fingerprint": ""})
 """
 
 

@@ -14,7 +14,7 @@ from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
 from regard.components.data.target_overlap import read_overlap, text_hash
 from regard.components.example_validator import row_checks
-from regard.components.example_validator.executor import Executor
+from regard.components.example_validator.executor import ExampleValidatorExecutor
 from regard.components.settings.data import DataChecksConfig
 from regard.models.tasks.description import Feature
 from tests.components.corpora import BEAM
@@ -96,7 +96,7 @@ def validate(tmp_path, monkeypatch):
         inputs = {"examples": [examples], "statistics": [statistics], "schema": [schema]}
         error = None
         try:
-            Executor(context).Do(
+            ExampleValidatorExecutor(context).Do(
                 inputs,
                 {"anomalies": [anomalies], "findings": [findings]},
                 {

@@ -52,7 +52,7 @@ def validate(tmp_path, monkeypatch):
     from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
     from tfx.types import standard_artifacts
 
-    from regard.components.corpus_gen.executor import Executor as CorpusGen
+    from regard.components.corpus_gen.executor import CorpusGenExecutor as CorpusGen
     from regard.components.example_validator import executor as validator
 
     monkeypatch.setattr(validator.tfx_executor.Executor, "Do", lambda *_: None)
@@ -74,7 +74,7 @@ def validate(tmp_path, monkeypatch):
         features = json.dumps([feature.to_json() for feature in data.features])
         checks = json.dumps(dict.fromkeys(DataChecksConfig.model_fields))
         properties = {"checks": checks, "features": features, "production": ""}
-        validator.Executor(context).Do(inputs, outputs, properties)
+        validator.ExampleValidatorExecutor(context).Do(inputs, outputs, properties)
         return json.loads((tmp_path / "findings" / "profile.json").read_text("utf-8"))
 
     return run

@@ -19,9 +19,9 @@ from tfx.utils import io_utils, json_utils, proto_utils
 from regard.components.common.artifacts import Tokenizer
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
+from regard.components.nodes import Preprocess
 from regard.components.preprocess import transform_graph
-from regard.components.preprocess.component import Preprocess
-from regard.components.preprocess.executor import Executor
+from regard.components.preprocess.executor import PreprocessExecutor
 from regard.components.preprocess.transform_graph import (
     FileTransformer,
     _LoadedGraph,
@@ -109,8 +109,10 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any = None) -> None:
     io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), schema.encode())
-    context = Executor.Context(beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"), unique_id="1")
-    Executor(context).Do(
+    context = PreprocessExecutor.Context(
+        beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"), unique_id="1"
+    )
+    PreprocessExecutor(context).Do(
         {
             "examples": [examples],
             "schema": [artifact(standard_artifacts.Schema, root / "schema")],

@@ -7,7 +7,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from regard.components.common import artifacts, events
-from regard.components.reporter.component import Reporter
+from regard.components.nodes import Reporter
 from regard.components.reporter.executor import FILE, ReporterExecutor
 from regard.components.reporter.run_facts import ARTIFACTS
 from tests.components.reporter import sample_runs

@@ -14,7 +14,7 @@ from tfx.types import standard_artifacts
 from regard.components.common import events
 from regard.components.common.artifacts import Tokenizer
 from regard.components.common.errors import UserError
-from regard.components.tokenizer_trainer.executor import Executor
+from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 from tests.components.corpora import BEAM
 
@@ -44,8 +44,8 @@ def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Pat
     examples = examples_of(folder / "examples", {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]})
     tokenizer = Tokenizer()
     tokenizer.uri = str(folder / "tokenizer")
-    context = Executor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
-    Executor(context).Do(
+    context = TokenizerTrainerExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
+    TokenizerTrainerExecutor(context).Do(
         {"examples": [examples]},
         {"tokenizer": [tokenizer]},
         {

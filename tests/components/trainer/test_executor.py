@@ -10,7 +10,7 @@ from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGra
 from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.checkpoint import remove_unless_locked
-from regard.components.trainer.executor import Executor, checkpoint_folder
+from regard.components.trainer.executor import TrainerExecutor, checkpoint_folder
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def resolve_config(tmp_path, folders):
             "checkpoints": "/c/k3y",
             "checkpoints_by_content": by_content,
         }
-        fn_args = Executor().resolve_fn_args(
+        fn_args = TrainerExecutor().resolve_fn_args(
             {"examples": [examples], "transform_graph": [graph]},
             {"model": [artifact(Model)], "model_run": [artifact(ModelRun)]},
             {**splits, "custom_config": json.dumps(config), **parameters},
@@ -121,9 +121,9 @@ def test_the_checkpoint_lock_is_held_while_training(tmp_path, monkeypatch):
         exists_during_training.append(folder.is_dir())
 
     fn_args = SimpleNamespace(custom_config={"checkpoints": str(folder)})
-    monkeypatch.setattr(Executor, "resolve_fn_args", lambda self, *arguments: fn_args)
+    monkeypatch.setattr(TrainerExecutor, "resolve_fn_args", lambda self, *arguments: fn_args)
     monkeypatch.setattr(GenericExecutor, "Do", do)
-    Executor().Do({}, {}, {})
+    TrainerExecutor().Do({}, {}, {})
     assert exists_during_training == [True]
     remove_unless_locked(folder)
     assert not folder.exists()

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any, TypedDict
 
+from regard.components.registry.records import PushResult
 from regard.pipeline import progress, run_store
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.prediction.sample_predictions import Sample
@@ -181,8 +182,9 @@ def _pushed_version(state: Progress) -> PushedVersion:
 
 def _reason_not_pushed(state: Progress) -> str | None:
     """Why the Pusher did not publish a model that passed evaluation."""
-    content = _read_json(state, "Pusher", "pushed_model", "pushed.json")
-    return None if content.get("pushed", True) else content["text"].removeprefix("Not pushed. ")
+    path = _output_file(state, "Pusher", "pushed_model", PushResult.FILE)
+    result = PushResult.read(path.parent) if path else None
+    return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 
 def _report(state: Progress) -> str | None:

@@ -10,7 +10,10 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import Self
 
 
 @contextlib.contextmanager
@@ -47,6 +50,27 @@ def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+class JsonFile(BaseModel):
+    """The content of a JSON file with a fixed name in an artifact."""
+
+    model_config = ConfigDict(frozen=True)
+
+    FILE: ClassVar[str]
+
+    def write(self, folder: Path) -> None:
+        """Write the file atomically."""
+        text = json.dumps(self.model_dump(), indent=2, ensure_ascii=False)
+        atomic_write(folder / self.FILE, text + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """Read the file; return None if it is missing or not valid."""
+        try:
+            return cls.model_validate_json((folder / cls.FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:

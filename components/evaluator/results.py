@@ -6,14 +6,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
-from typing_extensions import Self
 
-from regard.components.common.files import atomic_write
+from regard.components.common.files import JsonFile
 
 CANDIDATE, PRODUCTION, BASELINE = "candidate", "production", "baseline"
 # The values of metrics by model (``candidate``, ``production``, ``baseline``) and metric.
@@ -22,25 +19,6 @@ ScoresByModel = dict[str, dict[str, float]]
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
-
-
-class _File(_Model):
-    """A file of the evaluation or the blessing artifact."""
-
-    FILE: ClassVar[str]
-
-    def write(self, folder: Path) -> None:
-        """Write the file atomically."""
-        text = json.dumps(self.model_dump(), indent=2, ensure_ascii=False)
-        atomic_write(folder / self.FILE, text + "\n")
-
-    @classmethod
-    def read(cls, folder: Path) -> Self | None:
-        """Read the file; return None if it is missing or not valid."""
-        try:
-            return cls.model_validate_json((folder / cls.FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
 
 
 class IntervalResult(_Model):
@@ -120,7 +98,7 @@ class BaselineResult(_Model):
     metrics: dict[str, MetricResult]
 
 
-class Evaluation(_File):
+class Evaluation(JsonFile):
     """The metrics of the candidate, of production and of a baseline on all rows."""
 
     FILE: ClassVar[str] = "metrics.json"
@@ -140,7 +118,7 @@ class LengthBucket(_Model):
     scores: ScoresByModel
 
 
-class LengthScores(_File):
+class LengthScores(JsonFile):
     """The scores by input length, in ``unit``."""
 
     FILE: ClassVar[str] = "by_length.json"
@@ -165,7 +143,7 @@ class VocabularySize(_Model):
     is_complete: bool
 
 
-class SliceScores(_File):
+class SliceScores(JsonFile):
     """The scores in all slices other than those by length."""
 
     FILE: ClassVar[str] = "slices.json"
@@ -216,7 +194,7 @@ class DegenerateCheck(_Model):
         return f"{share} of the outputs are {self.label}, {relation} the limit of {limit}"
 
 
-class DegenerateOutputs(_File):
+class DegenerateOutputs(JsonFile):
     """The checks for degenerate outputs, by name."""
 
     FILE: ClassVar[str] = "checks.json"
@@ -248,7 +226,7 @@ class Verdict(_Model):
     rows: int | None = None
 
 
-class Decision(_File):
+class Decision(JsonFile):
     """The decision of the gate, a sentence that explains it, and the verdicts behind it."""
 
     FILE: ClassVar[str] = "blessing.json"

@@ -15,17 +15,15 @@ from tfx.utils import path_utils
 from regard.components.common import events, provenance, runtime_parameters
 from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry import PROFILE, Registry, VersionRecord, read_record
 from regard.components.registry.publish import WithdrawnModelError, push
-from regard.components.registry.records import RecordedMetric
+from regard.components.registry.records import PushResult, RecordedMetric
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER
 
 NODE = "Pusher"
-RESULT = "pushed.json"
 
 
 class PusherExecutor(BaseExecutor):
@@ -97,13 +95,14 @@ class PusherExecutor(BaseExecutor):
 def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
     """Mark the artifact with the properties of TFX's Pusher, and report the result."""
     pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
-    result: dict[str, object] = {"pushed": destination is not None, "text": text}
+    result = PushResult(pushed=destination is not None, text=text)
     if destination is not None:
         pushed.set_string_custom_property("pushed_destination", str(destination))
         pushed.set_string_custom_property("pushed_version", destination.name)
-        result.update(path=str(destination), version=int(destination.name))
-    content = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
-    atomic_write(Path(pushed.uri) / RESULT, content)
+        result = result.model_copy(
+            update={"path": str(destination), "version": int(destination.name)}
+        )
+    result.write(Path(pushed.uri))
     events.emit("note", node=NODE, text=text)
 
 

@@ -123,7 +123,7 @@ def _entries(registry: Registry, name: str) -> list[VersionEntry]:
         for version in reversed(versions):
             path = registry.path(name, version)
             with contextlib.suppress(FileNotFoundError):
-                entry = _entry(path, live=version == live, withdrawn_digests=digests)
+                entry = _entry(path, version == live, digests)
                 # Versions are removed with one rename: one that exists now was complete before.
                 entries += [entry] if (path / MODEL_FILE).is_file() else []
         if entries and entries[0].live:

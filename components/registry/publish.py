@@ -21,7 +21,6 @@ from regard.components.common.files import sha256_file
 from regard.components.registry.records import (
     RECORD,
     VersionRecord,
-    WithdrawnModel,
     read_record,
     read_record_or_empty,
 )
@@ -36,20 +35,18 @@ _EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
 _NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))
 
 
-class WithdrawnModelError(Exception):
+class _VersionError(Exception):
+    def __init__(self, version: int):
+        super().__init__(version)
+        self.version = version
+
+
+class WithdrawnModelError(_VersionError):
     """The model is that of ``version``, which production was rolled back from."""
 
-    def __init__(self, version: int):
-        super().__init__(version)
-        self.version = version
 
-
-class _AlreadyPublished(Exception):
+class _AlreadyPublished(_VersionError):
     """The newest version is this same model."""
-
-    def __init__(self, version: int):
-        super().__init__(version)
-        self.version = version
 
 
 def push(
@@ -100,13 +97,15 @@ def push(
             (staging / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).write_bytes(content)
         try:
-            return publish(folder, staging, make_record), True
+            return publish(folder, staging, make_record).version, True
         except _AlreadyPublished as error:
             return error.version, False
 
 
-def publish(folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]) -> int:
-    """Give a complete model in a staging folder the next number, and return the number.
+def publish(
+    folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]
+) -> VersionRecord:
+    """Give a complete model in a staging folder the next number, and return its record.
 
     The list of withdrawn models is copied from the newest version's record.
 
@@ -127,15 +126,15 @@ def publish(folder: Path, staging: Path, make_record: Callable[[int | None], Ver
             version = _next_version(folder)
             newest = Registry(folder.parent).latest(folder.name)
             record = make_record(newest)
+            fields: dict[str, object] = {
+                "name": folder.name,
+                "version": version,
+                "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            }
             if "withdrawn" not in record.model_fields_set and newest is not None:
-                record = record.model_copy(update=_withdrawn(folder / str(newest)))
-            record = record.model_copy(
-                update={
-                    "name": folder.name,
-                    "version": version,
-                    "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                }
-            )
+                withdrawn = read_record(folder / str(newest)).withdrawn
+                fields |= {"withdrawn": withdrawn} if withdrawn else {}
+            record = record.model_copy(update=fields)
             (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
             _sync_file(staging / RECORD)
             sync_folder(staging)
@@ -147,12 +146,7 @@ def publish(folder: Path, staging: Path, make_record: Callable[[int | None], Ver
                     continue
                 raise
             sync_folder(folder)
-            return version
-
-
-def _withdrawn(version: Path) -> dict[str, list[WithdrawnModel]]:
-    withdrawn = read_record(version).withdrawn
-    return {"withdrawn": withdrawn} if withdrawn else {}
+            return record
 
 
 def _next_version(folder: Path) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from regard.components.common.errors import UserError
+from regard.components.common.files import JsonFile
 
 RECORD = "regard.json"
 
@@ -33,6 +34,24 @@ class WithdrawnModel(_Part):
 
     version: int
     digest: str
+
+
+class PushResult(JsonFile):
+    """What the Pusher did, ``pushed.json``.
+
+    Attributes:
+        pushed: whether the model is a version of the registry.
+        text: what happened, as a sentence for the user.
+        path: the folder of the version; empty without one.
+        version: its number.
+    """
+
+    FILE = "pushed.json"
+
+    pushed: bool
+    text: str
+    path: str = ""
+    version: int | None = None
 
 
 class RecordedMetric(_Part):

@@ -13,8 +13,6 @@ were compared with the bad one would refer to a missing version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from regard.components.common.errors import UserError
 from regard.components.registry.publish import (
     content_digest,
@@ -29,33 +27,15 @@ from regard.components.registry.store import Registry
 from regard.serving.locks import acquire_folder
 
 # Fields of the version itself, not of its model.
-_VERSION_FIELDS = frozenset(
-    {
-        *("name", "version", "created", "withdrawn"),
-        *("rollback_of", "rolled_back_from", "reason"),
-    }
-)
-
-
-@dataclass(frozen=True)
-class Rollback:
-    """The result of a rollback.
-
-    Attributes:
-        version: the new version.
-        rollback_of: the version whose model it is.
-        rolled_back_from: the version that was live, and is withdrawn.
-    """
-
-    version: int
-    rollback_of: int
-    rolled_back_from: int
+_VERSION_FIELDS = {
+    *("name", "version", "created", "withdrawn", "rollback_of", "rolled_back_from", "reason")
+}
 
 
 def rollback(
     registry: Registry, name: str, version: int | None = None, reason: str | None = None
-) -> Rollback:
-    """Publish an earlier version's model again.
+) -> VersionRecord:
+    """Publish an earlier version's model again, and return the record of the new version.
 
     Args:
         registry: the registry.
@@ -72,14 +52,14 @@ def rollback(
     live, folder = registry.number(name), registry.root / name
     with acquire_folder(folder, timeout=None):  # no version is pruned while it is read and copied
         remove_leftovers(folder)
-        if version is None:
-            source = _version_before(registry, name, live)
-        else:
-            source = registry.number(name, version)
+        source = (
+            _version_before(registry, name, live)
+            if version is None
+            else registry.number(name, version)
+        )
         record = read_record(folder / str(source))
         digest = recorded_digest(folder / str(source))
         live_digest = recorded_digest(folder / str(live))
-        original = _original_version(source, record)
         if digest == live_digest:
             raise UserError(
                 f"the model of {name}@{source} is live already, as {name}@{live}",
@@ -99,16 +79,14 @@ def rollback(
                 one for one in live_record.withdrawn if one.digest not in (digest, live_digest)
             ]
             fields = {
+                **record.model_dump(exclude_unset=True, exclude=_VERSION_FIELDS),
                 "digest": digest,
-                "rollback_of": original,
+                "rollback_of": _original_version(source, record),
                 "rolled_back_from": live,
                 **({"reason": reason} if reason else {}),
                 "withdrawn": [*others, bad],
             }
-            model_fields = VersionRecord.model_validate(
-                {key: one for key, one in record.to_dict().items() if key not in _VERSION_FIELDS}
-            )
-            return model_fields.model_copy(update=fields)
+            return VersionRecord.model_validate(fields)
 
         with staging_folder(folder) as staging:
             copy_model(folder / str(source), staging)
@@ -119,7 +97,7 @@ def rollback(
                     remedy="Production is unchanged. Restore the files, or name another version:"
                     f" `regard registry list {name}` lists them.",
                 )
-            return Rollback(publish(folder, staging, make_record), original, live)
+            return publish(folder, staging, make_record)
 
 
 def _original_version(version: int, record: VersionRecord) -> int:

@@ -168,7 +168,8 @@ def rollback(
 
     result = registry_rollback.rollback(_registry(registry), name, version, reason)
     if as_json:
-        terminal.print_json({"name": name, **dataclasses.asdict(result)})
+        keys = ("version", "rollback_of", "rolled_back_from")
+        terminal.print_json({"name": name, **{key: getattr(result, key) for key in keys}})
         return
     old = result.rolled_back_from
     terminal.print_lines(

@@ -79,7 +79,7 @@ def test_concurrent_changes_never_reuse_a_number(tmp_path):
 
     with staging_folder(folder) as work:
         copy_model(make_model(tmp_path / "model", b"2"), work)
-        version = publish(folder, work, slow_record)
+        version = publish(folder, work, slow_record).version
     others[0].join()
     assert version == 2
     assert registry.versions("m") == [4]

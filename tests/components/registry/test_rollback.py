@@ -13,7 +13,7 @@ from regard.components.registry import publish, read_record
 from regard.components.registry.prune import pin
 from regard.components.registry.publish import WithdrawnModelError, content_digest
 from regard.components.registry.records import WithdrawnModel
-from regard.components.registry.rollback import Rollback, rollback
+from regard.components.registry.rollback import rollback
 from regard.components.registry.store import is_pinned
 from regard.serving.locks import acquire_folder
 from regard.serving.server.model_config import VersionPolicy
@@ -26,6 +26,12 @@ def registry(tmp_path):
     return push_models(tmp_path / "registry", 3, compared_with="9")
 
 
+def go_back(*arguments, **options):
+    """Roll back, and return the new version, the one of its model and the one it replaces."""
+    record = rollback(*arguments, **options)
+    return record.version, record.rollback_of, record.rolled_back_from
+
+
 def served(registry):
     """Return the versions that a server loads from the folder."""
     return VersionPolicy().select(list(list_versions(registry.root / "m")))
@@ -34,7 +40,7 @@ def served(registry):
 def test_the_previous_version_is_published_again(registry):
     folder = registry.root / "m"
     old = read_record(folder / "2")
-    assert rollback(registry, "m", reason="wrong amounts") == Rollback(4, 2, 3)
+    assert go_back(registry, "m", reason="wrong amounts") == (4, 2, 3)
     assert served(registry) == [4]
     assert weights_of(registry) == 2
     assert content_digest(folder / "4") == content_digest(folder / "2")
@@ -49,23 +55,23 @@ def test_the_previous_version_is_published_again(registry):
 
 
 def test_rollback_to_a_given_version(registry):
-    assert rollback(registry, "m", 1) == Rollback(4, 1, 3)
+    assert go_back(registry, "m", 1) == (4, 1, 3)
     assert weights_of(registry) == 1
 
 
 def test_repeated_rollback_skips_withdrawn_versions(registry):
     rollback(registry, "m")
-    assert rollback(registry, "m") == Rollback(5, 1, 4)
+    assert go_back(registry, "m") == (5, 1, 4)
     with pytest.raises(UserError, match="no version to go back to before m@5"):
         rollback(registry, "m")
     assert push_model(registry.root, 6) == (6, True)
-    assert rollback(registry, "m") == Rollback(7, 1, 6)
+    assert go_back(registry, "m") == (7, 1, 6)
 
 
 def test_rollback_after_a_new_push(registry):
     rollback(registry, "m")
     push_model(registry.root, 5)
-    assert rollback(registry, "m") == Rollback(6, 2, 5)
+    assert go_back(registry, "m") == (6, 2, 5)
 
 
 def test_a_withdrawn_model_is_not_pushed_again(registry):
@@ -82,7 +88,7 @@ def test_a_withdrawn_model_is_not_pushed_again(registry):
 
 def test_a_withdrawn_version_can_be_restored(registry):
     rollback(registry, "m")
-    assert rollback(registry, "m", 3) == Rollback(5, 3, 4)
+    assert go_back(registry, "m", 3) == (5, 3, 4)
     assert weights_of(registry) == 3
     assert read_record(registry.path("m", 5)).withdrawn == [
         WithdrawnModel(version=2, digest=read_record(registry.path("m", 2)).digest)
@@ -177,33 +183,33 @@ def test_a_concurrent_push_is_not_replaced(registry, monkeypatch):
 def test_concurrent_rollbacks_go_back_one_step(registry):
     rollbacks, errors = [], []
 
-    def go_back():
+    def go_back_once():
         try:
-            rollbacks.append(rollback(registry, "m"))
+            rollbacks.append(go_back(registry, "m"))
         except UserError as error:
             errors.append(error.message)
 
     folder = registry.root / "m"
-    threads = [threading.Thread(target=go_back) for _ in range(2)]
+    threads = [threading.Thread(target=go_back_once) for _ in range(2)]
     with acquire_folder(folder):
         for thread in threads:
             thread.start()
         time.sleep(0.2)  # both wait for the lock
     for thread in threads:
         thread.join()
-    assert rollbacks == [Rollback(4, 2, 3)]
+    assert rollbacks == [(4, 2, 3)]
     assert errors == ["m@4 was published while m@3 was being replaced"]
 
 
 def test_a_version_pruned_during_the_wait_is_an_error(registry):
     errors = []
 
-    def go_back():
+    def go_back_once():
         with pytest.raises(UserError) as caught:
             rollback(registry, "m", 1)
         errors.append(caught.value.message)
 
-    thread = threading.Thread(target=go_back)
+    thread = threading.Thread(target=go_back_once)
     with acquire_folder(registry.root / "m"):
         thread.start()
         time.sleep(0.2)

@@ -61,7 +61,8 @@ class ServingCheckExecutor(BaseExecutor):
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         servers = json.loads(exec_properties["tf_serving_versions"])
         _validate_versions(servers)
-        contract = prediction_table.read_summary(predictions)["contract"]
+        summary = prediction_table.read_summary(predictions)
+        contract = summary["contract"]
         rows = sample_rows(predictions, examples, int(exec_properties["rows"]))
         exported = path_utils.serving_model_path(model.uri)
         trainer_rows = exported_rows(Path(exported), contract)
@@ -69,7 +70,7 @@ class ServingCheckExecutor(BaseExecutor):
             "model": exported,
             "servers": servers,
             "rows": [*rows, *trainer_rows],
-            "tolerances": _tolerances(predictions, trainer_rows),
+            "tolerances": _tolerances(summary.get("device", "CPU"), trainer_rows),
         }
         result = run_check(request)
         text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
@@ -148,10 +149,9 @@ def _validate_versions(servers: Sequence[str]) -> None:
             raise UserError(str(error), where="serving.tf_serving_versions") from error
 
 
-def _tolerances(predictions: Path, trainer_rows: Sequence[RequestRow]) -> Tolerances:
+def _tolerances(predictor_device: str, trainer_rows: Sequence[RequestRow]) -> Tolerances:
     """Return the tolerances for the devices of the Predictor and the Trainer."""
-    devices = {prediction_table.read_summary(predictions).get("device", "CPU")}
-    devices |= {row["device"] for row in trainer_rows}
+    devices = {predictor_device, *(row["device"] for row in trainer_rows)}
     return TOLERANCES if devices == {"CPU"} else TOLERANCES_ACCELERATOR
 
 

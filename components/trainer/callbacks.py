@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -15,8 +15,11 @@ from regard.components.common import events
 from regard.components.common.formatting import format_duration
 from regard.components.trainer import NODE
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
+from regard.components.trainer.distributed import DeviceGroup
 from regard.models.metrics import METRICS
 from regard.models.settings.training import TrainingConfig
+
+T = TypeVar("T")
 
 
 class MovingAverage:
@@ -68,9 +71,7 @@ class TrainingProgress(keras.callbacks.Callback):
         batches_per_epoch: the number of batches in an epoch.
         writer: of TensorBoard summaries.
         average: updated after every update of the weights.
-        broadcast_values: returns the chief's numbers in every worker; None for a single worker.
-        is_chief: whether this worker ends a training whose loss is not finite. The others continue,
-            or the chief might lose the connection before it can report the reason.
+        group: the devices that train together; None for a single device.
     """
 
     def __init__(
@@ -80,13 +81,11 @@ class TrainingProgress(keras.callbacks.Callback):
         batches_per_epoch: int,
         writer: tf.summary.SummaryWriter,
         average: MovingAverage | None = None,
-        broadcast_values: Callable[[Sequence[float]], Sequence[float]] | None = None,
-        is_chief: bool = True,
+        group: DeviceGroup | None = None,
     ):
         super().__init__()
         self.state, self.training, self.writer = state, training, writer
-        self.batches_per_epoch, self.average = batches_per_epoch, average
-        self._broadcast_values, self._is_chief = broadcast_values, is_chief
+        self.batches_per_epoch, self.average, self.group = batches_per_epoch, average, group
         # The time that max_minutes limits, and the batch at which workers next agree on it.
         self._seconds, self._next_sync = state.seconds, state.batches
         self._last_report = self._last_batch = time.monotonic()
@@ -139,12 +138,16 @@ class TrainingProgress(keras.callbacks.Callback):
         the same batch, about once a second, at the pace that the chief reports.
         """
         state = self.state
-        if self._broadcast_values is None:
+        if self.group is None:
             self._seconds = state.seconds
         elif state.batches >= self._next_sync:
             pace = state.batches / max(state.seconds, 1e-9)
-            state.seconds, pace = self._broadcast_values((state.seconds, pace))
+            state.seconds, pace = self.broadcast(lambda: (state.seconds, pace))
             self._seconds, self._next_sync = state.seconds, state.batches + max(1, int(pace))
+
+    def broadcast(self, compute: Callable[[], T]) -> T:
+        """Return the result of ``compute``, JSON values that only the chief computes."""
+        return compute() if self.group is None else self.group.broadcast_object(compute)
 
     def count_tokens(self) -> None:
         """Update ``state.tokens``."""
@@ -157,10 +160,12 @@ class TrainingProgress(keras.callbacks.Callback):
         """The mean loss per unit since the last restart.
 
         Raises:
-            FloatingPointError: it is not finite, and this worker is the chief.
+            FloatingPointError: it is not finite, and this worker is the chief. The others continue,
+                or the chief might lose the connection before it can report the reason.
         """
         loss = float(self.model.plain_loss.result())
-        if self._is_chief and not math.isfinite(loss):
+        is_chief = self.group is None or self.group.is_chief
+        if is_chief and not math.isfinite(loss):
             raise FloatingPointError(
                 f"The loss is {loss} at step {self.state.step}. Try a lower learning rate, a "
                 "longer warm-up, a smaller clip_norm, or float32."
@@ -185,17 +190,8 @@ class TrainingProgress(keras.callbacks.Callback):
             text += f" · eval {format_evaluation(self.state.history[-1])}"
         if left is not None:
             text += f" · {format_duration(left)} left"
-        events.emit(
-            "progress",
-            node=NODE,
-            text=text,
-            fraction=fraction,
-            epoch=self.state.epoch + 1,
-            step=self.state.step,
-            tokens_per_second=rate,
-            loss=loss,
-            seconds_left=left,
-        )
+        step = self.state.step
+        events.emit("progress", node=NODE, text=text, fraction=fraction, step=step)
         with self.writer.as_default(step=self.state.step):
             tf.summary.scalar("train/loss", loss)
             tf.summary.scalar("train/tokens_per_second", rate)

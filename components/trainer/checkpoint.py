@@ -44,8 +44,6 @@ class TrainState:
         history: one entry per evaluation.
         snapshots: step and score of each evaluation whose weights are stored.
         average: the evaluation of the mean of these weights, at the end of the training.
-        file_shards: the number of workers that read different files, on which the batches of an
-            epoch depend; 1 if all workers read all files.
     """
 
     epoch: int = 0
@@ -63,7 +61,6 @@ class TrainState:
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     snapshots: list[list[float]] = dataclasses.field(default_factory=list)
     average: dict[str, Any] = dataclasses.field(default_factory=dict)
-    file_shards: int = 1
 
 
 class Checkpoints:

@@ -92,10 +92,6 @@ class DeviceGroup:
                 arrays[i] = part.reshape(arrays[i].shape).astype(arrays[i].dtype)
         return arrays
 
-    def broadcast_values(self, numbers: Sequence[float]) -> Sequence[float]:
-        """Return the chief's numbers in every worker."""
-        return self.broadcast([np.array(numbers, np.float64)])[0].tolist()
-
     def broadcast_object(self, compute: Callable[[], Any]) -> Any:
         """Return the result of ``compute``, which only the chief calls, in every worker.
 

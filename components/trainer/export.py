@@ -146,6 +146,7 @@ class WarmStartCheckpoint:
     weights.
 
     Attributes:
+        name: the name of the model in messages.
         task: the name of its task.
         model: the section ``model`` of its configuration.
         weight_names: in order.
@@ -155,6 +156,7 @@ class WarmStartCheckpoint:
         moments: Adam's moments at its end; empty if they are not stored.
     """
 
+    name: str
     task: str
     model: Mapping[str, object]
     weight_names: list[str]
@@ -190,8 +192,12 @@ def write_warm_start(
         np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **data)
 
 
-def read_warm_start(folder: Path) -> WarmStartCheckpoint | None:
+def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
     """Read what a SavedModel provides for a warm start; None if it has no such file.
+
+    Args:
+        folder: of the SavedModel.
+        name: the name of the model in messages.
 
     Raises:
         OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError: a file is damaged.
@@ -210,6 +216,7 @@ def read_warm_start(folder: Path) -> WarmStartCheckpoint | None:
         count = sum(name.startswith("moment/") for name in file.files)
         values = [file[f"moment/{i}"] for i in range(count)]
     return WarmStartCheckpoint(
+        name=name,
         task=about["task"],
         model=about["model"],
         weight_names=about["weights"],

@@ -33,6 +33,8 @@ class Batches:
         max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
         fixed_shapes: pad to the bound of the bucket instead of the longest row, and fill a bucket's
             last batch with empty rows, so that XLA compiles once per bucket.
+        group: the devices that share each batch; None for a single device. Every worker reads all
+            rows, and makes the batches that a single device would make.
     """
 
     files: Sequence[str]
@@ -43,9 +45,10 @@ class Batches:
     seed: int = 0
     max_rows: int | None = None
     fixed_shapes: bool = False
+    group: DeviceGroup | None = None
 
-    def paths(self) -> list[str]:
-        """The files.
+    def rows(self, epoch: int | None = None) -> tf.data.Dataset:
+        """Single training rows, in file order or, for an epoch, shuffled.
 
         Raises:
             FileNotFoundError: no file matches.
@@ -53,11 +56,7 @@ class Batches:
         paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
         if not paths:
             raise FileNotFoundError(f"No transformed examples match {list(self.files)}.")
-        return paths
-
-    def rows(self, epoch: int | None = None) -> tf.data.Dataset:
-        """Single training rows, in file order or, for an epoch, shuffled."""
-        records = tf.data.TFRecordDataset(self.paths(), compression_type="GZIP")
+        records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
         if self.max_rows is not None:  # from the whole split: corpora are sorted by length, source
             records = records.shuffle(_SHUFFLE_BUFFER, seed=0, reshuffle_each_iteration=False).take(
                 self.max_rows
@@ -98,11 +97,6 @@ class Batches:
             "too_long": int((lengths > self.max_length).sum()),
         }
 
-    @property
-    def file_shards(self) -> int:
-        """The number of workers that read different files."""
-        return 1
-
     def size(self) -> int:
         """The number of batches in an epoch."""
         bounds, sizes = self.buckets()
@@ -111,7 +105,7 @@ class Batches:
         return int(sum(-(-int(n) // size) for n, size in zip(counts, sizes, strict=True)))
 
     def epoch(self, number: int | None = None, skip: int = 0) -> tf.data.Dataset:
-        """The batches of one epoch.
+        """The batches of one epoch, with a group as tuples with one part per local device.
 
         Args:
             number: the epoch, from 0, which seeds the order; None for file order (evaluation).
@@ -141,9 +135,23 @@ class Batches:
         if number is not None:
             # Buckets fill at different rates; otherwise rare lengths would come last.
             batches = batches.shuffle(256, seed=self.seed + number)
+        if self.group is not None:
+            batches = batches.map(self._local_parts)
         # Keras takes a data set of unknown size for one that has run out.
         cardinality = tf.data.experimental.assert_cardinality(self.size() - skip)
         return batches.skip(skip).apply(cardinality).prefetch(4)
+
+    def _local_parts(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], ...]:
+        """Split the batch into a part of equal size per device; the last ones are padded."""
+        assert self.group is not None
+        rows = tf.shape(next(iter(batch.values())))[0]
+        size = -(-rows // self.group.size)
+        full = _pad_rows(batch, size * self.group.size - rows)
+        devices = (self.group.device_number(i) for i in range(self.group.local_devices))
+        return tuple(
+            {name: tensor[i * size : (i + 1) * size] for name, tensor in full.items()}
+            for i in devices
+        )
 
     def _fill_bucket(self, lengths: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Pad the batch with empty rows to the batch size of its bucket."""
@@ -162,105 +170,6 @@ class Batches:
         return [bound + 1 for bound in upper], [*sizes, 1]
 
 
-class BatchSharding:
-    """Every worker reads all rows; each device gets a part of every batch.
-
-    All workers make the batches that a single device would make.
-
-    Args:
-        batches: of the split.
-        group: the devices.
-    """
-
-    file_shards = 1
-
-    def __init__(self, batches: Batches, group: DeviceGroup):
-        self._batches, self._group = batches, group
-
-    def count(self) -> dict[str, int]:
-        """The numbers of rows, as ``Batches.count`` returns them."""
-        return self._batches.count()
-
-    def size(self) -> int:
-        """The number of batches in an epoch."""
-        return self._batches.size()
-
-    def epoch(self, number: int, skip: int = 0) -> tf.data.Dataset:
-        """The batches of an epoch, each as a tuple with one part per device of this worker."""
-        first = self._group.device_number(0)
-
-        def select(batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], ...]:
-            parts = _split_rows(batch, self._group.size)
-            return parts[first : first + self._group.local_devices]
-
-        batches = self._batches.epoch(number, skip).map(select)
-        return _with_cardinality(batches, self.size() - skip)
-
-
-class FileSharding:
-    """Every worker reads files of its own and batches them within its share of the token budget.
-
-    A training batch consists of one batch per worker. A worker that has run out of rows continues
-    with padding, since every step needs all workers.
-
-    Args:
-        batches: of the split.
-        group: the devices.
-    """
-
-    def __init__(self, batches: Batches, group: DeviceGroup):
-        self._group = group
-        self.file_shards = group.workers
-        paths = batches.paths()
-        budget = max(1, batches.batch_tokens // group.workers)
-        self._shards = [
-            dataclasses.replace(batches, files=paths[i :: group.workers], batch_tokens=budget)
-            for i in range(group.workers)
-        ]
-
-    def count(self) -> dict[str, int]:
-        """The numbers of rows of all workers, as ``Batches.count`` returns them."""
-        counts = [batches.count() for batches in self._shards]
-        return {name: sum(count[name] for count in counts) for name in counts[0]}
-
-    def size(self) -> int:
-        """The number of batches in an epoch: that of the worker with most batches."""
-        return max(batches.size() for batches in self._shards)
-
-    def epoch(self, number: int, skip: int = 0) -> tf.data.Dataset:
-        """The batches of an epoch, each as a tuple with one part per device of this worker."""
-        shard = self._shards[self._group.worker]
-        batches = shard.epoch(number)
-        padding = tf.data.Dataset.from_tensors(
-            tf.nest.map_structure(_zeros, batches.element_spec)
-        ).repeat(self.size() - shard.size())
-        parts = batches.concatenate(padding).skip(skip)
-        parts = parts.map(lambda batch: _split_rows(batch, self._group.local_devices))
-        return _with_cardinality(parts, self.size() - skip)
-
-
-TrainBatches = Batches | BatchSharding | FileSharding
-
-
-def shard_batches(batches: Batches, group: DeviceGroup) -> BatchSharding | FileSharding:
-    """Shard by file if there is a file for every worker, else by batch."""
-    if group.workers > 1 and len(batches.paths()) >= group.workers:
-        return FileSharding(batches, group)
-    return BatchSharding(batches, group)
-
-
-def describe_sharding(batches: TrainBatches, group: DeviceGroup, files: int) -> str:
-    """Describe in a sentence how the rows of ``files`` files are divided."""
-    if group.workers == 1:
-        return f"{group.size} devices train together; each gets a part of every batch"
-    if isinstance(batches, FileSharding):
-        return f"{group.workers} workers train together; the {files} files are divided among them"
-    return (
-        f"{group.workers} workers train together; the train split has {files} file"
-        f"{'s' * (files != 1)}, fewer than workers, so each worker reads all of them"
-    )
-
-
 def _dense(value: tf.Tensor | tf.SparseTensor | tf.RaggedTensor) -> tf.Tensor:
     return value.values if isinstance(value, tf.SparseTensor) else tf.convert_to_tensor(value)
 
@@ -271,22 +180,3 @@ def _pad_rows(batch: dict[str, tf.Tensor], count: tf.Tensor) -> dict[str, tf.Ten
         name: tf.pad(tensor, [[0, count], *[[0, 0]] * (len(tensor.shape) - 1)])
         for name, tensor in batch.items()
     }
-
-
-def _split_rows(batch: dict[str, tf.Tensor], count: int) -> tuple[dict[str, tf.Tensor], ...]:
-    """Split the batch into ``count`` parts of equal size; the last ones are padded."""
-    rows = tf.shape(next(iter(batch.values())))[0]
-    size = -(-rows // count)
-    full = _pad_rows(batch, size * count - rows)
-    return tuple(
-        {name: tensor[i * size : (i + 1) * size] for name, tensor in full.items()}
-        for i in range(count)
-    )
-
-
-def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
-    return tf.zeros([size or 1 for size in spec.shape], spec.dtype)
-
-
-def _with_cardinality(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
-    return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(4)

@@ -15,13 +15,13 @@ _MIN_LEARNING_RATE = 1e-6  # a model does not learn below it
 
 def adam_moments(optimizer: Any) -> list[Any]:
     """Adam's first moments of all weights, then its second moments, as variables."""
-    adam = _unwrap(optimizer)
+    adam = unwrap(optimizer)
     return [*adam._momentums, *adam._velocities]
 
 
 def learning_rate_after(optimizer: Any, updates: int) -> float:
     """The learning rate of the update that follows ``updates`` updates."""
-    return float(_unwrap(optimizer)._learning_rate(updates * _batches_per_update(optimizer)))
+    return float(unwrap(optimizer)._learning_rate(updates * _batches_per_update(optimizer)))
 
 
 def check_optimizer_state(
@@ -46,7 +46,7 @@ def check_optimizer_state(
             remedy="Set it to false to take over the weights only.",
         )
     rate = learning_rate_after(optimizer, updates)
-    is_warming_up = updates < _unwrap(optimizer)._learning_rate.warmup_steps
+    is_warming_up = updates < unwrap(optimizer)._learning_rate.warmup_steps
     if rate < _MIN_LEARNING_RATE and not is_warming_up:
         raise UserError(
             f"The learning rate schedule has ended after the {updates:,} steps of {name}: the "
@@ -61,14 +61,14 @@ def restore_optimizer_state(optimizer: Any, updates: int, values: Sequence[np.nd
     """Load moments and position in the schedule; see ``check_optimizer_state``."""
     for variable, value in zip(adam_moments(optimizer), values, strict=True):
         variable.assign(value)
-    _unwrap(optimizer)._iterations.assign(updates * _batches_per_update(optimizer))
+    unwrap(optimizer)._iterations.assign(updates * _batches_per_update(optimizer))
 
 
 def _batches_per_update(optimizer: Any) -> int:
     """The batches of an update; Keras counts iterations in batches."""
-    return int(_unwrap(optimizer).gradient_accumulation_steps or 1)
+    return int(unwrap(optimizer).gradient_accumulation_steps or 1)
 
 
-def _unwrap(optimizer: Any) -> Any:
+def unwrap(optimizer: Any) -> Any:
     """The optimizer inside the one that scales the loss for float16."""
     return getattr(optimizer, "inner_optimizer", optimizer)

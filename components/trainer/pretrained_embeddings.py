@@ -50,8 +50,7 @@ def load(
 
     Returns:
         For each key with a file: the number of ``tokens`` (without special ones), the ``covered``
-        ones, their ``share``, the numbers of ``exact``, ``without_mark`` and ``case_insensitive``
-        matches, and the ``standard_deviation`` of the file's values.
+        ones, their ``share``, and the number of those that match only when case is ignored.
 
     Raises:
         UserError: a file cannot be read, its vectors have another size, or none matches a token.
@@ -112,17 +111,11 @@ class TokenVectors:
     def report(self) -> dict[str, float]:
         """The coverage, with the keys that ``load`` describes."""
         covered = int(self.is_covered.sum())
-        counts = {
-            match.name.lower(): int((self.matches == match).sum())
-            for match in _Match
-            if match is not _Match.NONE
-        }
         return {
             "tokens": self.searched,
             "covered": covered,
             "share": round(covered / self.searched, 4),
-            **counts,
-            "standard_deviation": round(float(self.vectors[self.is_covered].std()), 6),
+            "case_insensitive": int((self.matches == _Match.CASE_INSENSITIVE).sum()),
         }
 
 

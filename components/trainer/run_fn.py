@@ -41,7 +41,7 @@ from regard.components.trainer.export import (
     read_tokenizers,
     write_warm_start,
 )
-from regard.components.trainer.input_pipeline import Batches, describe_sharding, shard_batches
+from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model, resolve_precision
 from regard.components.trainer.training_loop import fit, set_seed
 from regard.components.trainer.validation import LOSS, metric_function
@@ -71,10 +71,8 @@ class TrainingResult:
         eval_batches: the eval split.
         tokenizers: one per text feature.
         sentencepiece_models: the same, serialized.
-        vocabulary_sizes: one per text feature.
-        rows: for each split the numbers of rows, as ``Batches.count`` returns them.
-        pretrained: coverage of the pretrained embeddings.
-        warm_start: the model that the initial weights come from.
+        record: the part of ``training.json`` that is known before the training: sizes of the
+            vocabularies, rows of the splits, pretrained embeddings and warm start.
     """
 
     config: TrainerConfig
@@ -84,10 +82,7 @@ class TrainingResult:
     eval_batches: Batches
     tokenizers: Mapping[str, Any]
     sentencepiece_models: Mapping[str, bytes]
-    vocabulary_sizes: Mapping[str, int]
-    rows: Mapping[str, Mapping[str, int]]
-    pretrained: Mapping[str, object]
-    warm_start: Mapping[str, object]
+    record: Mapping[str, object]
 
 
 def train(
@@ -131,11 +126,11 @@ def train(
             max_length=training.max_length,
             seed=training.seed,
             fixed_shapes=training.jit_compile,
+            group=devices,
         )
-        for files in (data.train_files, data.eval_files)
+        for files, devices in ((data.train_files, group), (data.eval_files, None))
     )
-    sharded = shard_batches(train_batches, group) if group is not None else train_batches
-    rows = {"train": sharded.count(), "eval": eval_batches.count()}
+    rows = {"train": train_batches.count(), "eval": eval_batches.count()}
     for split, counts in rows.items():
         _check_rows(split, counts, training.max_length)
 
@@ -155,7 +150,7 @@ def train(
         compile_model(model, training)
         no_checkpoints = NoCheckpoints(config.checkpoints)
         step = DistributedTrainStep(group, model, build_copy)
-        fit(model, sharded, eval_batches, training, no_checkpoints, "", train_step=step)
+        fit(model, train_batches, eval_batches, training, no_checkpoints, "", train_step=step)
         return None
     model = build()
     pretrained = {}
@@ -168,10 +163,18 @@ def train(
     train_step = None
     if group is not None:
         train_step = DistributedTrainStep(group, model, build_copy)
-        text = describe_sharding(sharded, group, len(train_batches.paths()))
+        members = f"{group.workers} workers" if group.workers > 1 else f"{group.size} devices"
+        text = f"{members} train together; each gets a part of every batch"
         events.emit("note", node=NODE, text=text)
     state = fit(
-        model, sharded, eval_batches, training, checkpoints, log_dir, compute_metrics, train_step
+        model,
+        train_batches,
+        eval_batches,
+        training,
+        checkpoints,
+        log_dir,
+        compute_metrics,
+        train_step,
     )
     return TrainingResult(
         config=config,
@@ -181,10 +184,12 @@ def train(
         eval_batches=eval_batches,
         tokenizers=tokenizers,
         sentencepiece_models=serialized,
-        vocabulary_sizes=sizes,
-        rows=rows,
-        pretrained=pretrained,
-        warm_start=start,
+        record={
+            "vocabulary_sizes": sizes,
+            "rows": rows,
+            "pretrained": pretrained,
+            "warm_start": start,
+        },
     )
 
 
@@ -253,9 +258,8 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
     model.save(Path(job.run_folder) / "model.keras")
     record = {
+        **result.record,
         "parameters": model.count_params(),
-        "vocabulary_sizes": result.vocabulary_sizes,
-        "rows": result.rows,
         "steps": state.step,
         "epochs": state.epoch,
         "seconds": round(state.seconds, 1),
@@ -264,8 +268,6 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
         "history": state.history,
         "best_step": state.best_step,
         "average": state.average,
-        "pretrained": result.pretrained,
-        "warm_start": result.warm_start,
         "devices": group.size if group else 1,
         "precision": config.training.precision,
     }

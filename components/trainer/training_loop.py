@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
@@ -18,7 +16,7 @@ from regard.components.trainer.callbacks import (
 )
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DistributedTrainStep
-from regard.components.trainer.input_pipeline import Batches, TrainBatches
+from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.validation import (
     MetricFn,
     ValidationCallback,
@@ -37,7 +35,7 @@ def set_seed(training: TrainingConfig) -> None:
 
 def fit(
     model: TrainableModel,
-    train_batches: TrainBatches,
+    train_batches: Batches,
     eval_batches: Batches,
     training: TrainingConfig,
     checkpoints: Checkpoints,
@@ -52,7 +50,7 @@ def fit(
 
     Args:
         model: compiled.
-        train_batches: the train split; sharded if ``train_step`` is given.
+        train_batches: the train split; shared by the group of ``train_step`` if it is given.
         eval_batches: the eval split.
         training: the section ``training``.
         checkpoints: of this training.
@@ -68,37 +66,23 @@ def fit(
         FloatingPointError: the loss is not finite.
         UserError: the training ended before its first update.
     """
-    is_chief = train_step is None or train_step.group.is_chief
+    group = train_step.group if train_step else None
+    is_chief = group is None or group.is_chief
     average = MovingAverage(model, training.ema.decay) if training.ema and is_chief else None
     checkpoints.extra_variables = average.variables if average else ()
     state = checkpoints.restore(model) or TrainState()
-    broadcast_values = None
-    broadcast: dict[str, Any] = {}
     if train_step is not None:
-        group = train_step.group
-        state = TrainState(**group.broadcast_object(lambda: vars(state)))
+        state = TrainState(**train_step.group.broadcast_object(lambda: vars(state)))
         train_step.initialize()
-        broadcast_values, broadcast = group.broadcast_values, {"broadcast": group.broadcast_object}
-    _restart_changed_epoch(state, train_batches)
     restore_learning_rate(model, state.rate_scale)
     model.reset_metrics()  # the checkpoint contains them, but their tokens are counted already
     if state.batches:
         text = f"resumed at step {state.step}, epoch {state.epoch + 1}"
         events.emit("note", node=NODE, text=text)
     writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
-    progress = TrainingProgress(
-        state, training, train_batches.size(), writer, average, broadcast_values, is_chief
-    )
-    validation = ValidationCallback(
-        eval_batches.epoch().cache(),
-        progress,
-        training,
-        checkpoints,
-        writer,
-        average,
-        compute_metrics,
-        **broadcast,
-    )
+    progress = TrainingProgress(state, training, train_batches.size(), writer, average, group)
+    evaluated = eval_batches.epoch().cache()
+    validation = ValidationCallback(evaluated, progress, checkpoints, compute_metrics)
     saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)
     for callback in (progress, validation):
         callback.set_model(model)  # they also work between two calls of Keras's fit
@@ -133,17 +117,6 @@ def fit(
     else:
         checkpoints.restore_best(model)
     return state
-
-
-def _restart_changed_epoch(state: TrainState, train_batches: TrainBatches) -> None:
-    """Restart the epoch if its batches differ from those that the checkpoint has counted."""
-    if state.file_shards == train_batches.file_shards:
-        return
-    state.file_shards = train_batches.file_shards
-    if state.epoch_batches:
-        state.epoch_batches = 0
-        text = "the number of workers that share the files has changed: the epoch restarts"
-        events.emit("note", node=NODE, text=text)
 
 
 def _load_average(

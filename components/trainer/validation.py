@@ -14,12 +14,13 @@ import tensorflow as tf
 from regard.components.common import events
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer import NODE
-from regard.components.trainer.callbacks import MovingAverage, TrainingProgress, format_evaluation
+from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.optimizer_state import unwrap
 from regard.models import metrics
 from regard.models.schedules import Plateau
-from regard.models.settings.training import PlateauScheduleConfig, TrainingConfig
+from regard.models.settings.training import PlateauScheduleConfig
 from regard.models.tasks.base import DecodeFn, Task
 from regard.models.trainable_model import TrainableModel
 
@@ -40,32 +41,23 @@ class ValidationCallback(keras.callbacks.Callback):
 
     Args:
         batches: the batches of the eval split.
-        progress: its counters, and its clock, which stops during an evaluation.
-        training: the section ``training``.
+        progress: its counters, its moving average, which is evaluated in place of the model's
+            weights, and its clock, which stops during an evaluation.
         checkpoints: for the best weights and the snapshots.
-        writer: of TensorBoard summaries.
-        average: its weights are evaluated in place of the model's.
         compute_metrics: computes metrics from decoded outputs, such as ``bleu``.
-        broadcast: with several workers, calls the function on the chief and returns its result in
-            every worker.
     """
 
     def __init__(
         self,
         batches: tf.data.Dataset,
         progress: TrainingProgress,
-        training: TrainingConfig,
         checkpoints: Checkpoints,
-        writer: tf.summary.SummaryWriter,
-        average: MovingAverage | None = None,
         compute_metrics: MetricFn | None = None,
-        broadcast: Callable[[Callable[[], Any]], Any] = lambda compute: compute(),
     ):
         super().__init__()
-        self.batches, self.progress, self.training = batches, progress, training
-        self.checkpoints, self.writer = checkpoints, writer
-        self.average, self.compute_metrics, self._broadcast = average, compute_metrics, broadcast
-        self.state = progress.state
+        self.batches, self.progress, self.checkpoints = batches, progress, checkpoints
+        self.compute_metrics = compute_metrics
+        self.state, self.training, self.writer = progress.state, progress.training, progress.writer
         self._previous = (self.state.seconds, self.state.tokens)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -94,7 +86,8 @@ class ValidationCallback(keras.callbacks.Callback):
         }
         if float(self.model.plain_loss.count):  # zero right after a resume
             entry["train_loss"] = self.progress.loss()
-        with self.average.apply() if self.average else contextlib.nullcontext():
+        average = self.progress.average
+        with average.apply() if average else contextlib.nullcontext():
             entry |= self.evaluate()
             state.history.append(entry)
             self._update_best(self._score(entry))
@@ -104,11 +97,11 @@ class ValidationCallback(keras.callbacks.Callback):
                     tf.summary.scalar(f"eval/{name}", value)
         self.writer.flush()
         text = f"epoch {entry['epoch']} · step {state.step} · eval {format_evaluation(entry)}"
-        events.emit("progress", node=NODE, text=text, **entry)
+        events.emit("progress", node=NODE, text=text, step=state.step)
 
     def evaluate(self) -> dict[str, float]:
         """Loss and metrics of the present weights."""
-        return self._broadcast(self._evaluate_locally)
+        return self.progress.broadcast(self._evaluate_locally)
 
     def _evaluate_locally(self) -> dict[str, float]:
         results = self.model.evaluate(self.batches, verbose=0, return_dict=True)
@@ -177,8 +170,7 @@ def restore_learning_rate(model: keras.Model, scale: float) -> None:
 
 def _schedule(model: keras.Model) -> Any:
     """The schedule itself; Keras exposes only the present learning rate."""
-    optimizer = model.optimizer
-    return getattr(optimizer, "inner_optimizer", optimizer)._learning_rate
+    return unwrap(model.optimizer)._learning_rate
 
 
 def metric_function(

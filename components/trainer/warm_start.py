@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.components.common.files import atomic_write, read_json_object
 from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import StartingModel, TrainerConfig
 from regard.components.trainer import NODE
@@ -74,12 +74,12 @@ def initialize_weights(
         return {}
     path = checkpoints.folder / "warm_start.json"
     if checkpoints.exists():
-        return _read_report(path)
+        return read_json_object(path)
     report: dict[str, Any] = {}
     text = "there is no model to start from yet: the initial weights are random"
     if config.start:
         old = _read_checkpoint(config.start)
-        details = load_weights(model, task, config, tokenizers, old, config.start.model)
+        details = load_weights(model, task, config, tokenizers, old)
         report = {"model": config.start.model, "digest": config.start.digest, **details}
         text = _describe(report)
         if _wants_optimizer(config):
@@ -95,7 +95,6 @@ def load_weights(
     config: TrainerConfig,
     tokenizers: Mapping[str, bytes],
     old: WarmStartCheckpoint,
-    name: str,
 ) -> dict[str, Any]:
     """Load the weights of an old model, and its optimizer state on request.
 
@@ -106,7 +105,6 @@ def load_weights(
     Args:
         model: as in ``initialize_weights``, like ``task``, ``config`` and ``tokenizers``.
         old: the old model.
-        name: its name in messages.
 
     Returns:
         ``optimizer``, whether its state is taken over; and ``vocabularies``, a
@@ -118,19 +116,19 @@ def load_weights(
     """
     if config.task != old.task:
         raise _start_error(
-            f"{name} is a model for {old.task}, but this pipeline trains one for {config.task}.",
+            f"{old.name} is a model for {old.task}, but this pipeline is for {config.task}.",
             f"Name a model for {config.task} to start from.",
         )
-    mappings = _map_vocabularies(tokenizers, old, name)
+    mappings = _map_vocabularies(tokenizers, old)
     row_mappings = {
         id(weight): (axis, mappings[feature])
         for weight, axis, feature in task.vocab_weights(model)
         if feature in mappings
     }
-    _check_architecture(model, config, old, name, row_mappings)
+    _check_architecture(model, config, old, row_mappings)
     with_optimizer = _wants_optimizer(config) and bool(old.adam_moments) and not mappings
     if with_optimizer:
-        check_optimizer_state(model.optimizer, old.updates, old.adam_moments, name)
+        check_optimizer_state(model.optimizer, old.updates, old.adam_moments, old.name)
     for weight, value in zip(model.weights, old.weights, strict=True):
         if id(weight) in row_mappings:
             axis, mapping = row_mappings[id(weight)]
@@ -153,19 +151,6 @@ def _wants_optimizer(config: TrainerConfig) -> bool:
     return bool(start and start.optimizer)
 
 
-def _read_report(path: Path) -> dict[str, Any]:
-    """The report of the training's beginning; empty if it is lost, which does not matter."""
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(report, dict):
-            return report
-    except (OSError, ValueError):
-        pass
-    text = f"cannot read {path}: the report will not name the model of the warm start"
-    events.emit("note", node=NODE, text=text)
-    return {}
-
-
 def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
     path, name = Path(start.path), start.model
     if not path.is_dir():
@@ -174,7 +159,7 @@ def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
             "Restore it, or name another model to start from.",
         )
     try:
-        checkpoint = read_warm_start(path)
+        checkpoint = read_warm_start(path, name)
     except _READ_ERRORS as error:
         raise _start_error(
             f"The weights of {name} cannot be read: {error}",
@@ -203,7 +188,7 @@ def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
 
 
 def _map_vocabularies(
-    tokenizers: Mapping[str, bytes], old: WarmStartCheckpoint, name: str
+    tokenizers: Mapping[str, bytes], old: WarmStartCheckpoint
 ) -> dict[str, VocabularyMapping]:
     """The mappings of the text features whose tokenizers differ."""
     mappings = {}
@@ -213,7 +198,7 @@ def _map_vocabularies(
                 mappings[feature] = map_vocabulary(old.tokenizers[feature], tokenizer)
         except (KeyError, RuntimeError) as error:  # RuntimeError is SentencePiece's
             raise _start_error(
-                f"The {feature} tokenizer of {name} is missing or cannot be read.",
+                f"The {feature} tokenizer of {old.name} is missing or cannot be read.",
                 _OTHER_MODEL,
             ) from error
     return mappings
@@ -223,7 +208,6 @@ def _check_architecture(
     model: keras.Model,
     config: TrainerConfig,
     old: WarmStartCheckpoint,
-    name: str,
     row_mappings: RowMappings,
 ) -> None:
     differences = [*_setting_differences(config.model_settings, old.model)]
@@ -232,7 +216,7 @@ def _check_architecture(
     differences += itertools.islice(_weight_differences(model, old, row_mappings), 1)
     if differences:
         raise _start_error(
-            f"{name} has another architecture: {'; '.join(differences)}",
+            f"{old.name} has another architecture: {'; '.join(differences)}",
             "Give the section model the settings of that model, name another model to "
             "start from, or set training.warm_start to null to train from random weights.",
         )

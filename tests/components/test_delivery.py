@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from tfx.dsl.compiler.compiler import Compiler
 from tfx.dsl.components.common.importer import Importer
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
@@ -11,7 +12,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types import standard_artifacts
 
 from regard.components.common.artifacts import Findings, Predictions
-from regard.components.nodes import Evaluator, Predictor, Pusher, ServingCheck
+from regard.components.nodes import CorpusGen, Evaluator, Predictor, Pusher, ServingCheck
 
 
 def source(kind, name: str) -> Importer:
@@ -77,3 +78,8 @@ def test_the_nodes_fit_together(tmp_path):
     for name in ("Predictor", "Evaluator", "ServingCheck", "Pusher"):
         code = nodes[name].parameters.parameters["code"].field_value.string_value
         assert len(code) == 16, name
+
+
+def test_a_missing_argument_is_an_error():
+    with pytest.raises(ValueError, match="Missing argument 'fingerprint'"):
+        CorpusGen(corpus="{}")

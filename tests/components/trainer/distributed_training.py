@@ -25,7 +25,7 @@ from regard.components.trainer.distributed import (
     connect_workers,
 )
 from regard.components.trainer.distributed_worker import WorkerSpec
-from regard.components.trainer.input_pipeline import Batches, shard_batches
+from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit, set_seed
 from regard.models.settings.text_to_text import TextToTextModelConfig
@@ -40,17 +40,16 @@ class KilledError(Exception):
 
 
 def write_splits(folder: Path) -> None:
-    """Write a train split in two files of different size, with rows of all lengths, and eval."""
+    """Write a train split, with rows of all lengths, and an eval split."""
     random = np.random.default_rng(0)
     pairs = [(list(i), list(i)) for n in range(157) for i in [random.integers(4, 12, 2 + n % 9)]]
-    write_tfrecords(folder / "train-0.gz", pairs[:70])
-    write_tfrecords(folder / "train-1.gz", pairs[70:117])
+    write_tfrecords(folder / "train.gz", pairs[:70])
     write_tfrecords(folder / "eval.gz", pairs[117:])
 
 
-def split_batches(folder: Path, split: str) -> Batches:
-    """The batches of ``train-0``, ``train`` or ``eval``, which ``write_splits`` has written."""
-    return Batches([str(folder / f"{split}*.gz")], SPEC, TinyTask(), 160, 20, seed=5)
+def split_batches(folder: Path, split: str, group: DeviceGroup | None = None) -> Batches:
+    """The batches of ``train`` or ``eval``, which ``write_splits`` has written."""
+    return Batches([str(folder / f"{split}.gz")], SPEC, TinyTask(), 160, 20, seed=5, group=group)
 
 
 def device_group() -> DeviceGroup | None:
@@ -73,10 +72,8 @@ def train(
     group: DeviceGroup | None,
     changes: dict[str, Any],
     dropout: float = 0.0,
-    split: str = "train-0",
     killed_at: int = 0,
     with_metric: bool = False,
-    train_batches: Any = None,
 ) -> tuple[keras.Model, TrainState]:
     """Train or resume, and write the final state and weights.
 
@@ -86,10 +83,8 @@ def train(
         group: None for one device.
         changes: of the settings.
         dropout: of the model.
-        split: the train split.
         killed_at: the number of the checkpoint at which the training is killed and resumed.
         with_metric: whether evaluations compute a BLEU, which only the chief may do.
-        train_batches: replaces the batches of the split.
     """
     training = training_config(**changes)
     set_seed(training)
@@ -99,10 +94,7 @@ def train(
 
     model = build()
     compile_model(model, training)
-    batches = train_batches or split_batches(data, split)
-    step = None
-    if group is not None:
-        step, batches = DistributedTrainStep(group, model, build), shard_batches(batches, group)
+    step = DistributedTrainStep(group, model, build) if group is not None else None
     is_chief = group is None or group.is_chief
     checkpoints = (Checkpoints if is_chief else NoCheckpoints)(folder / "ck")
     if killed_at:
@@ -110,7 +102,7 @@ def train(
     try:
         state = fit(
             model,
-            batches,
+            split_batches(data, "train", group),
             split_batches(data, "eval"),
             training,
             checkpoints,
@@ -119,7 +111,7 @@ def train(
             step,
         )
     except KilledError:
-        return train(folder, data, group, changes, dropout, split, with_metric=with_metric)
+        return train(folder, data, group, changes, dropout, with_metric=with_metric)
     if is_chief:
         (folder / "state.json").write_text(json.dumps(vars(state)))
         np.savez(folder / "weights.npz", *model.get_weights())

@@ -1,6 +1,7 @@
 """The clock that ends a training, and a loss that is not finite."""
 
 import math
+from types import SimpleNamespace
 
 import keras
 import pytest
@@ -15,11 +16,11 @@ from tests.components.trainer.tiny_training import BagModel, training_config
 def make_progress():
     """A training of at most a minute that has trained 100 batches in 20 seconds."""
 
-    def make(broadcast_values=None, is_chief=True):
+    def make(group=None):
         state = TrainState(batches=100, seconds=20.0)
         writer = tf.summary.create_noop_writer()
         training = training_config(max_minutes=1)
-        progress = TrainingProgress(state, training, 999, writer, None, broadcast_values, is_chief)
+        progress = TrainingProgress(state, training, 999, writer, None, group)
         progress.set_model(keras.Model())
         progress._last_report += 1000  # no reports
         return progress
@@ -41,11 +42,11 @@ def test_several_workers_follow_the_chief_s_clock(make_progress):
     """They synchronize about once a second, all after the same batch."""
     calls, answers = [], [(21.0, 5.4), (22.0, 5.4), (66.0, 5.4)]
 
-    def broadcast_values(numbers):
-        calls.append((progress.state.batches, *numbers))
+    def broadcast(compute):
+        calls.append((progress.state.batches, *compute()))
         return answers[len(calls) - 1]
 
-    progress = make_progress(broadcast_values)
+    progress = make_progress(SimpleNamespace(broadcast_object=broadcast))
     progress._last_batch -= 1000  # this worker's clock is far ahead
     for batch in range(11):
         assert not progress.limit()
@@ -59,11 +60,11 @@ def test_several_workers_follow_the_chief_s_clock(make_progress):
 def test_slow_workers_synchronize_after_every_batch(make_progress):
     calls = []
 
-    def broadcast_values(numbers):
-        calls.append(numbers)
+    def broadcast(compute):
+        calls.append(compute())
         return 21.0, 0.1
 
-    progress = make_progress(broadcast_values)
+    progress = make_progress(SimpleNamespace(broadcast_object=broadcast))
     for batch in range(3):
         progress.on_train_batch_end(batch)
     assert len(calls) == 3
@@ -71,7 +72,7 @@ def test_slow_workers_synchronize_after_every_batch(make_progress):
 
 @pytest.mark.parametrize("is_chief", [True, False])
 def test_only_the_chief_raises_if_the_loss_is_not_finite(make_progress, is_chief):
-    progress = make_progress(is_chief=is_chief)
+    progress = make_progress(SimpleNamespace(is_chief=is_chief))
     progress.set_model(BagModel())
     progress.model.plain_loss.update_state(float("nan"), 3.0)
     if is_chief:

@@ -73,10 +73,7 @@ def test_matches_and_coverage(tmp_path):
         "tokens": 6,  # without the mark alone
         "covered": 5,
         "share": 0.8333,
-        "exact": 1,
-        "without_mark": 2,
         "case_insensitive": 2,
-        "standard_deviation": pytest.approx(vectors.std(), abs=1e-6),
     }
 
 
@@ -238,6 +235,6 @@ def test_a_real_model_gets_the_vectors_of_its_tokens(tmp_path):
     model = TASK.build(config, TrainingConfig(), sizes)
     report = pretrained_embeddings.load(model, TASK, config.pretrained, tokenizers)
     np.testing.assert_allclose(model.encoder.embedding.table[row], np.arange(1.0, 9.0))
-    assert report["source"]["covered"] >= report["source"]["without_mark"] >= 1
+    assert report["source"]["covered"] >= 1
     frozen = {weight.path for weight in model.non_trainable_weights}
     assert model.encoder.embedding.table.path in frozen

@@ -131,13 +131,12 @@ def test_a_training_with_a_checkpoint_keeps_its_weights(earlier, tmp_path, log):
     checkpoints = Checkpoints(tmp_path / "ck")
     assert warm_start.initialize_weights(resumed, TASK, config, OLD, checkpoints) == report
     assert_equal_arrays(resumed.get_weights(), weights)
-    assert not log.exists()
     # The report may be lost.
     path = tmp_path / "ck/warm_start.json"
     for content in ("{", "[]", None):
         path.unlink() if content is None else path.write_text(content)
         assert warm_start.initialize_weights(resumed, TASK, config, OLD, checkpoints) == {}
-    assert log.read_text().count("the report will not name the model") == 3
+    assert not log.exists()
 
 
 def assert_refused(config, serialized, message, old=None, **changes):
@@ -148,7 +147,7 @@ def assert_refused(config, serialized, message, old=None, **changes):
     before = model.get_weights()
     initialize, arguments = warm_start.initialize_weights, (Checkpoints("/nowhere"),)
     if old is not None:
-        initialize, arguments = warm_start.load_weights, (old, "tiny@1")
+        initialize, arguments = warm_start.load_weights, (old,)
     with pytest.raises(UserError) as error:
         initialize(model, TASK, config, serialized, *arguments)
     assert_equal_arrays(model.get_weights(), before)
@@ -162,7 +161,7 @@ def untrained(tmp_path_factory):
     config = trainer_config(LSTM)
     folder = tmp_path_factory.mktemp("untrained") / "saved"
     save(folder, build(config, OLD), config, OLD)
-    return starting_from(config, folder), read_warm_start(folder), folder
+    return starting_from(config, folder), read_warm_start(folder, "tiny@1"), folder
 
 
 def test_another_architecture_is_refused(untrained):
@@ -202,7 +201,7 @@ def test_settings_that_do_not_change_the_weights_may_differ(untrained):
     _, old, _ = untrained
     config = trainer_config({**LSTM, "dropout": 0.3})
     model = build(config, OLD, seed=2)
-    warm_start.load_weights(model, TASK, config, OLD, old, "tiny@1")
+    warm_start.load_weights(model, TASK, config, OLD, old)
     assert_equal_arrays(model.get_weights(), old.weights)
 
 

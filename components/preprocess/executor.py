@@ -10,17 +10,16 @@ from tfx import types
 from tfx.components.transform import executor as transform_executor
 from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
-from tfx.proto import example_gen_pb2, transform_pb2
+from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
-from tfx.utils import io_utils, json_utils, proto_utils
+from tfx.utils import io_utils, json_utils
 
 from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.preprocess.transform_graph import (
     TEMPORARY,
     TOKENIZER,
-    FileJob,
     FileTransformer,
-    file_jobs,
+    file_pairs,
 )
 
 
@@ -48,41 +47,32 @@ class PreprocessExecutor(transform_executor.Executor):
             artifact_utils.get_single_instance(inputs[standard_component_specs.EXAMPLES_KEY]),
             artifact_utils.get_single_instance(transformed),
             graph,
-            _splits(exec_properties[standard_component_specs.SPLITS_CONFIG_KEY]),
         )
 
-    def _transform(
-        self, raw: types.Artifact, transformed: types.Artifact, graph: str, splits: list[str]
-    ) -> None:
+    def _transform(self, raw: types.Artifact, transformed: types.Artifact, graph: str) -> None:
         """Write a transformed file for each file of the splits."""
-        transformed.split_names = artifact_utils.encode_split_names(splits)
+        transformed.split_names = raw.split_names
         examples_utils.set_payload_format(
             transformed, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE
         )
-        jobs: list[FileJob] = []
-        for split in splits:
+        files: list[tuple[str, str]] = []
+        for split in artifact_utils.decode_split_names(raw.split_names):
             (pattern,) = examples_utils.get_split_file_patterns([raw], split)
             folder = artifact_utils.get_split_uri([transformed], split)
             fileio.makedirs(folder)
-            jobs += file_jobs(sorted(fileio.glob(pattern)), folder)
+            files += file_pairs(sorted(fileio.glob(pattern)), folder)
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
-                    | "Files" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Transform" >> beam.Map(FileTransformer(graph))
+                    | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
+                    | "Transform" >> beam.MapTuple(FileTransformer(graph))
                 )
         finally:
             # The process holds a shared object until another one is acquired.
             Shared().acquire(lambda: None)
-        for folder in {os.path.dirname(job.transformed) for job in jobs}:
+        for folder in {os.path.dirname(transformed) for _, transformed in files}:
             _remove_temporary(folder)
-
-
-def _splits(config: str) -> list[str]:
-    parsed = transform_pb2.SplitsConfig()
-    proto_utils.json_to_proto(config, parsed)
-    return list(parsed.transform)
 
 
 def _remove_temporary(folder: str) -> None:

@@ -10,7 +10,6 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -68,18 +67,10 @@ def _tokenizer(feature: str, path: str) -> text.SentencepieceTokenizer:
     )
 
 
-@dataclass(frozen=True)
-class FileJob:
-    """A file of raw examples, and the file of its transformed examples."""
-
-    raw: str
-    transformed: str
-
-
-def file_jobs(raw: list[str], folder: str) -> list[FileJob]:
+def file_pairs(raw: list[str], folder: str) -> list[tuple[str, str]]:
     """Return the files of a split with their transformed files, named as TFX names them."""
     names = [f"transformed_examples-{i:05d}-of-{len(raw):05d}.gz" for i in range(len(raw))]
-    return [FileJob(path, os.path.join(folder, n)) for path, n in zip(raw, names, strict=True)]
+    return [(path, os.path.join(folder, name)) for path, name in zip(raw, names, strict=True)]
 
 
 class FileTransformer:
@@ -93,21 +84,21 @@ class FileTransformer:
         self._graph = graph
         self._shared = Shared()
 
-    def __call__(self, job: FileJob) -> None:
-        """Write the transformed file atomically.
+    def __call__(self, raw: str, transformed: str) -> None:
+        """Write the transformed examples of a file atomically.
 
         A runner may make two attempts at once: each has its own temporary name.
         """
         graph = self._shared.acquire(lambda: _LoadedGraph(self._graph))
-        folder, name = os.path.split(job.transformed)
+        folder, name = os.path.split(transformed)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
         # Level 1 compresses ids at three times the speed for a few more bytes.
         options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
         try:
             with tf.io.TFRecordWriter(temporary, options) as writer:
-                for record in graph.transform_file(job.raw):
+                for record in graph.transform_file(raw):
                     writer.write(record)
-            tf.io.gfile.rename(temporary, job.transformed, overwrite=True)
+            tf.io.gfile.rename(temporary, transformed, overwrite=True)
         finally:
             if tf.io.gfile.exists(temporary):
                 tf.io.gfile.remove(temporary)

@@ -109,13 +109,11 @@ def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
 def _record(input_dict: Artifacts, exec_properties: Properties) -> VersionRecord:
     """Combine the record that the graph knows with the results of this run."""
     fields = json.loads(exec_properties["record"])
-    if "config" in fields:
-        fields["config"] = runtime_parameters.apply_parameters(fields["config"], exec_properties)
+    fields["config"] = runtime_parameters.apply_parameters(fields["config"], exec_properties)
     corpus = Path(artifact_utils.get_single_uri(input_dict["corpus"])) / "corpus.json"
-    if corpus.exists():
-        findings = json.loads(corpus.read_text(encoding="utf-8"))
-        keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
-        fields |= {name: findings[key] for key, name in keys.items() if key in findings}
+    findings = json.loads(corpus.read_text(encoding="utf-8"))
+    keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
+    fields |= {name: findings[key] for key, name in keys.items() if key in findings}
     fields["code"] = exec_properties["code"]
     fields["regard"], fields["stack"] = provenance.code_version(), provenance.stack_versions()
     evaluation = Evaluation.read(Path(artifact_utils.get_single_uri(input_dict["evaluation"])))

@@ -13,7 +13,7 @@ from regard.components.registry.publish import (
     REMOVED,
     remove_leftovers,
     remove_tree,
-    sync_folder,
+    sync,
 )
 from regard.components.registry.store import PIN, Registry, is_pinned, size_of
 from regard.serving.locks import acquire_folder
@@ -27,15 +27,13 @@ class PruneResult:
 
     Attributes:
         version: the number.
-        bytes: the size of its files; for a removed version, of the removed files.
+        bytes: the size of its files.
         kept_because: the reason why it stays; None if it is removed.
-        leftover: the path of files that could not be removed; None if there are none.
     """
 
     version: int
     bytes: int
     kept_because: str | None
-    leftover: str | None = None
 
 
 def pin(registry: Registry, name: str, version: int) -> bool:
@@ -149,10 +147,8 @@ def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
             # Not while a new version is given its number: see `publish`.
             with acquire_folder(version.parents[1], timeout=None):
                 os.rename(version, hidden)
-            sync_folder(version.parent)
+            sync(version.parent)
     except BlockingIOError:
         return PruneResult(number, size, "in use")
-    remove_tree(hidden)
-    if not hidden.exists():
-        return PruneResult(number, size, None)
-    return PruneResult(number, size - size_of(hidden), None, leftover=str(hidden))
+    remove_tree(hidden)  # the next push or prune removes what cannot be removed now
+    return PruneResult(number, size, None)

@@ -118,7 +118,8 @@ def publish(
     Raises:
         UserError: there is no higher number that can be served.
     """
-    _sync_tree(staging)  # before the lock, because it takes longest
+    for path in (*staging.rglob("*"), staging):  # before the lock, because it takes longest
+        sync(path)
     while True:
         # The lock keeps others from pruning the highest version before the new one has its
         # number, which would then be used twice.
@@ -136,8 +137,8 @@ def publish(
                 fields |= {"withdrawn": withdrawn} if withdrawn else {}
             record = record.model_copy(update=fields)
             (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
-            _sync_file(staging / RECORD)
-            sync_folder(staging)
+            sync(staging / RECORD)
+            sync(staging)
             try:
                 os.rename(staging, folder / str(version))
             except OSError as error:
@@ -145,7 +146,7 @@ def publish(
                 if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
                     continue
                 raise
-            sync_folder(folder)
+            sync(folder)
             return record
 
 
@@ -240,24 +241,10 @@ def copy_model(model: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the entries of a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            _sync_file(path)
-    sync_folder(folder)
-
-
-def _sync_file(path: Path) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())

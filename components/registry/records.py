@@ -142,17 +142,18 @@ def read_record(version: Path) -> VersionRecord:
     """
     path = version / RECORD
     try:
-        return VersionRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return VersionRecord.model_validate_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):  # also if the version is being pruned
         return VersionRecord()
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
-        reason = first["msg"].partition(" or instance of")[0]
-        message = ": ".join(filter(None, ("not a valid record", key, reason)))
-        raise _invalid(path, message) from None
-    except (ValueError, RecursionError) as error:
-        raise _invalid(path, f"not valid JSON: {error}") from error
+        raise UserError(
+            ": ".join(filter(None, ("not a valid record", key, first["msg"]))),
+            where=str(path),
+            remedy="Move the file out of the registry. The version is then identified by its "
+            "content.",
+        ) from None
 
 
 def read_record_or_empty(version: Path) -> VersionRecord:
@@ -161,11 +162,3 @@ def read_record_or_empty(version: Path) -> VersionRecord:
         return read_record(version)
     except UserError:
         return VersionRecord()
-
-
-def _invalid(path: Path, message: str) -> UserError:
-    return UserError(
-        message,
-        where=str(path),
-        remedy="Move the file out of the registry. The version is then identified by its content.",
-    )

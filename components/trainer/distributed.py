@@ -1,8 +1,7 @@
 """Synchronous training on several devices or workers.
 
 Keras's own ``fit`` under ``tf.distribute`` is not an option: its optimizers clip the gradients of
-each device before the sum, and cannot accumulate them
-(``tests/components/trainer/test_keras_distribution.py``). Here, every device has a plain model, the
+each device before the sum, and cannot accumulate them. Here, every device has a plain model, the
 strategy distributes data and sums results, and the optimizer is that of a single device.
 """
 
@@ -18,7 +17,7 @@ import tensorflow as tf
 
 from regard.models.trainable_model import TrainableModel
 
-# The number of values in one broadcast: 64 MiB of weights.
+# The number of values in one broadcast: 128 MiB.
 BROADCAST_SIZE = 1 << 24
 
 
@@ -80,17 +79,15 @@ class DeviceGroup:
         arrays = [np.asarray(value) for value in values]
         if self.workers == 1:
             return arrays
-        for dtype in (np.float32, np.float64):
-            indices = [i for i, value in enumerate(arrays) if _transfer_dtype(value) is dtype]
-            if not indices:
-                continue
-            # The sum of the chief's values and the zeros of the others.
-            flat = np.concatenate([np.ravel(arrays[i]).astype(dtype) for i in indices])
-            flat = self._sum(tf.constant(flat if self.is_chief else np.zeros_like(flat))).numpy()
-            ends = np.cumsum([arrays[i].size for i in indices])[:-1]
-            for i, part in zip(indices, np.split(flat, ends), strict=True):
-                arrays[i] = part.reshape(arrays[i].shape).astype(arrays[i].dtype)
-        return arrays
+        # The sum of the chief's values and the zeros of the others. float64 holds weights and
+        # counters exactly.
+        flat = np.concatenate([np.ravel(array).astype(np.float64) for array in arrays])
+        flat = self._sum(tf.constant(flat if self.is_chief else np.zeros_like(flat))).numpy()
+        parts = np.split(flat, np.cumsum([array.size for array in arrays])[:-1])
+        return [
+            part.reshape(array.shape).astype(array.dtype)
+            for part, array in zip(parts, arrays, strict=True)
+        ]
 
     def broadcast_object(self, compute: Callable[[], Any]) -> Any:
         """Return the result of ``compute``, which only the chief calls, in every worker.
@@ -112,12 +109,6 @@ class DeviceGroup:
             return self.all_reduce_sum(value if device == 0 else tf.zeros_like(value))
 
         return self.run(work)[0]
-
-
-def _transfer_dtype(value: np.ndarray) -> type[np.floating[Any]]:
-    """The type that transfers values exactly: float32 for weights, float64 for all else."""
-    is_short = value.dtype.kind not in "biu" and value.dtype.itemsize <= 4
-    return np.float32 if is_short else np.float64
 
 
 def local_device_group(devices: str) -> DeviceGroup | None:

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, StrictInt, StringConstraints, ValidationError
 
@@ -42,14 +42,16 @@ _REMEDY = f"Set it for every worker, each with its own index: TF_CONFIG='{_EXAMP
 class _Task(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    type: str
+    type: Literal["worker"]
     index: StrictInt | Annotated[str, StringConstraints(pattern="^[0-9]+$")]
 
 
 class _TfConfig(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    cluster: dict[str, list[Annotated[str, StringConstraints(pattern="^.+:[0-9]{1,5}$")]]]
+    cluster: dict[
+        Literal["worker"], list[Annotated[str, StringConstraints(pattern="^.+:[0-9]{1,5}$")]]
+    ]
     task: _Task
 
 
@@ -87,9 +89,6 @@ class WorkerSpec:
             key = ".".join(map(str, first["loc"]))
             message = f"Invalid value{f' at {key}' * bool(key)}: {first['msg']}."
             raise UserError(message, VARIABLE, _REMEDY) from error
-        if types := {*config.cluster, config.task.type} - {"worker"}:
-            message = f"Unsupported task types: {', '.join(sorted(types))}."
-            raise UserError(message, VARIABLE, "Name all of them worker; index 0 is the chief.")
         addresses, index = tuple(config.cluster.get("worker", ())), int(config.task.index)
         for address in addresses:
             if not 0 < int(address.rpartition(":")[2]) < 1 << 16:
@@ -218,15 +217,6 @@ def connection_error(message: str) -> UserError:
         where="training.devices: workers",
         remedy="Start all workers again: the training resumes from its last checkpoint.",
     )
-
-
-def check_same_code(chief_code: str, worker_code: str) -> None:
-    """Raise a UserError if chief and worker run different versions."""
-    if chief_code != worker_code:
-        raise UserError(
-            "The chief and this worker run different versions of Regard.",
-            remedy="Install the same version on all workers, and start them again.",
-        )
 
 
 def exit_process(status: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,43 +88,32 @@ def _reference_outputs(
     served: ServedModel, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
-    if not rows:
-        return []
     texts = [entry["name"] for entry in served.contract["inputs"] if entry["kind"] == "text"]
-    rows = [{**row, **{key: _decode_text(row[key]) for key in texts}} for row in rows]
-    try:
-        outputs = _predict(served, rows)
-    except tf.errors.InvalidArgumentError:
+    references: list[dict[str, object]] = []
+    for row in rows:
+        inputs = {**row, **{key: _decode_text(row[key]) for key in texts}}
         # A model may reject rows that are too long or too short; the export continues without.
-        rows = [row for row in rows if _accepts(served, row)]
-        outputs = _predict(served, rows) if rows else []
-    return [
-        {
-            "inputs": {key: _to_json(value) for key, value in row.items()},
-            "answer": {key: _to_json(value) for key, value in output.outputs.items()},
-            "device": device(),
-        }
-        for row, output in zip(rows, outputs, strict=True)
-    ]
+        with contextlib.suppress(tf.errors.InvalidArgumentError):
+            outputs = _predict(served, inputs).outputs
+            references.append(
+                {
+                    "inputs": {key: _to_json(value) for key, value in inputs.items()},
+                    "answer": {key: _to_json(value) for key, value in outputs.items()},
+                    "device": device(),
+                }
+            )
+    return references
 
 
-def _predict(served: ServedModel, rows: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+def _predict(served: ServedModel, row: Mapping[str, Any]) -> Prediction:
     contract = cast(Contract, served.contract)
     name = contract["detail"]
     tensors = {
         key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in batch_inputs(contract["signatures"][name]["inputs"], rows).items()
+        for key, value in batch_inputs(contract["signatures"][name]["inputs"], [row]).items()
     }
     outputs = {key: value.numpy() for key, value in served.signatures[name](**tensors).items()}
-    return split_outputs(contract, name, outputs, len(rows))
-
-
-def _accepts(served: ServedModel, row: Mapping[str, Any]) -> bool:
-    try:
-        _predict(served, [row])
-    except tf.errors.InvalidArgumentError:
-        return False
-    return True
+    return split_outputs(contract, name, outputs, 1)[0]
 
 
 def _decode_text(value: str | bytes) -> str:

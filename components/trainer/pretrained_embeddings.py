@@ -43,7 +43,7 @@ def load(
     divided by that factor, so that the layers above see those of the file.
 
     Args:
-        model: built but not compiled, since frozen embeddings are not trained.
+        model: built.
         task: selects the embedding of a file.
         pretrained: the section ``model.pretrained``.
         tokenizers: one per text feature.
@@ -71,13 +71,12 @@ def load(
             )
         reports[key] = vectors.report()
         _fill(embedding, vectors, pretrained.oov)
-        embedding.trainable = pretrained.trainable
         events.emit("note", node=NODE, text=_describe(feature, reports[key]))
     return reports
 
 
 def set_trainable(model: Any, task: Task, pretrained: PretrainedEmbeddingsConfig) -> None:
-    """Freeze the embeddings that ``load`` freezes, in a model that gets its weights elsewhere."""
+    """Freeze the embeddings with pretrained vectors if the configuration requires it."""
     for key in pretrained.files():
         embedding, _ = task.embeddings(model, key)
         embedding.trainable = pretrained.trainable

@@ -137,32 +137,24 @@ def train(
     pretrained_config = getattr(config.model, "pretrained", None)
 
     def build() -> TrainableModel:
-        return task.build(config.model, training, sizes)
-
-    def build_copy() -> TrainableModel:
-        copy = build()
+        model = task.build(config.model, training, sizes)
         if pretrained_config:
-            pretrained_embeddings.set_trainable(copy, task, pretrained_config)
-        return copy
+            pretrained_embeddings.set_trainable(model, task, pretrained_config)
+        return model
 
-    if group is not None and not group.is_chief:
-        model = build_copy()
-        compile_model(model, training)
-        no_checkpoints = NoCheckpoints(config.checkpoints)
-        step = DistributedTrainStep(group, model, build_copy)
-        fit(model, train_batches, eval_batches, training, no_checkpoints, "", train_step=step)
-        return None
+    is_chief = group is None or group.is_chief
     model = build()
-    pretrained = {}
-    if pretrained_config:
+    pretrained, start, compute_metrics = {}, {}, None
+    if is_chief and pretrained_config:
         pretrained = pretrained_embeddings.load(model, task, pretrained_config, tokenizers)
     compile_model(model, training)
-    checkpoints = Checkpoints(config.checkpoints)
-    start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
-    compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
+    checkpoints = (Checkpoints if is_chief else NoCheckpoints)(config.checkpoints)
+    if is_chief:
+        start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+        compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
     train_step = None
     if group is not None:
-        train_step = DistributedTrainStep(group, model, build_copy)
+        train_step = DistributedTrainStep(group, model, build)
         members = f"{group.workers} workers" if group.workers > 1 else f"{group.size} devices"
         text = f"{members} train together; each gets a part of every batch"
         events.emit("note", node=NODE, text=text)
@@ -176,6 +168,8 @@ def train(
         compute_metrics,
         train_step,
     )
+    if not is_chief:
+        return None
     return TrainingResult(
         config=config,
         task=task,
@@ -293,7 +287,11 @@ def _train_with_workers(content: str) -> None:
 
     try:
         job, chief_code = group.broadcast_object(chief_job)
-        distributed_worker.check_same_code(chief_code, code)
+        if chief_code != code:
+            raise UserError(
+                "The chief and this worker run different versions of Regard.",
+                remedy="Install the same version on all workers, and start them again.",
+            )
         train_and_export(TrainingJob.model_validate_json(job), group)
     except _CONNECTION_ERRORS as error:
         raise distributed_worker.connection_error(error.message) from error

@@ -210,9 +210,8 @@ def _check_architecture(
     old: WarmStartCheckpoint,
     row_mappings: RowMappings,
 ) -> None:
-    differences = [*_setting_differences(config.model_settings, old.model)]
-    if len(differences) > _MAX_DIFFERENCES:
-        differences[_MAX_DIFFERENCES:] = [f"{len(differences) - _MAX_DIFFERENCES} more settings"]
+    settings = _setting_differences(config.model_settings, old.model)
+    differences = [*itertools.islice(settings, _MAX_DIFFERENCES)]
     differences += itertools.islice(_weight_differences(model, old, row_mappings), 1)
     if differences:
         raise _start_error(
@@ -245,22 +244,19 @@ def _format_setting(value: Any) -> str:
 def _weight_differences(
     model: keras.Model, old: WarmStartCheckpoint, row_mappings: RowMappings
 ) -> Iterator[str]:
-    """Yield the weights that one model lacks, or that differ in shape."""
-    pairs = itertools.zip_longest(model.weights, old.weight_names, old.weights)
-    for weight, path, value in pairs:
-        if weight is None:
-            yield f"this model lacks {path} {value.shape}"
-        elif value is None:
-            yield f"that model lacks {weight.path} {tuple(weight.shape)}"
-        else:
-            shape = list(weight.shape)
-            if id(weight) in row_mappings:
-                axis, mapping = row_mappings[id(weight)]
-                shape[axis] += mapping.old_size - len(mapping.sources)
-            if _strip_counters(weight.path) != _strip_counters(path):
-                yield f"{weight.path} {tuple(weight.shape)} is {path} {value.shape} there"
-            elif tuple(shape) != value.shape:
-                yield f"{weight.path} is {tuple(shape)} here and {value.shape} there"
+    """Yield the weights that one model lacks, or that differ in name or shape."""
+    here, there = [], []
+    for weight in model.weights:
+        shape = list(weight.shape)
+        if id(weight) in row_mappings:
+            axis, mapping = row_mappings[id(weight)]
+            shape[axis] += mapping.old_size - len(mapping.sources)
+        here.append(f"{_strip_counters(weight.path)} {tuple(shape)}")
+    for path, value in zip(old.weight_names, old.weights, strict=True):
+        there.append(f"{_strip_counters(path)} {value.shape}")
+    for one, other in itertools.zip_longest(here, there, fillvalue="missing"):
+        if one != other:
+            yield f"the weight {one} here is {other} there"
 
 
 def _strip_counters(path: str) -> str:

@@ -68,12 +68,5 @@ def print_prune_results(
         state = verb if is_removed else f"kept: {result.kept_because}"
         style = "red" if is_removed else ""
         terminal.print_text(console, (f"{name}@{result.version}  {state}", style))
-    for result in removed:
-        if result.leftover:
-            terminal.print_text(
-                console,
-                f"{name}@{result.version}: some files could not be removed. The next prune or push"
-                f" removes {result.leftover}.",
-            )
     total = format_bytes(sum(result.bytes for result in removed))
     console.print(f"{format_count(len(removed), 'version')} ({total}) {verb}.")

@@ -26,7 +26,7 @@ from regard.components.preprocess.transform_graph import (
     FileTransformer,
     _LoadedGraph,
     batch_rows,
-    file_jobs,
+    file_pairs,
 )
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
@@ -173,10 +173,10 @@ def test_ids_are_those_of_the_tokenizer(transformed: Path, split: str) -> None:
 
 def test_transformed_file_is_reproducible(transformed: Path, tmp_path: Path) -> None:
     raw = str(transformed / "examples" / "Split-train" / "part-00000.gz")
-    (job,) = file_jobs([raw], str(tmp_path))
-    FileTransformer(str(transformed / "graph"))(job)
+    ((_, path),) = file_pairs([raw], str(tmp_path))
+    FileTransformer(str(transformed / "graph"))(raw, path)
     (first,) = (transformed / "transformed" / "Split-train").iterdir()
-    assert Path(job.transformed).read_bytes() == first.read_bytes()
+    assert Path(path).read_bytes() == first.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == [first.name]
 
 
@@ -284,7 +284,7 @@ def test_unfinished_files_are_removed(transformed: Path) -> None:
 def test_two_attempts_at_one_file(
     transformed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (job,) = file_jobs(
+    (pair,) = file_pairs(
         [str(transformed / "examples" / "Split-train" / "part-00000.gz")], str(tmp_path)
     )
     # TFX reloads the module, so its present class is the one in use.
@@ -296,15 +296,15 @@ def test_two_attempts_at_one_file(
         attempts.append(path)
         for number, record in enumerate(records(self, path)):
             if number == 20 and len(attempts) == 1:
-                transform(job)
+                transform(*pair)
             yield record
 
     monkeypatch.setattr(loaded_graph, "transform_file", transform_twice)
-    transform(job)
+    transform(*pair)
     assert len(attempts) == 2
-    assert [file.name for file in tmp_path.iterdir()] == [Path(job.transformed).name]
+    assert [file.name for file in tmp_path.iterdir()] == [Path(pair[1]).name]
     first = transformed / "transformed" / "Split-train" / "transformed_examples-00000-of-00001.gz"
-    assert Path(job.transformed).read_bytes() == first.read_bytes()
+    assert Path(pair[1]).read_bytes() == first.read_bytes()
 
 
 @pytest.mark.parametrize(

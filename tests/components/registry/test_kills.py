@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from regard.components.registry import Registry, read_record
 from regard.components.registry.prune import prune
 from regard.components.registry.rollback import rollback
 from regard.serving.server.versions import list_versions
-from tests.components.registry.models import push_models, weights_of
+from tests.components.registry.models import push_model, push_models, weights_of
 
 # The calls that change or sync the disk.
 CHANGES = (
@@ -69,41 +69,47 @@ def complete_versions(registry: Registry) -> list[int]:
     return sorted(folders)
 
 
+def kill_everywhere(
+    root: Path, when: str, work: Callable[[Registry], object]
+) -> Iterator[Registry]:
+    """Yield a registry for each change at which the work can be killed."""
+    for point in range(1, 100):
+        registry = push_models(root / str(point) / "registry", 3)
+        if not is_killed(point, when, partial(work, registry)):
+            assert point > 4
+            return
+        yield registry
+    raise AssertionError("it never finished")
+
+
+PUSH = (lambda registry: push_model(registry.root, 4), 4)
+ROLLBACK = (lambda registry: rollback(registry, "m"), 2)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_killed_rollback_has_happened_completely_or_not_at_all(tmp_path, when):
+@pytest.mark.parametrize(("work", "weights"), [PUSH, ROLLBACK])
+def test_a_killed_change_has_happened_completely_or_not_at_all(tmp_path, when, work, weights):
     counts = set()
-    for point in range(1, 100):  # until it finishes before it is killed
-        root = tmp_path / str(point) / "registry"
-        registry = push_models(root, 3)
-        if not is_killed(point, when, partial(rollback, registry, "m")):
-            break
-        counts.add(len(complete_versions(registry)))
-        assert complete_versions(registry) in ([1, 2, 3], [1, 2, 3, 4])
-        assert weights_of(registry) == (2 if 4 in complete_versions(registry) else 3)
-        if 4 not in complete_versions(registry):
-            rollback(registry, "m")
-            assert (complete_versions(registry), weights_of(registry)) == ([1, 2, 3, 4], 2)
-            assert len(list((root / "m").iterdir())) == 4  # no leftovers
-    else:
-        raise AssertionError("it never finished")
-    assert point > 8
+    for registry in kill_everywhere(tmp_path, when, work):
+        versions = complete_versions(registry)
+        counts.add(len(versions))
+        assert versions in ([1, 2, 3], [1, 2, 3, 4])
+        assert weights_of(registry) == (weights if 4 in versions else 3)
+        if 4 not in versions:
+            work(registry)
+            assert (complete_versions(registry), weights_of(registry)) == ([1, 2, 3, 4], weights)
+            assert len(list((registry.root / "m").iterdir())) == 4  # no leftovers
     assert counts == {3, 4}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_killed_prune_leaves_complete_versions(tmp_path, when):
     counts = set()
-    for point in range(1, 100):  # until it finishes before it is killed
-        root = tmp_path / str(point) / "registry"
-        registry = push_models(root, 3)
-        if not is_killed(point, when, partial(prune, registry, "m", 1)):
-            break
+    for registry in kill_everywhere(tmp_path, when, lambda registry: prune(registry, "m", 1)):
         versions = complete_versions(registry)
         counts.add(len(versions))
         assert versions in ([1, 2, 3], [1, 3], [3])
         assert weights_of(registry) == 3
         prune(registry, "m", 1)
-        assert [path.name for path in (root / "m").iterdir()] == ["3"]
-    else:
-        raise AssertionError("it never finished")
+        assert [path.name for path in (registry.root / "m").iterdir()] == ["3"]
     assert counts >= {2, 1}

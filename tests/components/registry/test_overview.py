@@ -40,7 +40,7 @@ def test_an_invalid_record_is_listed_with_its_error(registry, tmp_path):
         *(("m", number) for number in (3, 2, 1)),
         *(("n", number) for number in (3, 2, 1)),
     ]
-    assert "not valid JSON" in entries[0].error
+    assert "not a valid record: Invalid JSON" in entries[0].error
     assert not entries[1].error
 
 

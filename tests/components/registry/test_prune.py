@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import threading
@@ -97,34 +96,9 @@ def test_pruning_a_link_keeps_its_target(registry, tmp_path):
     (registry.root / "m" / "1").rename(tmp_path / "elsewhere")
     (registry.root / "m" / "1").symlink_to(tmp_path / "elsewhere")
     removed = prune(registry, "m", 4)[-1]
-    assert (removed.version, removed.bytes, removed.kept_because, removed.leftover) == (
-        1,
-        0,
-        None,
-        None,
-    )
+    assert (removed.version, removed.bytes, removed.kept_because) == (1, 0, None)
     assert names(registry) == ["2", "3", "4", "5"]
     assert (tmp_path / "elsewhere" / "saved_model.pb").is_file()
-
-
-def test_files_that_cannot_be_removed_are_reported(registry, monkeypatch):
-    """As on a file system that cannot remove open files."""
-    remove = os.unlink
-
-    def fail_to_unlink(path, *arguments, **options):
-        if str(path).endswith("saved_model.pb"):
-            raise OSError(errno.EBUSY, "busy")
-        remove(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "unlink", fail_to_unlink)
-    whole = prune(registry, "m", 4, dry_run=True)[-1].bytes
-    removed = prune(registry, "m", 4)[-1]
-    (left,) = (registry.root / "m").glob(".removed-1-*")
-    assert removed.leftover == str(left)
-    assert 0 < removed.bytes < whole
-    monkeypatch.undo()
-    prune(registry, "m", 4)
-    assert names(registry) == ["2", "3", "4", "5"]
 
 
 def test_the_rename_is_on_the_disk_before_files_are_removed(registry, monkeypatch):
@@ -184,16 +158,16 @@ def test_pinning_a_missing_version_is_an_error(registry, work):
     assert not registry.path("m", 9).exists()
 
 
-def test_pinning_waits_for_a_running_prune(registry):
-    """Pinning a version that is pruned meanwhile is an error."""
+@pytest.mark.parametrize("work", [pin, rollback])
+def test_a_version_pruned_during_the_wait_is_an_error(registry, work):
     errors = []
 
-    def pin_version():
+    def change():
         with pytest.raises(UserError) as caught:
-            pin(registry, "m", 1)
+            work(registry, "m", 1)
         errors.append(caught.value.message)
 
-    thread = threading.Thread(target=pin_version)
+    thread = threading.Thread(target=change)
     with acquire_folder(registry.root / "m"):
         thread.start()
         thread.join(0.2)
@@ -201,6 +175,7 @@ def test_pinning_waits_for_a_running_prune(registry):
         shutil.rmtree(registry.path("m", 1))
     thread.join()
     assert errors == ["model 'm' has no version '1'"]
+    assert registry.versions("m") == [2, 3, 4, 5]
 
 
 CONFIG = 'config {{ name: "{}" base_path: "{}" model_platform: "tensorflow" {} }}'

@@ -1,22 +1,103 @@
-"""Version numbers and content digests."""
+"""Pushes: version numbers, content digests, concurrent and failed pushes."""
 
 from __future__ import annotations
 
+import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.registry import VersionRecord
+from regard.components.registry import Registry, VersionRecord, publish
 from regard.components.registry.prune import prune
 from regard.components.registry.publish import (
     content_digest,
     copy_model,
-    publish,
+    push,
     remove_leftovers,
     staging_folder,
 )
 from tests.components.registry.models import make_model, push_model, push_models
+
+
+@pytest.fixture
+def model(tmp_path):
+    return make_model(tmp_path / "model", b"weights")
+
+
+def test_versions_count_up(model, tmp_path):
+    root = tmp_path / "registry"
+    assert push(model, root, "m", VersionRecord(run="r1", code="c0de")) == (1, True)
+    assert push_model(root, 2) == (2, True)
+    registry = Registry(root)
+    assert registry.versions("m") == [1, 2]
+    record = registry.record("m", 1)
+    assert (record.name, record.version, record.run) == ("m", 1, "r1")
+    assert record.code == "c0de"
+    assert record.created.endswith("+00:00")
+    assert json.loads((root / "m" / "1" / "regard.json").read_text()) == record.to_dict()
+    assert len([path for path in (root / "m" / "1").rglob("*") if path.is_file()]) == 4
+    assert sorted(path.name for path in (root / "m").iterdir()) == ["1", "2"]
+
+
+def test_only_the_newest_version_is_compared_by_content(model, tmp_path):
+    push(model, tmp_path / "r", "m", VersionRecord())
+    # A new export of the same weights differs only in its fingerprint.
+    (model / "fingerprint.pb").write_bytes(b"another")
+    assert push(model, tmp_path / "r", "m", VersionRecord()) == (1, False)
+    # A version without a record is identified by its content.
+    (tmp_path / "r" / "m" / "1" / "regard.json").unlink()
+    assert push(model, tmp_path / "r", "m", VersionRecord()) == (1, False)
+    push_model(tmp_path / "r", 2)
+    assert push(model, tmp_path / "r", "m", VersionRecord()) == (3, True)
+
+
+def test_the_digest_covers_names_and_content(model, tmp_path):
+    first = content_digest(model)
+    assert first == content_digest(make_model(tmp_path / "same", b"weights"))
+    assert first != content_digest(make_model(tmp_path / "other", b"weightz"))
+    (model / "vocabulary").write_bytes(b"x")
+    assert first != content_digest(model)
+
+
+def test_versions_are_copies(model, tmp_path):
+    push(model, tmp_path / "r", "m", VersionRecord())
+    with open(model / "saved_model.pb", "r+b") as file:
+        file.write(b"GRAPH")
+    assert (tmp_path / "r" / "m" / "1" / "saved_model.pb").read_bytes() == b"graph"
+
+
+def test_concurrent_pushes_of_one_model_make_one_version(model, tmp_path, monkeypatch):
+    """All copy the model before the first one is published."""
+    both, real = threading.Barrier(4), publish.publish
+
+    def publish_together(*arguments):
+        both.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr("regard.components.registry.publish.publish", publish_together)
+    with ThreadPoolExecutor(4) as pool:
+        pushed = pool.map(lambda _: push(model, tmp_path / "r", "m", VersionRecord()), range(4))
+    assert sorted(pushed) == [(1, False)] * 3 + [(1, True)]
+    assert [path.name for path in (tmp_path / "r" / "m").iterdir()] == ["1"]
+
+
+def test_the_folder_of_a_running_push_is_no_leftover(tmp_path):
+    with staging_folder(tmp_path) as staging:
+        remove_leftovers(tmp_path)
+        assert staging.exists()
+    assert not staging.exists()
+
+
+def test_a_failed_copy_leaves_nothing(model, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr(publish.shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        push(model, tmp_path / "r", "m", VersionRecord())
+    assert list((tmp_path / "r" / "m").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -79,7 +160,7 @@ def test_concurrent_changes_never_reuse_a_number(tmp_path):
 
     with staging_folder(folder) as work:
         copy_model(make_model(tmp_path / "model", b"2"), work)
-        version = publish(folder, work, slow_record).version
+        version = publish.publish(folder, work, slow_record).version
     others[0].join()
     assert version == 2
     assert registry.versions("m") == [4]

@@ -99,7 +99,7 @@ def test_records_of_versions(registry):
     with pytest.raises(UserError, match="no version '9'"):
         registry.record("quickstart", 9)
     (registry.root / "quickstart" / "2" / "regard.json").write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match=r"regard\.json: not valid JSON"):
+    with pytest.raises(UserError, match=r"regard\.json: not a valid record: Invalid JSON"):
         registry.record("quickstart", 2)
 
 

@@ -96,7 +96,7 @@ def test_broadcast_is_exact():
         assert result.dtype == value.dtype
         np.testing.assert_array_equal(result, value)
     sizes = [(transfer.dtype, transfer.size) for transfer in group.transfers]
-    assert sizes == [("float32", 8), ("float64", 4)]
+    assert sizes == [("float64", 12)]
     assert group.broadcast_object(lambda: {"a": [0.1, "ü"]}) == {"a": [0.1, "ü"]}
 
 

@@ -168,7 +168,7 @@ def test_another_architecture_is_refused(untrained):
     config, old, _ = untrained
     wider = trainer_config({**LSTM, "encoder": {"type": "recurrent", "units": 9}})
     assert_refused(wider, OLD, "model.encoder.units is 9 here and 8 there", old)
-    assert_refused(wider, OLD, "kernel is (2, 16, 36) here and (2, 16, 32) there", old)
+    assert_refused(wider, OLD, "kernel (2, 16, 36) here is ", old)
     transformer = trainer_config(TRANSFORMER)
     message = "model.encoder.type is transformer here and recurrent there"
     assert_refused(transformer, OLD, message, old)
@@ -185,7 +185,7 @@ def test_another_architecture_is_refused(untrained):
     message = "model.attention.score.type is scaled_dot here and dot there"
     assert_refused(scaled, OLD, message, other)
     shorter = replace(old, weight_names=old.weight_names[:-1], weights=old.weights[:-1])
-    assert_refused(config, OLD, "that model lacks", shorter)
+    assert_refused(config, OLD, "here is missing there", shorter)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "none"])

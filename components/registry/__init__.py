@@ -8,24 +8,19 @@ Version numbers only rise, and a published version never changes. Every change o
 also a rollback, publishes a new version with one rename, so a server always sees whole versions.
 """
 
-from regard.components.registry.records import RECORD, VersionRecord, read_record
+from regard.components.registry.records import VersionRecord, read_record
 from regard.components.registry.store import (
     LATEST,
-    MODEL_FILE,
     PROFILE,
     Registry,
-    numbered,
     production_baseline,
 )
 
 __all__ = [
     "LATEST",
-    "MODEL_FILE",
     "PROFILE",
-    "RECORD",
     "Registry",
     "VersionRecord",
-    "numbered",
     "production_baseline",
     "read_record",
 ]

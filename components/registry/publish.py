@@ -7,7 +7,6 @@ next number. A killed process leaves only a hidden folder, which the next push r
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import shutil
@@ -83,13 +82,16 @@ def push(
         return newest, False
 
     def make_record(newest: int | None) -> VersionRecord:
+        fields: dict[str, object] = {"digest": digest}
         if newest is not None:
             if recorded_digest(folder / str(newest)) == digest:  # by a concurrent push
                 raise _AlreadyPublished(newest)
-            for entry in read_record(folder / str(newest)).withdrawn:
+            withdrawn = read_record(folder / str(newest)).withdrawn
+            for entry in withdrawn:
                 if entry.digest == digest:
                     raise WithdrawnModelError(entry.version)
-        return record.model_copy(update={"digest": digest})
+            fields |= {"withdrawn": withdrawn} if withdrawn else {}
+        return record.model_copy(update=fields)
 
     with staging_folder(folder) as staging:
         copy_model(model, staging)
@@ -107,47 +109,33 @@ def publish(
 ) -> VersionRecord:
     """Give a complete model in a staging folder the next number, and return its record.
 
-    The list of withdrawn models is copied from the newest version's record.
-
     Args:
         folder: the folder of the model's versions.
         staging: the staging folder.
-        make_record: returns the record without name, version and time, given the newest version.
-            It is called again if another version is published meanwhile; its errors pass.
+        make_record: returns the record without name, version and time, given the newest version;
+            its errors pass.
 
     Raises:
         UserError: there is no higher number that can be served.
     """
     for path in (*staging.rglob("*"), staging):  # before the lock, because it takes longest
         sync(path)
-    while True:
-        # The lock keeps others from pruning the highest version before the new one has its
-        # number, which would then be used twice.
-        with acquire_folder(folder.parent, timeout=None):
-            version = _next_version(folder)
-            newest = Registry(folder.parent).latest(folder.name)
-            record = make_record(newest)
-            fields: dict[str, object] = {
-                "name": folder.name,
-                "version": version,
-                "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            }
-            if "withdrawn" not in record.model_fields_set and newest is not None:
-                withdrawn = read_record(folder / str(newest)).withdrawn
-                fields |= {"withdrawn": withdrawn} if withdrawn else {}
-            record = record.model_copy(update=fields)
-            (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
-            sync(staging / RECORD)
-            sync(staging)
-            try:
-                os.rename(staging, folder / str(version))
-            except OSError as error:
-                # Another program, which ignores the lock, took the number.
-                if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-                    continue
-                raise
-            sync(folder)
-            return record
+    # The lock keeps others from taking the number, and from pruning the highest version before the
+    # new one has its number, which would then be used twice.
+    with acquire_folder(folder.parent, timeout=None):
+        fields = {
+            "name": folder.name,
+            "version": _next_version(folder),
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        newest = Registry(folder.parent).latest(folder.name)
+        record = make_record(newest).model_copy(update=fields)
+        (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
+        sync(staging / RECORD)
+        sync(staging)
+        os.rename(staging, folder / str(record.version))
+        sync(folder)
+    return record
 
 
 def _next_version(folder: Path) -> int:

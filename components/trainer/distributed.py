@@ -8,17 +8,13 @@ strategy distributes data and sums results, and the optimizer is that of a singl
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from regard.models.trainable_model import TrainableModel
-
-# The number of values in one broadcast: 128 MiB.
-BROADCAST_SIZE = 1 << 24
 
 
 class DeviceGroup:
@@ -74,20 +70,15 @@ class DeviceGroup:
         # The identity places the value on the device; captured tensors may have no placement.
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
-    def broadcast(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the chief's arrays in every worker; all workers pass equal shapes."""
-        arrays = [np.asarray(value) for value in values]
+    def broadcast(self, value: np.ndarray) -> np.ndarray:
+        """Return the chief's array in every worker; all workers pass equal shapes."""
         if self.workers == 1:
-            return arrays
+            return value
         # The sum of the chief's values and the zeros of the others. float64 holds weights and
         # counters exactly.
-        flat = np.concatenate([np.ravel(array).astype(np.float64) for array in arrays])
+        flat = np.ravel(value).astype(np.float64)
         flat = self._sum(tf.constant(flat if self.is_chief else np.zeros_like(flat))).numpy()
-        parts = np.split(flat, np.cumsum([array.size for array in arrays])[:-1])
-        return [
-            part.reshape(array.shape).astype(array.dtype)
-            for part, array in zip(parts, arrays, strict=True)
-        ]
+        return flat.reshape(value.shape).astype(value.dtype)
 
     def broadcast_object(self, compute: Callable[[], Any]) -> Any:
         """Return the result of ``compute``, which only the chief calls, in every worker.
@@ -98,9 +89,8 @@ class DeviceGroup:
         if self.workers == 1:
             return compute()
         content = json.dumps(compute()).encode() if self.is_chief else b""
-        (length,) = self.broadcast([np.array(len(content))])
-        buffer = np.frombuffer(content or bytes(int(length)), np.uint8)
-        (buffer,) = self.broadcast([buffer])
+        length = int(self.broadcast(np.array(len(content))))
+        buffer = self.broadcast(np.frombuffer(content or bytes(length), np.uint8))
         return json.loads(buffer.tobytes())
 
     @tf.function(reduce_retracing=True, autograph=False)
@@ -165,11 +155,8 @@ class DistributedTrainStep:
 
     def initialize(self) -> None:
         """Copy the chief's state to all devices, with a random seed of its own for each."""
-        state = [*self.model.variables, *self.model.optimizer.variables]
-        for chunk in _chunks(state):
-            values = self.group.broadcast([variable.numpy() for variable in chunk])
-            for variable, value in zip(chunk, values, strict=True):
-                variable.assign(value)
+        for variable in (*self.model.variables, *self.model.optimizer.variables):
+            variable.assign(self.group.broadcast(variable.numpy()))
         for device in self.group.device_names[1:]:
             with tf.device(device):
                 self.models.append(self._build())
@@ -245,20 +232,6 @@ class DistributedTrainStep:
 def non_trainable_weights(model: TrainableModel) -> list[Any]:
     """The floating-point weights that the optimizer does not train."""
     return [w for w in model.non_trainable_weights if w.dtype.startswith("float")]
-
-
-def _chunks(variables: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the variables in lists of at most ``BROADCAST_SIZE`` values, or of one variable."""
-    chunk: list[Any] = []
-    space = BROADCAST_SIZE
-    for variable in variables:
-        size = math.prod(variable.shape)
-        if chunk and size > space:
-            yield chunk
-            chunk, space = [], BROADCAST_SIZE
-        chunk.append(variable)
-        space -= size
-    yield chunk
 
 
 def _values(variables: Sequence[Any]) -> list[tf.Tensor]:

@@ -152,9 +152,8 @@ def train(
     if is_chief:
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
         compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
-    train_step = None
-    if group is not None:
-        train_step = DistributedTrainStep(group, model, build)
+    train_step = DistributedTrainStep(group, model, build) if group is not None else None
+    if group is not None and is_chief:
         members = f"{group.workers} workers" if group.workers > 1 else f"{group.size} devices"
         text = f"{members} train together; each gets a part of every batch"
         events.emit("note", node=NODE, text=text)

@@ -81,9 +81,7 @@ def initialize_weights(
         old = _read_checkpoint(config.start)
         details = load_weights(model, task, config, tokenizers, old)
         report = {"model": config.start.model, "digest": config.start.digest, **details}
-        text = _describe(report)
-        if _wants_optimizer(config):
-            text += f"; {_describe_optimizer(report, model, old)}"
+        text = _describe(report, model, old, _wants_optimizer(config))
     atomic_write(path, json.dumps(report))
     events.emit("note", node=NODE, text=text)
     return report
@@ -264,24 +262,24 @@ def _strip_counters(path: str) -> str:
     return re.sub(r"_\d+(?=/|$)", "", path)
 
 
-def _describe(report: Mapping[str, Any]) -> str:
-    parts = [f"starts from the weights of {report['model']}"]
+def _describe(
+    report: Mapping[str, Any], model: keras.Model, old: WarmStartCheckpoint, with_optimizer: bool
+) -> str:
+    parts = [f"starts from the weights of {old.name}"]
     for feature, counts in report["vocabularies"].items():
         parts.append(
             f"of {counts['tokens']:,} {feature} tokens {counts['copied']:,} "
             f"({counts['share']:.1%}) copied, {counts['composed']:,} composed of old ones, "
             f"{counts['new']:,} new"
         )
-    return "; ".join(parts)
-
-
-def _describe_optimizer(
-    report: Mapping[str, Any], model: keras.Model, old: WarmStartCheckpoint
-) -> str:
     if report["optimizer"]:
         rate = learning_rate_after(model.optimizer, old.updates)
-        return (
+        parts.append(
             f"the optimizer continues after {old.updates:,} steps at a learning rate of {rate:.2g}"
         )
-    reason = "the vocabulary differs" if old.adam_moments else "that model has no optimizer state"
-    return f"the optimizer starts afresh: {reason}"
+    elif with_optimizer:
+        reason = (
+            "the vocabulary differs" if old.adam_moments else "that model has no optimizer state"
+        )
+        parts.append(f"the optimizer starts afresh: {reason}")
+    return "; ".join(parts)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
-from regard.components.registry import MODEL_FILE, Registry
+from regard.components.registry.store import MODEL_FILE, Registry
 from regard.serving.saved_model import without_gc
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import (

@@ -95,13 +95,12 @@ class PusherExecutor(BaseExecutor):
 def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
     """Mark the artifact with the properties of TFX's Pusher, and report the result."""
     pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
-    result = PushResult(pushed=destination is not None, text=text)
+    result = PushResult(pushed=False, text=text)
     if destination is not None:
-        pushed.set_string_custom_property("pushed_destination", str(destination))
-        pushed.set_string_custom_property("pushed_version", destination.name)
-        result = result.model_copy(
-            update={"path": str(destination), "version": int(destination.name)}
-        )
+        path, version = str(destination), destination.name
+        result = PushResult(pushed=True, text=text, path=path, version=int(version))
+        pushed.set_string_custom_property("pushed_destination", path)
+        pushed.set_string_custom_property("pushed_version", version)
     result.write(Path(pushed.uri))
     events.emit("note", node=NODE, text=text)
 

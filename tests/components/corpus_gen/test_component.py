@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tfx.orchestration import pipeline
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
@@ -48,3 +49,8 @@ def test_same_content_is_cached(tmp_path):
     assert len(run()) == 1
     (tmp_path / "a.tsv").write_text("one\tuno\n")
     assert len(run()) == 2
+
+
+def test_a_missing_argument_is_an_error():
+    with pytest.raises(ValueError, match="Missing argument 'fingerprint'"):
+        CorpusGen(corpus="{}")

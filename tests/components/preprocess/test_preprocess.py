@@ -23,7 +23,6 @@ from regard.components.nodes import Preprocess
 from regard.components.preprocess import transform_graph
 from regard.components.preprocess.executor import PreprocessExecutor
 from regard.components.preprocess.transform_graph import (
-    FileTransformer,
     _LoadedGraph,
     batch_rows,
     file_pairs,
@@ -169,15 +168,6 @@ def test_ids_are_those_of_the_tokenizer(transformed: Path, split: str) -> None:
         for row in rows_of(transformed, split)
     ]
     assert actual == expected
-
-
-def test_transformed_file_is_reproducible(transformed: Path, tmp_path: Path) -> None:
-    raw = str(transformed / "examples" / "Split-train" / "part-00000.gz")
-    ((_, path),) = file_pairs([raw], str(tmp_path))
-    FileTransformer(str(transformed / "graph"))(raw, path)
-    (first,) = (transformed / "transformed" / "Split-train").iterdir()
-    assert Path(path).read_bytes() == first.read_bytes()
-    assert [path.name for path in tmp_path.iterdir()] == [first.name]
 
 
 def test_no_padding_and_no_text(transformed: Path) -> None:

@@ -31,15 +31,13 @@ def texts(tmp_path_factory) -> Path:
     return predict(folder, fake_models.Reverser(), fake_models.FEATURES, rows)
 
 
-@pytest.mark.parametrize(("count", "lengths"), [(4, [1, 4, 7, 70]), (1, [1])])
+@pytest.mark.parametrize(
+    ("count", "lengths"), [(4, [1, 4, 7, 70]), (1, [1]), (99, [*range(1, 10), 70])]
+)
 def test_sampled_rows_cover_all_lengths(texts, count, lengths):
     rows = sample_rows(texts, NONE, count)
     assert [len(row["inputs"]["source"]) for row in rows] == lengths
     assert rows[0]["row"] == 1
-
-
-def test_small_splits_are_used_completely(texts):
-    assert len(sample_rows(texts, NONE, 99)) == 10
 
 
 def test_rows_of_the_trainer_are_labelled(tmp_path):

@@ -57,16 +57,6 @@ def test_fused_updates_equal_keras(kind, clip):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-7, err_msg=one.path)
 
 
-def test_clipping_sums_repeated_lookups():
-    table = keras.Variable(np.zeros((7, 4)), dtype="float32")
-    adam = Adam(learning_rate=1.0, global_clipnorm=1.0)
-    adam.build([table])
-    repeated = tf.IndexedSlices(tf.ones((2, 4)), tf.constant([2, 2]), tf.constant([7, 4]))
-    (clipped,) = adam._clip_gradients([repeated])
-    assert float(tf.norm(clipped)) == pytest.approx(1.0)
-    np.testing.assert_allclose(clipped[2], 0.5 * np.ones(4), rtol=1e-6)
-
-
 def test_clipping_keeps_gradients_that_are_not_finite():
     """The training has to see them, to end."""
     weight = keras.Variable(np.zeros(3), dtype="float32")

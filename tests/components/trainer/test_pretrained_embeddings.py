@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -168,6 +167,7 @@ def test_each_side_has_its_file_and_can_be_frozen(tmp_path, trainable):
     pretrained = TextEmbeddingsConfig(source=path, target=path, trainable=trainable)
     tokenizers = {side: Tokenizer(tokens) for side, tokens in sides.items()}
     reports = pretrained_embeddings.load(model, TASK, pretrained, tokenizers)
+    pretrained_embeddings.set_trainable(model, TASK, pretrained)
     assert {side: report["covered"] for side, report in reports.items()} == {
         "source": 1,
         "target": 2,
@@ -205,22 +205,6 @@ def test_the_coverage_is_reported(tmp_path, monkeypatch):
     assert notes == [{"node": "Trainer", "text": text}]
 
 
-def test_glove_covers_the_frequent_words_of_multi30k():
-    folder = Path(os.environ.get("REGARD_DATA", ""))
-    path = folder / "glove-6b-50d-subset" / "glove.6B.50d.subset.txt.gz"
-    if not path.is_file():
-        pytest.skip("REGARD_DATA does not name a folder with glove-6b-50d-subset")
-    words = ["two", "A", "Man", "snow", "sidewalk"]
-    result = pretrained_embeddings.find_vectors(
-        [*SPECIAL, *(f"\u2581{word}" for word in words)], str(path), 50
-    )
-    assert result.is_covered[4:].tolist() == [True, True, True, True, False]
-    assert result.report()["case_insensitive"] == 2
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        two = next(line for line in file if line.startswith("two ")).split()[1:]
-    np.testing.assert_array_equal(result.vectors[4], np.array(two, "float32"))
-
-
 def test_a_real_model_gets_the_vectors_of_its_tokens(tmp_path):
     write_tokenizers(tmp_path)
     tokenizers = read_tokenizers(tmp_path, TASK.description.text_features)
@@ -236,5 +220,6 @@ def test_a_real_model_gets_the_vectors_of_its_tokens(tmp_path):
     report = pretrained_embeddings.load(model, TASK, config.pretrained, tokenizers)
     np.testing.assert_allclose(model.encoder.embedding.table[row], np.arange(1.0, 9.0))
     assert report["source"]["covered"] >= 1
+    pretrained_embeddings.set_trainable(model, TASK, config.pretrained)
     frozen = {weight.path for weight in model.non_trainable_weights}
     assert model.encoder.embedding.table.path in frozen

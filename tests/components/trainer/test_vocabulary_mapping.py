@@ -69,13 +69,6 @@ def test_rows_are_copied_averaged_or_kept(models, axis):
     np.testing.assert_array_equal(fresh, before)
 
 
-def test_an_equal_vocabulary_is_copied(models):
-    mapping = map_vocabulary(models[0], models[0])
-    table = np.arange(mapping.old_size * 2.0).reshape(-1, 2)
-    np.testing.assert_array_equal(mapping.map_rows(table, np.zeros_like(table)), table)
-    assert mapping.report()["copied"] == mapping.old_size
-
-
 def test_names_of_special_tokens_are_not_text(models):
     """The name of a byte, <0x41>, is unrelated to its letters."""
     new = trained(OLD, vocab_size=290, byte_fallback=True)

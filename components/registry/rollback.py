@@ -52,11 +52,10 @@ def rollback(
     live, folder = registry.number(name), registry.root / name
     with acquire_folder(folder, timeout=None):  # no version is pruned while it is read and copied
         remove_leftovers(folder)
-        source = (
-            _version_before(registry, name, live)
-            if version is None
-            else registry.number(name, version)
-        )
+        if version is None:
+            source = _version_before(registry, name, live)
+        else:
+            source = registry.number(name, version)
         record = read_record(folder / str(source))
         digest = recorded_digest(folder / str(source))
         live_digest = recorded_digest(folder / str(live))

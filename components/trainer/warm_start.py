@@ -40,7 +40,7 @@ _READ_ERRORS = (
     *(OSError, EOFError, ValueError, KeyError, TypeError),
     *(zipfile.BadZipFile, tf.errors.OpError),
 )
-_OTHER_MODEL = "Name another model to start from."
+_OTHER_MODEL = "Check that the model is complete, or name another one to start from."
 
 # By the id of a weight with a row per token: the axis of the rows, and their mapping.
 RowMappings = Mapping[int, tuple[int, VocabularyMapping]]
@@ -140,7 +140,7 @@ def load_weights(
     }
 
 
-def _start_error(message: str, remedy: str) -> UserError:
+def _start_error(message: str, remedy: str = _OTHER_MODEL) -> UserError:
     return UserError(message, where=KEY, remedy=remedy)
 
 
@@ -152,36 +152,24 @@ def _wants_optimizer(config: TrainerConfig) -> bool:
 def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
     path, name = Path(start.path), start.model
     if not path.is_dir():
-        raise _start_error(
-            f"{name} does not exist any more: there is no folder {str(path)!r}.",
-            "Restore it, or name another model to start from.",
-        )
+        raise _start_error(f"{name} does not exist any more: there is no folder {str(path)!r}.")
     try:
         checkpoint = read_warm_start(path, name)
     except _READ_ERRORS as error:
-        raise _start_error(
-            f"The weights of {name} cannot be read: {error}",
-            f"Check that {path} is a complete model, or name another one to start from.",
-        ) from error
+        raise _start_error(f"The weights of {name} cannot be read: {error}") from error
     if checkpoint is None:
         raise _start_error(
-            f"{name} lacks the data for a warm start: it was not exported by this version of "
-            "Regard.",
-            "Train and push once with training.warm_start: null. Later trainings can start "
-            "from that model.",
+            f"{name} was not exported by this version of Regard, and lacks data for a warm start.",
+            "Train and push a model with training.warm_start: null, and start from that one.",
         )
     if content_digest(path) != start.digest:  # also if it changed while it was read
         raise _start_error(
             f"The files of {name} have changed since its digest was computed.",
-            "If the model was exported again meanwhile, start the run again. Versions in "
-            "the registry never change: otherwise, name another one to start from.",
+            "If it was exported again, start the run again. Otherwise, name another model.",
         )
     for weight, value in zip(checkpoint.weight_names, checkpoint.weights, strict=True):
         if not np.isfinite(value).all():
-            raise _start_error(
-                f"{weight} of {name} is not finite: its training diverged.",
-                _OTHER_MODEL,
-            )
+            raise _start_error(f"{weight} of {name} is not finite: its training diverged.")
     return checkpoint
 
 
@@ -195,10 +183,8 @@ def _map_vocabularies(
             if tokenizer != old.tokenizers[feature]:
                 mappings[feature] = map_vocabulary(old.tokenizers[feature], tokenizer)
         except (KeyError, RuntimeError) as error:  # RuntimeError is SentencePiece's
-            raise _start_error(
-                f"The {feature} tokenizer of {old.name} is missing or cannot be read.",
-                _OTHER_MODEL,
-            ) from error
+            message = f"The {feature} tokenizer of {old.name} is missing or cannot be read."
+            raise _start_error(message) from error
     return mappings
 
 

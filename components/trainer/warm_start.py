@@ -264,8 +264,6 @@ def _describe(
             f"the optimizer continues after {old.updates:,} steps at a learning rate of {rate:.2g}"
         )
     elif with_optimizer:
-        reason = (
-            "the vocabulary differs" if old.adam_moments else "that model has no optimizer state"
-        )
+        reason = "the vocabulary differs" if old.adam_moments else "there is no stored state"
         parts.append(f"the optimizer starts afresh: {reason}")
     return "; ".join(parts)

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.registry import Registry, read_record
+from regard.components.registry import Registry, VersionRecord, read_record
 from regard.components.registry.prune import prune
+from regard.components.registry.publish import push
 from regard.components.registry.rollback import rollback
 from regard.serving.server.versions import list_versions
-from tests.components.registry.models import push_model, push_models, weights_of
+from tests.components.registry.models import push_models, weights_of
 
 # The calls that change or sync the disk.
 CHANGES = (
@@ -37,10 +38,11 @@ def run_and_kill(point: int, when: str, work: Callable[[], object]) -> None:
             own = count
             if own == point and when == "before":
                 os.kill(os.getpid(), signal.SIGKILL)
-            result = real(*arguments, **options)
-            if own == point:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
+            try:
+                return real(*arguments, **options)
+            finally:
+                if own == point:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         return call
 
@@ -82,7 +84,7 @@ def kill_everywhere(
     raise AssertionError("it never finished")
 
 
-PUSH = (lambda registry: push_model(registry.root, 4), 4)
+PUSH = (lambda registry: push(registry.path("m", 1), registry.root, "m", VersionRecord()), 1)
 ROLLBACK = (lambda registry: rollback(registry, "m"), 2)
 
 

@@ -251,7 +251,7 @@ def test_a_model_without_optimizer_state_starts_the_optimizer_afresh(untrained, 
     options = {"warm_start": {"optimizer": True}, "gradient_accumulation_steps": 2}
     model, report = start(starting_from(trainer_config(LSTM, **options), folder), OLD, tmp_path)
     assert report["optimizer"] is False
-    assert "starts afresh: that model has no optimizer state" in log.read_text()
+    assert "starts afresh: there is no stored state" in log.read_text()
     assert int(model.optimizer.iterations) == 0
 
 

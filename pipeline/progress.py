@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from regard.components.common import events
 from regard.components.common.events import Event, WarmStartModel
@@ -38,7 +38,7 @@ class Origin(TypedDict, total=False):
     """What a run starts from: its data, the version in production, and a model."""
 
     data_fingerprint: str | None
-    word_vectors: str | None
+    word_vectors: dict[str, str]
     parent: str | None
     start: WarmStartModel | None
 
@@ -152,12 +152,8 @@ class Progress:
         warnings.append(str(event.get("text", "")))
 
     def _apply_origin(self, event: Event) -> None:
-        self.origin = {}
-        for key in ("data_fingerprint", "word_vectors", "parent"):
-            if key in event:
-                self.origin[key] = event[key]
-        if "start" in event:
-            self.origin["start"] = event["start"]
+        keys = Origin.__annotations__
+        self.origin = cast("Origin", {key: one for key, one in event.items() if key in keys})
 
     def _apply_run(self, event: Event) -> None:
         if event.get("state") == FAILED:

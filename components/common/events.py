@@ -53,7 +53,7 @@ class Event(TypedDict, total=False):
     user: bool
     nodes: list[str]
     data_fingerprint: str | None
-    word_vectors: str | None
+    word_vectors: dict[str, str]
     parent: str | None
     start: WarmStartModel | None
 

@@ -170,13 +170,6 @@ def test_early_stopping_by_a_metric(tmp_path):
     assert_equal_arrays(checkpoint_arrays(tmp_path / "ck/best.npz"), model.get_weights())
 
 
-def test_early_stopping_within_an_epoch(tmp_path):
-    stop = {"patience": 3, "min_delta": 100.0}
-    _, state = train(tmp_path, evaluate_every=2, max_epochs=50, early_stopping=stop)
-    assert evaluation_steps(state) == [2, 4, 6, 8]
-    assert state.step == 8
-
-
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 def test_a_plateau_reduces_the_learning_rate_to_its_minimum(tmp_path, precision):
     schedule = {"type": "plateau", "factor": 0.1, "patience": 2, "min_learning_rate": 0.0005}

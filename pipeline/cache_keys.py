@@ -74,33 +74,25 @@ def vector_digests(config: Config) -> dict[str, str]:
     Raises:
         UserError: A file cannot be read, or begins with a vector of another width.
     """
-    pretrained = getattr(config.model, "pretrained", None)
-    digests = {}
     # It imports TensorFlow, which commands that only read the configuration do not need.
-    from regard.components.trainer import pretrained_embeddings
+    from regard.components.trainer.pretrained_embeddings import read_vectors
 
-    if config.tokenizer is not None and config.tokenizer.word_list is not None:
-        try:
-            digests[WORD_LIST] = sha256_file(config.tokenizer.word_list)
-        except OSError as error:
-            raise UserError(
-                f"The word list cannot be read: {error.strerror}.",
-                where=config.tokenizer.word_list,
-                remedy="Set tokenizer.word_list to another file, or to null.",
-            ) from error
-    for key, path in (pretrained.files() if pretrained else {}).items():
+    pretrained = getattr(config.model, "pretrained", None)
+    word_list = config.tokenizer.word_list if config.tokenizer is not None else None
+    files = {WORD_LIST: word_list} if word_list else {}
+    files |= pretrained.files() if pretrained else {}
+    digests = {}
+    for key, path in files.items():
         try:
             digests[key] = sha256_file(path)
-            vectors = pretrained_embeddings.read_vectors(path, config.model.embedding)
-            reason = None if any(vectors) else "the file is empty"
+            has_content = key == WORD_LIST or any(read_vectors(path, config.model.embedding))
+            reason = None if has_content else "the file is empty"
         except OSError as error:
             reason = error.strerror
         if reason:
-            raise UserError(
-                f"The word vectors cannot be read: {reason}.",
-                where=path,
-                remedy=f"Set model.pretrained.{key} to another file, or to null.",
-            )
+            option = "tokenizer.word_list" if key == WORD_LIST else f"model.pretrained.{key}"
+            message = f"The file of {option} cannot be read: {reason}."
+            raise UserError(message, path, "Use another file, or null.")
     return digests
 
 

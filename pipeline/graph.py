@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
+from tensorflow_data_validation import StatsOptions
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.orchestration.pipeline import Pipeline
 
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from regard.pipeline.config import Config
     from regard.pipeline.workspace import Workspace
 
-# The sections that the Trainer receives.
-TRAINER_SECTIONS = ("model", "training", "search")
-
 
 def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
     """Return the TFX pipeline of a configuration for this machine."""
@@ -44,7 +42,7 @@ def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
 
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
     """Return the task and the sections that the Trainer receives, as plain values."""
-    return {"task": config.task, **config.model_dump(mode="json", include=set(TRAINER_SECTIONS))}
+    return config.model_dump(mode="json", include={"task", "model", "training", "search"})
 
 
 def build_pipeline(
@@ -73,9 +71,11 @@ def build_pipeline(
         run_parameters=context.run_parameters,
     )
     examples = corpus.outputs["examples"]
-    statistics = StatisticsGen(
-        examples=examples, stats_options=_statistics_options(task.trained_features)
-    )
+    # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
+    # default, the exact count, moves every text of the corpus between workers.
+    trained = list(task.trained_features)
+    options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
+    statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
     validator = ExampleValidator(
         statistics=statistics.outputs["statistics"],
@@ -143,6 +143,7 @@ def build_pipeline(
         tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
         rows=config.serving.check_rows,
     )
+    warm_start = {"start": dict(context.start), "training": context.training_key}
     pusher = Pusher(
         model=model,
         model_blessing=evaluator.outputs["blessing"],
@@ -158,7 +159,7 @@ def build_pipeline(
                 "data_fingerprint": context.fingerprint,
                 "recipe": context.recipe,
                 "compared_with": context.baseline_version,
-                **_warm_start_record(context, config),
+                **({"warm_start": warm_start} if config.training.warm_start else {}),
             },
             sort_keys=True,
         ),
@@ -184,43 +185,14 @@ def build_pipeline(
         serving=check.outputs["blessing"],
         pushed=pusher.outputs["pushed_model"],
     )
+    extra = extra_node(preprocess) if extra_node else None
+    before = (corpus, statistics, schema, validator, tokenizer, preprocess)
+    after = (trainer, predictor, evaluator, check, pusher, reporter, extra)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=context.pipeline_root,
-        components=[
-            corpus,
-            statistics,
-            schema,
-            validator,
-            *([tokenizer] if tokenizer else []),
-            preprocess,
-            trainer,
-            predictor,
-            evaluator,
-            check,
-            pusher,
-            reporter,
-            *([extra_node(preprocess)] if extra_node else []),
-        ],
+        components=[node for node in (*before, *after) if node is not None],
         enable_cache=context.enable_cache,
         metadata_connection_config=context.metadata,
         beam_pipeline_args=list(context.beam_args),
     )
-
-
-def _warm_start_record(context: PipelineContext, config: Config) -> dict[str, JsonValue]:
-    """Return what the record of a published model says about its warm start."""
-    if config.training.warm_start is None:
-        return {}
-    return {"warm_start": {"start": dict(context.start), "training": context.training_key}}
-
-
-def _statistics_options(features: tuple[str, ...]) -> Any:
-    """Return options for statistics of the features that are trained on.
-
-    Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
-    default, the exact count, moves every text of the corpus between workers.
-    """
-    from tensorflow_data_validation import StatsOptions
-
-    return StatsOptions(feature_allowlist=list(features), use_sketch_based_topk_uniques=True)

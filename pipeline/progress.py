@@ -13,7 +13,6 @@ from regard.components.common.events import Event, WarmStartModel
 
 WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached", "failed"
 STOPPED = "stopped"
-FINISHED_STATES = (DONE, CACHED, FAILED, STOPPED)
 
 
 class NodeFacts(TypedDict, total=False):
@@ -70,12 +69,8 @@ class NodeProgress:
 
     def facts(self) -> NodeFacts:
         """State, seconds and peak memory, without unknown values."""
-        facts: NodeFacts = {"state": self.state}
-        if self.seconds is not None:
-            facts["seconds"] = self.seconds
-        if self.peak_bytes is not None:
-            facts["peak_bytes"] = self.peak_bytes
-        return facts
+        facts = {"state": self.state, "seconds": self.seconds, "peak_bytes": self.peak_bytes}
+        return cast(NodeFacts, {key: fact for key, fact in facts.items() if fact is not None})
 
 
 class Progress:
@@ -93,10 +88,6 @@ class Progress:
         handler = getattr(self, f"_apply_{event.get('kind')}", None)
         if handler is not None:
             handler(event)
-
-    def running(self) -> NodeProgress | None:
-        """The running node, if any."""
-        return next((node for node in self.nodes.values() if node.state == RUNNING), None)
 
     def stop(self) -> None:
         """Mark running nodes as stopped, because the worker has ended."""
@@ -130,34 +121,33 @@ class Progress:
         node.outputs = event.get("outputs", {})
         node.properties = event.get("properties", {})
         if node.state == FAILED:
-            self.failure = _failure(event)
+            self._apply_run(event)
 
     def _apply_progress(self, event: Event) -> None:
-        text = str(event.get("text", ""))
+        text, fraction = event.get("text", ""), event.get("fraction")
         if not event.get("node"):
             self.startup_text = text
             return
         node = self._node(event)
         node.text = text
-        fraction = event.get("fraction")
         if fraction is not None:  # without a fraction, the bar stays as it is
-            node.fraction = min(1.0, max(0.0, float(fraction)))
+            node.fraction = min(1.0, max(0.0, fraction))
 
     def _apply_note(self, event: Event) -> None:
         notes = self._node(event).notes if event.get("node") else self.notes
-        notes.append(str(event.get("text", "")))
+        notes.append(event.get("text", ""))
 
     def _apply_warning(self, event: Event) -> None:
         warnings = self._node(event).warnings if event.get("node") else self.notes
-        warnings.append(str(event.get("text", "")))
+        warnings.append(event.get("text", ""))
 
     def _apply_origin(self, event: Event) -> None:
         keys = Origin.__annotations__
-        self.origin = cast("Origin", {key: one for key, one in event.items() if key in keys})
+        self.origin = cast(Origin, {key: v for key, v in event.items() if key in keys})
 
     def _apply_run(self, event: Event) -> None:
-        if event.get("state") == FAILED:
-            self.failure = _failure(event)
+        known = {key: v for key, v in event.items() if key in Failure.__annotations__}
+        self.failure = cast(Failure, {key: v for key, v in known.items() if v is not None})
 
 
 def read(path: Path, nodes: Iterable[str] = ()) -> Progress:
@@ -166,13 +156,3 @@ def read(path: Path, nodes: Iterable[str] = ()) -> Progress:
     for event, _ in events.read(path):
         state.apply(event)
     return state
-
-
-def _failure(event: Event) -> Failure:
-    failure: Failure = {}
-    for key in ("node", "error", "where", "remedy"):
-        if event.get(key) is not None:
-            failure[key] = event[key]
-    if event.get("user") is not None:
-        failure["user"] = event["user"]
-    return failure

@@ -8,18 +8,17 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from regard.components.common.child_process import describe_exit
 from regard.components.common.errors import UserError
 from regard.pipeline import run_store, supervisor
-from regard.pipeline.config.nodes import NODES, nodes_of, nodes_of_search
 from regard.pipeline.progress import STOPPED, Failure, Progress
 from regard.pipeline.run_store import Run
 from regard.pipeline.run_summary import RunSummary, summarize
-from regard.pipeline.runners import partial_run
+from regard.pipeline.runners.partial_run import check_node
 from regard.pipeline.supervisor import Ending, View
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
@@ -61,11 +60,15 @@ class RunRequest:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run ended: the status for ``run.json`` and the exit status for the shell."""
+    """How a run ended: the status for ``run.json``, and why it failed."""
 
     status: str
-    exit_status: int
     failure: Failure | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status for the shell."""
+        return USER_ERROR if (self.failure or {}).get("user") else _EXIT_STATUS[self.status]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,28 +91,7 @@ class Display(Protocol):
         """Open the view of the run."""
 
 
-class NoDisplay:
-    """Displays nothing, for use from Python."""
-
-    def message(self, text: str) -> None:
-        """Ignore the text."""
-
-    @contextlib.contextmanager
-    def view(self, title: str, log: str) -> Iterator[View]:
-        """Ignore the run."""
-        yield self
-
-    def event(self, event: object, state: Progress) -> None:
-        """Ignore the event."""
-
-    def refresh(self, state: Progress) -> None:
-        """Ignore the progress."""
-
-    def say(self, text: str) -> None:
-        """Ignore the text."""
-
-
-def run_pipeline(request: RunRequest, display: Display | None = None) -> RunResult:
+def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     """Run a pipeline in a worker process and record the run.
 
     Raises:
@@ -121,15 +103,15 @@ def run_pipeline(request: RunRequest, display: Display | None = None) -> RunResu
     from regard.pipeline.context import resolve_data
     from regard.pipeline.doctor import machine
 
-    display = display or NoDisplay()
-    request = request if request.tune else _validate(request)
     config = load(request.config_path)
-    if config.training.devices == "workers" and _includes_trainer(request):
+    nodes = config.search_nodes if request.tune else config.nodes
+    request = _validate(request, nodes)
+    includes_trainer = "Trainer" in nodes[: nodes.index(request.last or nodes[-1]) + 1]
+    if config.training.devices == "workers" and includes_trainer:
         check_chief(os.environ)
     notes: list[str] = []
     resolve_data(config, notes)  # the worker would find a missing file only after a slow start
-    workspace = Workspace.from_environment()
-    paths = workspace.pipeline(config.name)
+    paths = Workspace.from_environment().pipeline(config.name)
     for note in notes:
         display.message(f"data: {note}")
 
@@ -153,23 +135,20 @@ def run_pipeline(request: RunRequest, display: Display | None = None) -> RunResu
         )
         try:
             lock.describe(run.id)
-            return _run_locked(request, config, workspace, run, lock.descriptor, display)
+            return _run_locked(request, config, nodes, run, lock.descriptor, display)
         except OSError as error:
             raise _explain_disk_error(error, run) from error
 
 
 def judge(ending: Ending, state: Progress) -> Outcome:
     """Derive the outcome from the end of the worker and the progress of the nodes."""
-    if ending.interrupted and ending.status != 0:
-        return Outcome(run_store.INTERRUPTED, _EXIT_STATUS[run_store.INTERRUPTED])
+    if ending.status != 0 and ending.interrupted:
+        return Outcome(run_store.INTERRUPTED)
     if ending.status != 0:
-        failure = state.failure or _unreported_failure(ending.status, state)
-        exit_status = USER_ERROR if failure.get("user") else _EXIT_STATUS[run_store.FAILED]
-        return Outcome(run_store.FAILED, exit_status, failure)
+        return Outcome(run_store.FAILED, state.failure or _unreported_failure(ending.status, state))
     pusher = state.nodes.get("Pusher")
     pushed = pusher is None or pusher.properties.get("pushed_model", {}).get("pushed")
-    status = run_store.SUCCEEDED if pushed else run_store.NOT_BLESSED
-    return Outcome(status, _EXIT_STATUS[status])
+    return Outcome(run_store.SUCCEEDED if pushed else run_store.NOT_BLESSED)
 
 
 def resolved_yaml(config: Config) -> str:
@@ -179,34 +158,24 @@ def resolved_yaml(config: Config) -> str:
     return to_yaml(config.model_dump(mode="json"))
 
 
-def _validate(request: RunRequest) -> RunRequest:
+def _validate(request: RunRequest, nodes: Sequence[str]) -> RunRequest:
     """Validate the runner and the nodes, and correct the case of the nodes' names."""
     if request.runner not in RUNNERS:
-        raise UserError(
-            f"Unknown runner {request.runner!r}.", "--runner", f"Use {' or '.join(RUNNERS)}."
-        )
+        message = f"Unknown runner {request.runner!r}."
+        raise UserError(message, "--runner", f"Use {' or '.join(RUNNERS)}.")
     first, last = request.first, request.last
-    first = partial_run.check_node(first, NODES, "--from") if first else None
-    last = partial_run.check_node(last, NODES, "--to") if last else None
-    if first and last and NODES.index(first) > NODES.index(last):
-        raise UserError(
-            f"{first} runs after {last}, so no node would run again.",
-            where="--from, --to",
-            remedy=f"The order of the nodes is {', '.join(NODES)}.",
-        )
+    first = check_node(first, nodes, "--from") if first else None
+    last = check_node(last, nodes, "--to") if last else None
+    if first and last and nodes.index(first) > nodes.index(last):
+        message = f"{first} runs after {last}, so no node would run again."
+        raise UserError(message, "--from, --to", f"The order of the nodes is {', '.join(nodes)}.")
     return dataclasses.replace(request, first=first, last=last)
-
-
-def _includes_trainer(request: RunRequest) -> bool:
-    """Whether the Trainer runs; the trials of a search use one device each."""
-    last = request.last or NODES[-1]
-    return not request.tune and NODES.index(last) >= NODES.index("Trainer")
 
 
 def _run_locked(
     request: RunRequest,
     config: Config,
-    workspace: Workspace,
+    nodes: Sequence[str],
     run: Run,
     lock_descriptor: int,
     display: Display,
@@ -216,18 +185,10 @@ def _run_locked(
     atomic_write(run.config, resolved_yaml(config))
     run.update(command=_command(request, run))
     started = time.monotonic()
-    nodes = nodes_of_search if request.tune else nodes_of
-    state = Progress(nodes(bool(config.description.text_features)))
+    state = Progress(nodes)
     with display.view(f"{config.name}  run {run.id}", str(run.log)) as view:
         ending = supervisor.supervise(
-            supervisor.worker_command(
-                run, workspace.home, request.runner, request.first, request.last, request.tune
-            ),
-            run,
-            state,
-            view,
-            lock_descriptor,
-            supervisor.worker_environment(run, workspace.home),
+            supervisor.worker_command(run), run, state, view, lock_descriptor
         )
     outcome = judge(ending, state)
     run.update(

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypedDict, TypeVar, cast
 
 from regard.pipeline.progress import CACHED, NodeFacts
-from regard.pipeline.run_store import Interval, Run, RunRecord, Score, SpanSummary, status
+from regard.pipeline.run_store import Run, RunRecord, Score, SpanSummary, status
 
-SIDES = ("a", "b")
+T = TypeVar("T")
 
 
-class RunOverview(TypedDict, total=False):
-    """One of the two runs."""
+class RunOverview(RunRecord, total=False):
+    """One of the two runs: some fields of its record, and its full id."""
 
     run: str
-    status: str
-    started: float
-    seconds: float
-    pushed_version: str | None
-    parent: str | None
-    command: str
-    directory: str
 
 
 class ValueDiff(TypedDict, total=False):
@@ -49,22 +42,14 @@ class DataDiff(TypedDict):
     same: bool | None
 
 
-class ScoreSide(TypedDict, total=False):
-    """A metric of one run."""
-
-    value: float | None
-    signature: str
-    interval: Interval
-
-
 class ScoreDiff(TypedDict, total=False):
     """A metric of both runs; not ``comparable`` if the signatures differ."""
 
     name: str
     label: str
     scale: float
-    a: ScoreSide
-    b: ScoreSide
+    a: Score
+    b: Score
     comparable: bool
     difference: float
     better: str
@@ -105,53 +90,53 @@ def diff_runs(a: Run, b: Run) -> RunDiff:
         "config": diff_values(flatten(a.settings()), flatten(b.settings())),
         "data": _diff_data(first, second),
         "scores": _diff_scores(first.get("scores") or [], second.get("scores") or []),
-        "nodes": _diff_nodes(a.nodes(), b.nodes()),
+        "nodes": [
+            cast(NodeDiff, {"name": name, **{side: _cost(facts) for side, facts in sides.items()}})
+            for name, sides in _by_side(a.nodes(), b.nodes())
+        ],
         "regard": diff_values(first.get("regard", {}), second.get("regard", {})),
         "stack": diff_values(first.get("stack", {}), second.get("stack", {})),
         "machine": diff_values(flatten(first.get("machine")), flatten(second.get("machine"))),
     }
 
 
-def flatten(value: Any, key: str = "") -> dict[str, Any]:
+def flatten(value: object, key: str = "") -> dict[str, object]:
     """Flatten nested mappings to one level: ``{"model.encoder.units": 128}``.
 
     A list of plain values is one value; sections in a list have their index in the key.
     """
     if isinstance(value, Mapping) and value:
-        children = {f"{key}.{name}" if key else str(name): child for name, child in value.items()}
+        children: Iterable[tuple[object, object]] = value.items()
     elif isinstance(value, list) and any(isinstance(child, Mapping) for child in value):
-        children = {f"{key}.{index}": child for index, child in enumerate(value)}
+        children = enumerate(value)
     else:
         return {key: value} if key else {}
-    leaves: dict[str, Any] = {}
-    for path, child in children.items():
-        leaves.update(flatten(child, path))
+    leaves = {}
+    for name, child in children:
+        leaves.update(flatten(child, f"{key}.{name}" if key else str(name)))
     return leaves
 
 
-def diff_values(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[ValueDiff]:
+def diff_values(a: Mapping[str, object], b: Mapping[str, object]) -> list[ValueDiff]:
     """The keys whose values differ, in the order of ``a``, then those of ``b`` only."""
-    absent = object()
-    diffs: list[ValueDiff] = []
+    return [
+        cast(ValueDiff, {"key": key, **sides})
+        for key, sides in _by_side(a, b)
+        if len(sides) == 1 or sides["a"] != sides["b"]
+    ]
+
+
+def _by_side(a: Mapping[str, T], b: Mapping[str, T]) -> Iterator[tuple[str, dict[str, T]]]:
+    """Yield every key with its values by side; a side without the key has no entry."""
     for key in dict.fromkeys([*a, *b]):
-        if a.get(key, absent) != b.get(key, absent):
-            diff: ValueDiff = {"key": key}
-            if key in a:
-                diff["a"] = a[key]
-            if key in b:
-                diff["b"] = b[key]
-            diffs.append(diff)
-    return diffs
+        yield key, {side: values[key] for side, values in (("a", a), ("b", b)) if key in values}
 
 
 def _overview(run: Run) -> RunOverview:
-    record = run.record()
-    overview: RunOverview = {"run": run.full_id, "status": status(run)}
-    for key in ("started", "seconds", "pushed_version", "parent", "command"):
-        if record.get(key) is not None:
-            overview[key] = record[key]
-    overview["directory"] = str(run.directory)
-    return overview
+    keys = ("started", "seconds", "pushed_version", "parent", "command")
+    facts = {key: value for key, value in run.record().items() if key in keys and value is not None}
+    overview = {"run": run.full_id, "status": status(run), **facts, "directory": str(run.directory)}
+    return cast(RunOverview, overview)
 
 
 def _diff_data(a: RunRecord, b: RunRecord) -> DataDiff:
@@ -174,29 +159,14 @@ def _data(record: RunRecord, other: RunRecord) -> DataSide:
 def _diff_scores(a: Iterable[Score], b: Iterable[Score]) -> list[ScoreDiff]:
     first, second = ({score["name"]: score for score in scores} for scores in (a, b))
     diffs = []
-    for name in dict.fromkeys([*first, *second]):
-        any_score = first.get(name) or second[name]
-        diff: ScoreDiff = {
-            "name": name,
-            "label": any_score.get("label", name),
-            "scale": any_score.get("scale", 100.0),
-        }
-        if name in first:
-            diff["a"] = _score(first[name])
-        if name in second:
-            diff["b"] = _score(second[name])
-        if name in first and name in second:
+    for name, sides in _by_side(first, second):
+        score = next(iter(sides.values()))
+        label, scale = score.get("label", name), score.get("scale", 100.0)
+        diff = cast(ScoreDiff, {"name": name, "label": label, "scale": scale, **sides})
+        if len(sides) == 2:
             diff.update(_compare_scores(first[name], second[name]))
         diffs.append(diff)
     return diffs
-
-
-def _score(score: Score) -> ScoreSide:
-    side: ScoreSide = {}
-    for key in ("value", "signature", "interval"):
-        if key in score:
-            side[key] = score[key]
-    return side
 
 
 def _compare_scores(a: Score, b: Score) -> ScoreDiff:
@@ -210,18 +180,6 @@ def _compare_scores(a: Score, b: Score) -> ScoreDiff:
         low = max(a["interval"]["low"], b["interval"]["low"])
         diff["intervals_overlap"] = low <= min(a["interval"]["high"], b["interval"]["high"])
     return diff
-
-
-def _diff_nodes(a: Mapping[str, NodeFacts], b: Mapping[str, NodeFacts]) -> list[NodeDiff]:
-    diffs = []
-    for name in dict.fromkeys([*a, *b]):
-        diff: NodeDiff = {"name": name}
-        if name in a:
-            diff["a"] = _cost(a[name])
-        if name in b:
-            diff["b"] = _cost(b[name])
-        diffs.append(diff)
-    return diffs
 
 
 def _cost(facts: NodeFacts) -> NodeFacts:

@@ -9,10 +9,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from pydantic import JsonValue
+
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.components.common.files import atomic_write, read_json_object
 from regard.components.common.yaml_text import YAMLError, from_yaml
-from regard.components.registry import Registry, read_record
+from regard.components.registry import Registry
+from regard.components.registry.records import read_record_or_empty
 from regard.models.suggestions import did_you_mean
 from regard.pipeline import progress
 from regard.pipeline.progress import Failure, NodeFacts, Origin
@@ -27,13 +30,6 @@ RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
 FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
 
 
-class Interval(TypedDict):
-    """A confidence interval."""
-
-    low: float
-    high: float
-
-
 class Baseline(TypedDict):
     """The value of a metric for a trivial system."""
 
@@ -42,14 +38,17 @@ class Baseline(TypedDict):
 
 
 class Score(TypedDict, total=False):
-    """One metric of a run; ``value`` is None where the metric is undefined."""
+    """One metric of a run; ``value`` is None if the metric is undefined.
+
+    ``interval`` has the keys ``low`` and ``high``.
+    """
 
     name: str
     label: str
     value: float | None
     scale: float
     signature: str
-    interval: Interval
+    interval: dict[str, float]
     higher_is_better: bool
     baseline: Baseline
 
@@ -91,7 +90,7 @@ class RunRecord(Origin, total=False):
     seed: int
     regard: dict[str, str]
     stack: dict[str, str]
-    machine: dict[str, Any]
+    machine: dict[str, JsonValue]
     command: str
     failure: Failure | None
     nodes: dict[str, NodeFacts]
@@ -100,7 +99,6 @@ class RunRecord(Origin, total=False):
     blessed: bool | None
     reason: str | None
     pushed_version: str | None
-    side_by_side: int
     directory: str
 
 
@@ -119,6 +117,11 @@ class Run:
     def name(self) -> str:
         """The name of the pipeline."""
         return self.directory.parents[1].name
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace, which contains ``pipelines/<name>/runs/<id>``."""
+        return Workspace(self.directory.parents[3])
 
     @property
     def full_id(self) -> str:
@@ -148,18 +151,9 @@ class Run:
             return {}
         return content if isinstance(content, dict) else {}
 
-    @property
-    def record_path(self) -> Path:
-        """The file of the record."""
-        return self.directory / RECORD
-
     def record(self) -> RunRecord:
         """The record; empty if it cannot be read."""
-        try:
-            content = json.loads(self.record_path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return cast(RunRecord, content) if isinstance(content, dict) else {}
+        return cast(RunRecord, read_json_object(self.directory / RECORD))
 
     def nodes(self) -> dict[str, NodeFacts]:
         """State, seconds and peak memory of each node, as far as they are known."""
@@ -170,11 +164,8 @@ class Run:
 
     def update(self, **fields: Unpack[RunRecord]) -> None:
         """Update fields of the record, atomically."""
-        self.write({**self.record(), **fields})
-
-    def write(self, record: RunRecord) -> None:
-        """Write the record, atomically."""
-        atomic_write(self.record_path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+        content = json.dumps({**self.record(), **fields}, ensure_ascii=False, indent=2)
+        atomic_write(self.directory / RECORD, content + "\n")
 
 
 def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
@@ -185,17 +176,12 @@ def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
     """
     try:
         run = _create_directory(paths.runs)
-        record: RunRecord = {
-            "id": run.id,
-            "name": paths.root.name,
-            "status": RUNNING,
-            "started": time.time(),
-            **fields,
-        }
-        run.write(record)
+        start: RunRecord = {"status": RUNNING, "started": time.time(), **fields}
+        start |= {"id": run.id, "name": run.name}
+        run.update(**start)
     except OSError as error:
         raise UserError(
-            f"Cannot create the record of the run: {error.strerror}",
+            f"Cannot create the record of the run: {error.strerror}.",
             where=str(paths.runs),
             remedy="Set REGARD_HOME to a writable folder with free disk space.",
         ) from error
@@ -205,15 +191,12 @@ def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
 def _create_directory(parent: Path) -> Run:
     parent.mkdir(parents=True, exist_ok=True)
     started = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    number = 1
-    while True:  # two runs of the same second get different folders
-        directory = parent / (started if number == 1 else f"{started}-{number}")
-        try:
-            directory.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return Run(directory)
+    number, directory = 1, parent / started
+    while directory.exists():  # two runs of the same second get different folders
+        number += 1
+        directory = parent / f"{started}-{number}"
+    directory.mkdir()
+    return Run(directory)
 
 
 def runs_of(paths: PipelinePaths) -> list[Run]:
@@ -243,7 +226,7 @@ def status(run: Run) -> str:
     recorded = str(run.record().get("status", "?"))
     if recorded != RUNNING:
         return recorded
-    path = PipelinePaths(run.directory.parents[1]).lock
+    path = run.workspace.pipeline(run.name).lock
     if locks.read_holder(path).get("run") == run.id and locks.is_locked(path):
         return RUNNING
     # It may have ended after its record was read.
@@ -287,26 +270,28 @@ def find(workspace: Workspace, text: str) -> Run:
         return Run(folder)
     name, at, version = text.partition("@")
     if at:
-        return _find_pushing_run(workspace, name, version)
-    name, slash, prefix = text.rpartition("/")
-    if not slash and text in workspace.pipeline_names():
-        name, prefix = text, ""
-    candidates = [
-        run for run in _all_runs(workspace) if (name or prefix) and name in ("", run.name)
-    ]
-    matches = [run for run in candidates if run.id.startswith(prefix)]
-    if name and not prefix and matches:
-        return matches[-1]
-    matches = [run for run in matches if run.id == prefix] or matches
+        matches = _find_pushing_runs(workspace, name, version)[:1]
+    else:
+        name, slash, prefix = text.rpartition("/")
+        if not slash and text in workspace.pipeline_names():
+            name, prefix = text, ""
+        runs = [run for run in _all_runs(workspace) if run.id.startswith(prefix)]
+        matches = [run for run in runs if (name or prefix) and name in ("", run.name)]
+        matches = [run for run in matches if run.id == prefix] or matches
+        if name and not prefix:
+            matches = matches[-1:]
     if len(matches) == 1:
         return matches[0]
-    if not matches:
-        raise _unknown_run(workspace, text)
-    raise UserError(
-        f"{text!r} matches {len(matches)} runs",
-        where=str(workspace.pipelines),
-        remedy=f"Use one of: {_first([run.full_id for run in reversed(matches)])}.",
-    )
+    if matches:
+        raise UserError(
+            f"{text!r} matches {len(matches)} runs.",
+            where=str(workspace.pipelines),
+            remedy=f"Use one of: {', '.join(run.full_id for run in reversed(matches[-6:]))}.",
+        )
+    names = [name for run in _all_runs(workspace) for name in (run.name, run.id, run.full_id)]
+    remedy = "`regard runs` lists the runs of the workspace, which REGARD_HOME selects."
+    hint = did_you_mean(text, names)
+    raise UserError(f"Unknown run {text!r}.", str(workspace.pipelines), f"{hint}{remedy}")
 
 
 def _all_runs(workspace: Workspace) -> list[Run]:
@@ -314,43 +299,11 @@ def _all_runs(workspace: Workspace) -> list[Run]:
     return [run for name in workspace.pipeline_names() for run in runs_of(workspace.pipeline(name))]
 
 
-def _find_pushing_run(workspace: Workspace, name: str, version: str) -> Run:
-    """The run that pushed a version; later runs may record it, too, with a cached Pusher."""
-    paths = workspace.pipeline(name)
-    if name and version:
-        run_id = read_record(Registry(workspace.registry).root / name / version).run
-        if run_id and (paths.runs / run_id / RECORD).is_file():
-            return Run(paths.runs / run_id)
-    matches = [run for run in runs_of(paths) if run.record().get("pushed_version") == version]
-    if not matches:
-        raise _unknown_run(workspace, f"{name}@{version}")
-    for run in matches:
-        if run.nodes().get("Pusher", {}).get("state") == progress.DONE:
-            return run
-    return matches[0]
-
-
-def _unknown_run(workspace: Workspace, text: str) -> UserError:
-    runs = list(reversed(_all_runs(workspace)))
-    names = sorted({run.name for run in runs})
-    versions = {run: run.record().get("pushed_version") for run in runs}
-    pushed = sorted({f"{run.name}@{version}" for run, version in versions.items() if version})
-    ids = [run_id for run in runs for run_id in (run.id, run.full_id)]
-    name = text.partition("@")[0].partition("/")[0]
-    own = [run.full_id for run in runs if run.name == name]
-    if own and "@" in text:
-        own_versions = [version for version in pushed if version.startswith(f"{name}@")]
-        remedy = f"Versions pushed by its runs: {_first(own_versions) or 'none'}."
-    elif own:
-        remedy = f"Its newest runs: {_first(own)}."
-    elif names:
-        remedy = f"Use a run listed by `regard runs`, or one of {_first(names)} for its newest run."
-    else:
-        remedy = "This workspace contains no runs. REGARD_HOME selects the workspace."
-    hint = did_you_mean(text, [*names, *pushed, *ids])
-    return UserError(f"Unknown run {text!r}", str(workspace.pipelines), hint + remedy)
-
-
-def _first(texts: list[str], count: int = 6) -> str:
-    more = f" and {len(texts) - count} more" if len(texts) > count else ""
-    return ", ".join(texts[:count]) + more
+def _find_pushing_runs(workspace: Workspace, name: str, version: str) -> list[Run]:
+    """The runs that pushed a version, then those that record it with a cached Pusher."""
+    runs = runs_of(workspace.pipeline(name))
+    run_id = read_record_or_empty(Registry(workspace.registry).root / name / version).run
+    recorded = [run for run in runs if run.id == run_id]
+    matches = [run for run in runs if run.record().get("pushed_version") == version]
+    pushed = [run for run in matches if run.nodes().get("Pusher", {}).get("state") == progress.DONE]
+    return [*recorded, *pushed, *matches]

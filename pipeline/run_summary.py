@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
+from regard.components.common.files import read_json_object
 from regard.components.registry.records import PushResult
 from regard.pipeline import progress, run_store
-from regard.pipeline.prediction import sample_predictions
-from regard.pipeline.prediction.sample_predictions import Sample
+from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
 from regard.pipeline.progress import CACHED, DONE, Failure, NodeFacts, NodeProgress, Progress
 from regard.pipeline.run_store import DataSummary, Run, Score, SpanSummary
-from regard.pipeline.workspace import Workspace
-
-_MODEL_FACTS = ("parameters", "epochs", "steps", "seconds", "stop_reason")
-_SPAN_KEYS = ("span", "name", "version", "rows", "replayed", "available")
 
 
 class ModelSummary(TypedDict, total=False):
@@ -76,6 +71,9 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
     """
     record = run.record()
     blessing = _read_json(state, "Evaluator", "blessing", "blessing.json")
+    training = _read_json(state, "Trainer", "model_run", "training.json")
+    table = _output_file(state, "Predictor", "predictions", "candidate.parquet")
+    report = _output_file(state, "Reporter", "report", "report.html")
     summary = {
         "name": run.name,
         "run": run.id,
@@ -83,18 +81,18 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
         "seconds": record.get("seconds"),
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
-        "model": _model(state),
+        "model": {key: training[key] for key in ModelSummary.__annotations__ if key in training},
         "scores": _scores(state),
-        "blessing": {k: blessing[k] for k in ("blessed", "sentence") if k in blessing},
+        "blessing": {key: blessing[key] for key in Blessing.__annotations__ if key in blessing},
         "pushed": _pushed_version(state),
         "not_pushed": _reason_not_pushed(state) if blessing.get("blessed") else None,
-        "examples": _examples(run, state),
-        "report": _report(state),
+        "examples": select_samples(table, run.settings().get("data", {})) if table else [],
+        "report": str(report) if report else None,
         "failure": record.get("failure"),
         "directory": str(run.directory),
         "log": str(run.log),
     }
-    result = RunSummary(**{k: v for k, v in summary.items() if v not in (None, {}, [])})  # type: ignore[typeddict-item]
+    result = cast(RunSummary, {k: v for k, v in summary.items() if v not in (None, {}, [])})
     result["next"] = _next_commands(result, state, config_path)
     return result
 
@@ -108,30 +106,19 @@ def _output_file(state: Progress, node: str, key: str, name: str) -> Path | None
 
 def _read_json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
     path = _output_file(state, node, key, name)
-    if path is None:
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # the summary must not make a successful run fail
-        return {}
-    return content if isinstance(content, dict) else {}
+    return read_json_object(path) if path is not None else {}
 
 
 def _data(run: Run, state: Progress) -> DataSummary:
     corpus = _read_json(state, "CorpusGen", "findings", "corpus.json")
     warnings = [text for node in state.nodes.values() for text in _warnings(run, node)]
-    summary: DataSummary = {}
-    if rows := corpus.get("rows"):
-        summary["rows"] = rows
-    if warnings:
-        summary["findings"] = list(dict.fromkeys(warnings))
-    if spans := corpus.get("spans"):
-        summary["spans"] = [_span(span) for span in spans]
-    return summary
-
-
-def _span(span: dict[str, Any]) -> SpanSummary:
-    return SpanSummary(**{key: span[key] for key in _SPAN_KEYS if key in span})  # type: ignore[typeddict-item]
+    spans = [
+        {key: span[key] for key in SpanSummary.__annotations__ if key in span}
+        for span in corpus.get("spans", [])
+    ]
+    findings = list(dict.fromkeys(warnings))
+    summary = {"rows": corpus.get("rows"), "findings": findings, "spans": spans}
+    return cast(DataSummary, {key: value for key, value in summary.items() if value})
 
 
 def _warnings(run: Run, node: NodeProgress) -> list[str]:
@@ -146,11 +133,6 @@ def _warnings(run: Run, node: NodeProgress) -> list[str]:
         if original is not None and original.state == DONE and original.outputs == node.outputs:
             return original.warnings
     return []
-
-
-def _model(state: Progress) -> ModelSummary:
-    facts = _read_json(state, "Trainer", "model_run", "training.json")
-    return ModelSummary(**{name: facts[name] for name in _MODEL_FACTS if name in facts})  # type: ignore[typeddict-item]
 
 
 def _scores(state: Progress) -> list[Score]:
@@ -187,24 +169,17 @@ def _reason_not_pushed(state: Progress) -> str | None:
     return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 
-def _report(state: Progress) -> str | None:
-    path = _output_file(state, "Reporter", "report", "report.html")
-    return str(path) if path else None
-
-
-def _examples(run: Run, state: Progress) -> list[Sample]:
-    path = _output_file(state, "Predictor", "predictions", "candidate.parquet")
-    return sample_predictions.select_samples(path, run.settings().get("data", {})) if path else []
-
-
 def _next_commands(summary: RunSummary, state: Progress, config_path: str) -> list[str]:
     if summary.get("status") in (run_store.FAILED, run_store.INTERRUPTED):
         return [f"regard run {shlex.quote(config_path)}"]
     examples = summary.get("examples")
-    text = sample_predictions.shell_arguments(examples[0]) if examples else '"..."'
+    text = shell_arguments(examples[0]) if examples else '"..."'
     commands = []
     if "pushed" in summary:
-        commands.append(f"regard predict {_registry_option(summary)}{summary['name']} {text}")
+        registry = Path(summary["pushed"]["path"]).parents[1]
+        is_own = registry == Run(Path(summary["directory"])).workspace.registry
+        option = "" if is_own else f"--registry {shlex.quote(str(registry))} "
+        commands.append(f"regard predict {option}{summary['name']} {text}")
     elif "model" in state.outputs("Trainer"):
         model = shlex.quote(state.outputs("Trainer")["model"])
         commands.append(f"regard predict {model} {text}")
@@ -212,12 +187,3 @@ def _next_commands(summary: RunSummary, state: Progress, config_path: str) -> li
     if logs := state.outputs("Trainer").get("model_run"):
         commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
     return commands
-
-
-def _registry_option(summary: RunSummary) -> str:
-    """The option for the registry, if it is not the workspace's own."""
-    registry = Path(summary["pushed"]["path"]).parents[1]
-    home = Path(summary["directory"]).parents[3]  # <home>/pipelines/<name>/runs/<run>
-    if registry == Workspace(home).registry:
-        return ""
-    return f"--registry {shlex.quote(str(registry))} "

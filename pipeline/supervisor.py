@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import math
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Protocol
 
 from regard.components.common import events
@@ -53,7 +52,6 @@ def supervise(
     state: Progress,
     view: View,
     lock_descriptor: int | None = None,
-    environment: Mapping[str, str] | None = None,
     grace_seconds: float = GRACE_SECONDS,
 ) -> Ending:
     """Run a worker until it ends or the user stops it.
@@ -68,7 +66,6 @@ def supervise(
         state: The progress, updated with each event.
         view: Displays the progress.
         lock_descriptor: The open lock file, inherited by the worker.
-        environment: The worker's environment; see :func:`worker_environment`.
         grace_seconds: Time for the worker to stop.
     """
     scratch = tempfile.TemporaryDirectory(prefix="regard-", ignore_cleanup_errors=True)
@@ -77,65 +74,39 @@ def supervise(
             command,
             log=run.log,
             folder=run.directory,  # holds no Python files that could hide our packages
-            environment={**(os.environ if environment is None else environment), "TMPDIR": folder},
+            environment={**worker_environment(run), "TMPDIR": folder},
             descriptors=() if lock_descriptor is None else (lock_descriptor,),
         )
         with worker:
-            status = _follow(worker, run, state, view, signals, grace_seconds)
+            offset, stop_time = 0, math.inf
+            while True:
+                status = worker.poll()  # before reading events: an ended worker writes no more
+                for event, offset in events.read(run.events, offset):  # noqa: B007, B020
+                    state.apply(event)
+                    view.event(event, state)
+                view.refresh(state)
+                if status is not None:
+                    break
+                if signals and stop_time == math.inf:
+                    stop_time = time.monotonic()
+                    view.say("Stopping … (press Ctrl-C again to stop immediately)")
+                    worker.send_signal(signal.SIGINT)
+                elif len(signals) > 1 or time.monotonic() - stop_time > grace_seconds:
+                    worker.kill()
+                worker.wait(POLL_SECONDS)
     state.stop()
     view.refresh(state)
     return Ending(status, interrupted=bool(signals))
 
 
-def _follow(
-    worker: ChildProcess,
-    run: Run,
-    state: Progress,
-    view: View,
-    signals: Sequence[int],
-    grace_seconds: float,
-) -> int:
-    offset, stop_time = 0, None
-    while True:
-        status = worker.poll()  # before reading events: an ended worker writes no more
-        for event, offset in events.read(run.events, offset):  # noqa: B007, B020
-            state.apply(event)
-            view.event(event, state)
-        view.refresh(state)
-        if status is not None:
-            return status
-        if signals and stop_time is None:
-            stop_time = time.monotonic()
-            view.say("Stopping … (press Ctrl-C again to stop immediately)")
-            worker.send_signal(signal.SIGINT)
-        elif len(signals) > 1 or (
-            stop_time is not None and time.monotonic() - stop_time > grace_seconds
-        ):
-            worker.kill()
-        worker.wait(POLL_SECONDS)
+def worker_command(run: Run) -> list[str]:
+    """The command line of the worker of a run."""
+    return [sys.executable, "-m", "regard.pipeline.worker", str(run.directory)]
 
 
-def worker_command(
-    run: Run,
-    workspace: Path,
-    runner: str,
-    first: str | None,
-    last: str | None,
-    tune: bool = False,
-) -> list[str]:
-    """The command line of the worker of a run or, with ``tune``, of a search."""
-    command = [sys.executable, "-m", "regard.pipeline.worker"]
-    command += ["--config", str(run.config), "--run", str(run.directory)]
-    command += ["--workspace", str(workspace), "--runner", runner]
-    command += ["--from", first] if first else []
-    command += ["--to", last] if last else []
-    command += ["--tune"] if tune else []
-    return command
-
-
-def worker_environment(run: Run, workspace: Path) -> dict[str, str]:
+def worker_environment(run: Run) -> dict[str, str]:
     """The environment variables of the worker."""
-    environment = child_environment(REGARD_HOME=str(workspace))
+    environment = child_environment(REGARD_HOME=str(run.workspace.home))
     environment[events.VARIABLE] = str(run.events)
     environment["PYTHONUNBUFFERED"] = "1"  # keep the last lines of a killed worker
     environment["PYTHONFAULTHANDLER"] = "1"

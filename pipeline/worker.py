@@ -1,4 +1,4 @@
-"""The worker process of a run: ``python -m regard.pipeline.worker`` (see ``supervisor``).
+"""The worker process of a run: ``python -m regard.pipeline.worker FOLDER`` (see ``supervisor``).
 
 Only the worker imports TFX and TensorFlow. Its output goes to the run's log; messages for the user
 are events (:mod:`regard.components.common.events`).
@@ -6,7 +6,6 @@ are events (:mod:`regard.components.common.events`).
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import events
 from regard.components.common.child_process import end_with_parent
+from regard.pipeline.run_store import Run
 from regard.serving.saved_model import without_gc
 
 if TYPE_CHECKING:
@@ -30,33 +30,36 @@ if TYPE_CHECKING:
 OK, BUG, USER, INTERRUPTED = 0, 1, 2, 130
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline of the arguments, and return the exit status."""
-    options = _parser().parse_args(arguments)
+def main(directory: str) -> int:
+    """Run the pipeline of a run's folder, and return the exit status."""
     _stop_on_signals()
+    stored_run = Run(Path(directory))
+    record = stored_run.record()
+    first, last = record["first"], record["last"]
 
     def build() -> Pipeline:
         with without_gc():
             from regard.components.common.yaml_text import from_yaml
             from regard.pipeline.config import config_from_values
+            from regard.pipeline.config.config import NODES, TUNER
             from regard.pipeline.graph import create_pipeline
-            from regard.pipeline.runners import partial_run
             from regard.pipeline.tuning.graph import create_tuning
-            from regard.pipeline.workspace import Workspace
 
         # The parent has resolved paths and variables, so a "$" is a literal "$".
-        resolved = from_yaml(options.config.read_text(encoding="utf-8"))
-        config, workspace = config_from_values(resolved), Workspace(options.workspace)
-        if options.first is not None and partial_run.is_repeated("Trainer", options.first):
+        config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
+        paths = stored_run.workspace.pipeline(config.name)
+        is_search = last == TUNER
+        if first in NODES[: NODES.index("Trainer") + 1]:
             # A repeated training starts from scratch, not from its last checkpoint.
-            shutil.rmtree(workspace.pipeline(config.name).checkpoints, ignore_errors=True)
-        if options.tune and options.first is not None:
-            shutil.rmtree(workspace.pipeline(config.name).tuning, ignore_errors=True)
-        pipeline = (create_tuning if options.tune else create_pipeline)(config, workspace)
+            shutil.rmtree(paths.checkpoints, ignore_errors=True)
+        if first is not None and is_search:
+            shutil.rmtree(paths.tuning, ignore_errors=True)
+        create = create_tuning if is_search else create_pipeline
+        pipeline = create(config, stored_run.workspace)
         _emit_origin(pipeline)
         return pipeline
 
-    return run(build, options.runner, options.run.name, options.first, options.last)
+    return run(build, record["runner"], stored_run.id, first, last)
 
 
 def run(
@@ -121,13 +124,9 @@ def compile_part(
 
     ir = compiler.Compiler().compile(pipeline)
     if first is not None:
-        partial_run.disable_cache_from(
-            ir, partial_run.check_node(first, partial_run.node_ids(ir), "--from")
-        )
+        partial_run.disable_cache_from(ir, first)
     if last is not None:
-        partial_run.remove_unneeded_nodes(
-            ir, partial_run.check_node(last, partial_run.node_ids(ir), "--to")
-        )
+        partial_run.remove_unneeded_nodes(ir, last)
     if run_id is not None:
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
@@ -181,18 +180,6 @@ def _emit(kind: str, **fields: object) -> None:
         events.emit(kind, **fields)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m regard.pipeline.worker")
-    parser.add_argument("--config", required=True, type=Path, help="resolved configuration")
-    parser.add_argument("--run", required=True, type=Path, help="folder of the run")
-    parser.add_argument("--workspace", required=True, type=Path, help="workspace folder")
-    parser.add_argument("--runner", choices=["local", "beam"], default="local")
-    parser.add_argument("--from", dest="first", metavar="NODE")
-    parser.add_argument("--to", dest="last", metavar="NODE")
-    parser.add_argument("--tune", action="store_true", help="run the Tuner")
-    return parser
-
-
 def _stop_on_signals() -> None:
     """Interrupt the main thread at the first SIGINT or SIGTERM; ignore further ones."""
 
@@ -207,7 +194,7 @@ def _stop_on_signals() -> None:
 
 if __name__ == "__main__":
     end_with_parent()
-    status = main()
+    status = main(sys.argv[1])
     sys.stdout.flush()
     sys.stderr.flush()
     # Skip the interpreter's shutdown, in which threads of Beam and TensorFlow may crash or hang.

@@ -1,4 +1,4 @@
-"""Where everything lies: the folders below ``REGARD_HOME``. Pure paths, nothing is made here."""
+"""The folders below ``REGARD_HOME``, and the lock of a pipeline."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class PipelinePaths:
 
     @property
     def checkpoints(self) -> Path:
-        """Training checkpoints, one folder a configuration digest."""
+        """Training checkpoints, one folder per training key."""
         return self.root / "checkpoints"
 
     @property
     def tuning(self) -> Path:
-        """Searches of `regard tune`, one folder a digest of what they search."""
+        """Searches of `regard tune`, one folder per digest of their settings."""
         return self.root / "tuning"
 
     @property
@@ -55,7 +55,7 @@ class PipelinePaths:
 
     @property
     def runs(self) -> Path:
-        """The run store: one folder a run id."""
+        """The run store: one folder per run id."""
         return self.root / "runs"
 
 
@@ -66,9 +66,8 @@ class Workspace:
     home: Path
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Workspace:
-        """The workspace that ``REGARD_HOME`` names; ``./workspace`` where it is unset or empty."""
-        environment = os.environ if environment is None else environment
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
+        """The workspace that ``REGARD_HOME`` names; ``./workspace`` if it is unset or empty."""
         return cls(_absolute(environment.get(VARIABLE) or DEFAULT))
 
     @property
@@ -85,10 +84,9 @@ class Workspace:
         """The folder of a generated data set, and of a fetched one without ``REGARD_DATA``."""
         return self.home / "data" / dataset
 
-    def data_root(self, environment: Mapping[str, str] | None = None) -> Path:
-        """What ``${REGARD_DATA}`` stands for: that variable, else the workspace's own data."""
-        environment = os.environ if environment is None else environment
-        return _absolute(environment.get(DATA_VARIABLE) or self.home / "data")
+    def data_root(self) -> Path:
+        """The value of ``${REGARD_DATA}``: that variable, or else the workspace's own data."""
+        return _absolute(os.environ.get(DATA_VARIABLE) or self.home / "data")
 
     def pipeline(self, name: str) -> PipelinePaths:
         """The paths of the pipeline of that name."""
@@ -128,29 +126,21 @@ def lock_pipeline(
         return locks.acquire(path, None if wait else _GRACE_SECONDS, report_wait)
     except BlockingIOError:
         raise (refusal or _refusal)(path, locks.read_holder(path)) from None
-    except locks.LocksUnsupportedError as error:
+    except OSError as error:  # also if the file system has no locks
         raise UserError(
-            "The file system of the workspace does not support file locks",
-            where=str(path),
-            remedy="Set REGARD_HOME to a folder on a local disk.",
-        ) from error
-    except OSError as error:
-        raise UserError(
-            f"The pipeline's folder is not writable: {error.strerror}",
+            f"The pipeline's folder is not writable: {error.strerror}.",
             where=str(path.parent),
-            remedy="Set REGARD_HOME to a writable folder with free disk space.",
+            remedy="Set REGARD_HOME to a writable folder on a local disk with free space.",
         ) from error
 
 
 def _refusal(path: Path, holder: LockHolder) -> UserError:
-    name, process = path.parent.name, holder.get("pid")
-    who = f"run {holder['run']}, process {process}" if holder.get("run") else "starting just now"
-    return UserError(
-        f"Another run of the pipeline {name} is in progress ({who})",
-        where=str(path),
-        remedy="Wait for it with --wait"
-        + (f", or stop it with `kill {process}`." if process else "."),
-    )
+    who = "starting just now"
+    if holder.get("run"):
+        who = f"run {holder['run']}, process {holder['pid']}"
+    message = f"Another run of the pipeline {path.parent.name} is in progress ({who})."
+    kill = f", or stop it with `kill {holder['pid']}`" if "pid" in holder else ""
+    return UserError(message, str(path), f"Wait for it with --wait{kill}.")
 
 
 def _absolute(path: str | Path) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("pipeline", "components", "models", "serving")

@@ -29,7 +29,7 @@ def init(
       regard init captioning --out birds.yaml
     """
     from regard.models import tasks
-    from regard.pipeline.config.starters import write_starter
+    from regard.pipeline.config.reference import write_starter
 
     path = out or Path(f"{task}.yaml")
     write_starter(task, path)

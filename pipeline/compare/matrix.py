@@ -104,7 +104,7 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparis
     try:
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
-        invalid = problems(error, MatrixConfig, value)
+        invalid = problems(error, MatrixConfig)
         raise _error(problem_lines(invalid, document, path)) from None
     if invalid := list(_matrix_problems(matrix, path.parent)):
         raise _error(problem_lines(invalid, document, path))

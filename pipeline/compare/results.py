@@ -23,7 +23,7 @@ from regard.components.evaluator.results import (
 from regard.pipeline import progress, run_store
 from regard.pipeline.compare.matrix import Comparison, Member
 from regard.pipeline.config import config_from_values
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run

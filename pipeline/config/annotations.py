@@ -9,39 +9,37 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
+from regard.models.settings.base import Path
+
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
     """Return the models that an annotation allows; several are variants, selected by ``type``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    origin = typing.get_origin(annotation)
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        return models_in(typing.get_args(annotation)[0])
+        return models_in(parts[0])
     if origin in (typing.Union, types.UnionType):
-        return [model for part in typing.get_args(annotation) for model in models_in(part)]
+        return [model for part in parts for model in models_in(part)]
     return []
 
 
 def choices_in(annotation: Any) -> list[str]:
     """Return the choices of the first Literal in an annotation."""
+    parts = typing.get_args(annotation)
     if typing.get_origin(annotation) is Literal:
-        return [str(choice) for choice in typing.get_args(annotation)]
-    for part in typing.get_args(annotation):
-        if choices := choices_in(part):
-            return choices
-    return []
+        return [str(choice) for choice in parts]
+    return next((choices for part in parts if (choices := choices_in(part))), [])
 
 
 def type_of(model: type[BaseModel]) -> Any:
     """Return the value of ``type`` for a variant."""
-    field = model.model_fields.get("type")
-    return field.default if field is not None else None
+    return model.model_fields["type"].default if "type" in model.model_fields else None
 
 
-def paths_of(name: str, model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the sections that have a key of this name."""
-    for key, field in model.model_fields.items():
-        if key == name and path:
-            yield ".".join((*path, key))
+def sections_of(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, type[BaseModel]]]:
+    """Yield a model and all sections in it with their paths; variants have the same path."""
+    yield path, model
+    for name, field in model.model_fields.items():
         for part in models_in(field.annotation):
-            yield from paths_of(name, part, (*path, key))
+            yield from sections_of(part, (*path, name))

@@ -1,25 +1,23 @@
-"""Combinations of settings that cannot work, found before anything runs."""
+"""Combinations of settings that cannot work, reported before anything runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from regard.components.data.config_rules import validate_data
 from regard.components.settings.data import DriftCheckConfig
-from regard.components.settings.evaluation import EvaluationConfig, GoldAlignmentConfig
+from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
-from regard.models.metrics import metrics_for, missing_tokenizer_package
+from regard.models.metrics import METRICS, MetricSpec, metrics_for, missing_tokenizer_package
 from regard.models.settings.base import Path, Problem
 from regard.models.settings.networks import TransformerDecoderConfig
-from regard.models.tasks.description import Feature
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import Config
-from regard.pipeline.config.errors import show, suggest
+from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow_checks import validate_kubeflow
 from regard.pipeline.config.schedule import validate_schedule
-from regard.pipeline.config.slice_checks import validate_slices, validate_threshold
+from regard.pipeline.config.slice_checks import validate_slices
 from regard.pipeline.config.training_checks import validate_training
 from regard.pipeline.config.tune_checks import validate_tuning
 
@@ -55,151 +53,128 @@ def _tokenizer(tokenizer: TokenizerConfig) -> Iterator[Problem]:
     if len(set(symbols)) < len(symbols):
         yield Problem(path, "a symbol is listed twice")
     for symbol in sorted(set(symbols) & set(_SPECIAL)):
-        yield Problem(path, f"{symbol} is always there; leave it out")
+        yield Problem(path, f"{symbol} is a built-in symbol; remove it")
     if tokenizer.word_list is not None and tokenizer.type != "word":
-        message = f"a word list needs a word tokenizer, not type {tokenizer.type}; set "
-        yield Problem(("tokenizer", "word_list"), f"{message}tokenizer.type: word, or use null")
+        yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
     fixed = len(_SPECIAL) + len(symbols) + (_BYTES if tokenizer.byte_fallback else 0)
     if tokenizer.vocab_size <= fixed:
-        message = (
-            f"{tokenizer.vocab_size} leaves no room for text: {len(_SPECIAL)} special, "
-            f"{len(symbols)} user-defined"
-            + (f" and {_BYTES} byte symbols" if tokenizer.byte_fallback else " symbols")
-            + f" are fixed; use more than {fixed}"
-        )
+        message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
         yield Problem(("tokenizer", "vocab_size"), message)
 
 
 def _evaluation(config: Config) -> Iterator[Problem]:
-    evaluation = config.evaluation
-    metrics = evaluation.metrics
+    evaluation, metrics = config.evaluation, config.evaluation.metrics
+    path: Path = ("evaluation", "metrics")
     choices = metrics_for(config.description.output_kind)
     if not metrics:
-        message = "nothing is measured; name at least one of " + ", ".join(choices)
-        yield Problem(("evaluation", "metrics"), message)
+        yield Problem(path, f"must name at least one of {', '.join(choices)}")
         return
     if len(set(metrics)) < len(metrics):
-        yield Problem(("evaluation", "metrics"), "a metric is given twice")
-    unknown = [
-        (path, metric) for path, metric in _used_metrics(evaluation) if metric not in choices
-    ]
-    for path, metric in unknown:
-        yield Problem(path, f"{show(metric)} is not a choice{suggest(metric, choices)}")
-    if unknown:  # later messages would only follow from this one
+        yield Problem(path, "a metric is given twice")
+    used = list(_used_metrics(evaluation))
+    invalid = [(path, metric) for path, metric, _ in used if metric not in choices]
+    if invalid:  # later messages would only follow from these
+        yield from (Problem(path, unknown(metric, choices)) for path, metric in invalid)
         return
-    for metric, floor in evaluation.thresholds.items():
-        yield from validate_threshold(("evaluation", "thresholds", metric), metric, floor, metrics)
-    texts = [f for f in config.features if f.role == "input" and f.kind == "text"]
-    if evaluation.baseline is not None and (not texts or config.description.output_kind != "text"):
-        message = f"{evaluation.baseline} answers a text with a text, which this task does not; "
-        yield Problem(("evaluation", "baseline"), f"{message}use null")
+    for path, metric, threshold in used:
+        if metric not in metrics:
+            yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
+        if threshold is not None and (limits := _exceeded_limits(METRICS[metric], threshold)):
+            yield Problem(path, f"{metric} {limits}, so {threshold:g} is not possible")
+    if evaluation.baseline is not None and not (_reads_text(config) and _writes_text(config)):
+        yield Problem(("evaluation", "baseline"), "needs texts as inputs and outputs; use null")
     if message := missing_tokenizer_package(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
-    sized = config.description.has_input_length
-    has_overlap_check = config.data.checks.target_overlap is not None
-    yield from validate_slices(evaluation, config.stored_features, sized, has_overlap_check)
+    yield from validate_slices(config)
     yield from _drift(config)
-    yield from _answer_checks(config)
-    yield from _alignment(evaluation, metrics, config.features)
-    yield from _heads(evaluation.alignment, getattr(config.model, "decoder", None))
-    yield from _samples(evaluation)
-    production = evaluation.production
-    if production is not None and production.metric not in metrics:
-        message = f"{production.metric} is not computed; add it to evaluation.metrics, or use one "
-        message += f"of {', '.join(metrics)}"
-        yield Problem(("evaluation", "production", "metric"), message)
-    buckets = evaluation.length_buckets
-    if list(buckets) != sorted(set(buckets)):
-        message = f"the bounds must rise; {list(buckets)} was given"
-        yield Problem(("evaluation", "length_buckets"), message)
+    yield from _output_checks(config)
+    yield from _alignment(config)
+    yield from _production(evaluation)
+    if list(evaluation.length_buckets) != sorted(set(evaluation.length_buckets)):
+        yield Problem(("evaluation", "length_buckets"), "the bounds must increase")
 
 
-def _alignment(
-    evaluation: EvaluationConfig, metrics: Sequence[str], features: tuple[Feature, ...]
-) -> Iterator[Problem]:
-    """Check that AER and its gold links occur together."""
-    extras = [feature.name for feature in features if feature.role == "extra"]
-    if evaluation.alignment is None:
+def _reads_text(config: Config) -> bool:
+    return any(f.role == "input" and f.kind == "text" for f in config.features)
+
+
+def _writes_text(config: Config) -> bool:
+    return config.description.output_kind == "text"
+
+
+def _alignment(config: Config) -> Iterator[Problem]:
+    """Check AER, its gold links, and the layer and head whose attention is measured."""
+    alignment, metrics = config.evaluation.alignment, config.evaluation.metrics
+    path: Path = ("evaluation", "alignment")
+    if alignment is None:
         if "aer" in metrics:
-            message = "aer needs evaluation.alignment, which says where the gold links are"
-            yield Problem(("evaluation", "metrics", metrics.index("aer")), message)
-    elif "aer" not in metrics:
-        yield Problem(("evaluation", "alignment"), "is for aer; add it to evaluation.metrics")
-    elif evaluation.alignment.gold not in extras:
-        path = ("evaluation", "alignment", "gold")
-        gold = evaluation.alignment.gold
-        yield Problem(path, f"{show(gold)} is no column of data.extra{suggest(gold, extras)}")
-
-
-def _heads(alignment: GoldAlignmentConfig | None, decoder: Any) -> Iterator[Problem]:
-    """Check that the selected layer and head exist."""
-    path = ("evaluation", "alignment")
-    if alignment is None or (alignment.layer is None and alignment.head is None):
+            path = ("evaluation", "metrics", metrics.index("aer"))
+            yield Problem(path, "aer needs evaluation.alignment, the column of the gold links")
         return
-    if alignment.layer is None:
-        yield Problem((*path, "head"), "is one of a layer; give evaluation.alignment.layer too")
-    elif not isinstance(decoder, TransformerDecoderConfig):
-        message = "only a transformer decoder has layers of heads; leave it out, or use null"
-        yield Problem((*path, "layer"), message)
-    else:
-        for name, maximum in (("layer", decoder.layers), ("head", decoder.heads)):
-            number = getattr(alignment, name)
-            if number is not None and number > maximum:
-                message = (
-                    f"{number} is too high: model.decoder.{name}s is {maximum}; use 1 to {maximum}"
-                )
-                yield Problem((*path, name), message)
+    extra = [feature.name for feature in config.features if feature.role == "extra"]
+    if "aer" not in metrics:
+        yield Problem(path, "is used by aer only; add aer to evaluation.metrics")
+    elif alignment.gold not in extra:
+        yield Problem((*path, "gold"), unknown(alignment.gold, extra, "a column of data.extra"))
+    decoder = getattr(config.model, "decoder", None)
+    for name in ("layer", "head"):
+        if (number := getattr(alignment, name)) is None:
+            continue
+        if not isinstance(decoder, TransformerDecoderConfig):
+            yield Problem((*path, name), "only a transformer decoder has layers of heads; use null")
+        elif alignment.layer is None:
+            yield Problem((*path, name), "needs evaluation.alignment.layer too")
+        elif number > (maximum := getattr(decoder, f"{name}s")):
+            yield Problem((*path, name), f"must be 1 to {maximum}, model.decoder.{name}s")
 
 
 def _drift(config: Config) -> Iterator[Problem]:
     """Check that drift checks which fail a run have something to compare with."""
-    if config.evaluation.production is not None:
-        return
     for name, check in config.data.checks:
-        if isinstance(check, DriftCheckConfig) and check.action == "fail":
-            message = "nothing is compared with where evaluation.production is null; use warn"
-            yield Problem(("data", "checks", name, "action"), message)
+        is_drift = isinstance(check, DriftCheckConfig) and check.action == "fail"
+        if is_drift and config.evaluation.production is None:
+            path = ("data", "checks", name, "action")
+            yield Problem(path, "nothing is compared if evaluation.production is null; use warn")
 
 
-def _answer_checks(config: Config) -> Iterator[Problem]:
+def _output_checks(config: Config) -> Iterator[Problem]:
     """Check that output checks which block a model apply to the task."""
-    checks = config.evaluation.checks
-    texts = any(f.role == "input" and f.kind == "text" for f in config.features)
-    for name in type(checks).model_fields:
-        if getattr(checks, name).action != "fail":
-            continue
-        if config.description.output_kind != "text":
-            message = "the answers of this task are no texts; leave it out"
-            yield Problem(("evaluation", "checks", name), message)
-        elif name == "copies" and not texts:
-            message = "there is no text to copy; leave it out"
-            yield Problem(("evaluation", "checks", name), message)
+    for name, check in config.evaluation.checks:
+        applies = _writes_text(config) and (name != "copies" or _reads_text(config))
+        if check.action == "fail" and not applies:
+            yield Problem(("evaluation", "checks", name), "does not apply to this task; remove it")
 
 
-def _samples(evaluation: EvaluationConfig) -> Iterator[Problem]:
-    """Check that there are enough samples for the significance test."""
+def _production(evaluation: EvaluationConfig) -> Iterator[Problem]:
+    """Check that there are samples for the test of the comparison with production."""
     production, samples = evaluation.production, evaluation.samples
     if production is None or production.test is None:
         return
-    if not samples:
-        if "test" in production.model_fields_set:
-            message = f"{production.test} needs samples; raise evaluation.samples, or use null"
-            yield Problem(("evaluation", "production", "test"), message)
-    elif 1 / (samples + 1) >= production.significance:
+    if not samples and "test" in production.model_fields_set:
+        message = f"{production.test} needs evaluation.samples; or use null"
+        yield Problem(("evaluation", "production", "test"), message)
+    elif samples and 1 / (samples + 1) >= production.significance:
         needed = math.ceil(1 / production.significance)
-        level = f"evaluation.production.significance: {production.significance:g}"
-        message = f"with {samples} no difference can be significant at {level}; use {needed:,}"
+        message = f"must be at least {needed} for significance: {production.significance:g}"
         yield Problem(("evaluation", "samples"), message)
 
 
-def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[Path, str]]:
-    """Yield every metric of the section with its key."""
+def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[Path, str, float | None]]:
+    """Yield every metric of the section with its key and its threshold."""
     for index, metric in enumerate(evaluation.metrics):
-        yield ("evaluation", "metrics", index), metric
-    for metric in evaluation.thresholds:
-        yield ("evaluation", "thresholds", metric), metric
-    for name, thresholds in evaluation.slices.thresholds.items():
-        for metric in thresholds:
-            yield ("evaluation", "slices", "thresholds", name, metric), metric
+        yield ("evaluation", "metrics", index), metric, None
     if evaluation.production is not None:
-        yield ("evaluation", "production", "metric"), evaluation.production.metric
+        yield ("evaluation", "production", "metric"), evaluation.production.metric, None
+    for metric, threshold in evaluation.thresholds.items():
+        yield ("evaluation", "thresholds", metric), metric, threshold
+    for name, thresholds in evaluation.slices.thresholds.items():
+        for metric, threshold in thresholds.items():
+            yield ("evaluation", "slices", "thresholds", name, metric), metric, threshold
+
+
+def _exceeded_limits(metric: MetricSpec, threshold: float) -> str:
+    """Return the limits of a metric if they exclude a threshold, or the empty string."""
+    low, high = metric.low, metric.high
+    if (low is None or low <= threshold) and (high is None or threshold <= high):
+        return ""
+    return f"is at least {low:g}" if high is None else f"ranges from {low:g} to {high:g}"

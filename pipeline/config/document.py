@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import JsonValue
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import ConstructorError
 from ruamel.yaml.error import MarkedYAMLError
@@ -15,16 +16,13 @@ from ruamel.yaml.reader import ReaderError
 
 from regard.models.settings.base import Path, Problem
 
-_VARIABLE = re.compile(
-    r"\$(?:(?P<escaped>\$(?=\{))|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})"
-)
+_VARIABLE = re.compile(r"\$(?:\$(?=\{)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})")
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
 _MERGE = "tag:yaml.org,2002:merge"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_TEXT = "tag:yaml.org,2002:str"
-# Aliases multiply: a small file may stand for billions of values.
 _MAX_CHARACTERS = 200_000
+# Aliases multiply: a small file may stand for billions of values.
 _MAX_VALUES = 100_000
 
 
@@ -60,37 +58,29 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
         The document. Syntax errors are among its ``problems``; nothing is raised.
     """
     document = Document()
-    if len(text) > _MAX_CHARACTERS:
-        message = f"the file has {len(text):,} characters; at most {_MAX_CHARACTERS:,} are allowed"
-        document.problems.append(Problem((), message, 1))
-        return document
     yaml = YAML(typ="safe", pure=True)
+    line, message = 1, ""
     try:
+        if len(text) > _MAX_CHARACTERS:
+            raise RecursionError
         node = yaml.compose(text)
         if node is not None:
             document.value = _Reader(yaml, document, variables).read(node, ())
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        what = ", ".join(part for part in (error.context, error.problem) if part)
-        line = mark.line + 1 if mark else None
-        if line and any(map(_PLACEHOLDER.search, text.splitlines()[line - 1 : line])):
-            what += ". Put a path with {...} in quotes"
-        document.problems.append(Problem((), f"invalid YAML: {what}", line))
+        line = mark.line + 1 if mark else 1
+        message = f"invalid YAML: {', '.join(filter(None, (error.context, error.problem)))}"
+        if any(map(_PLACEHOLDER.search, text.splitlines()[line - 1 : line])):
+            message += ". Put a path with {...} in quotes"
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        what = f"the character U+{error.character:04X} is not allowed in YAML"
-        document.problems.append(Problem((), what, line))
-    except (RecursionError, _TooManyValues):
-        message = (
-            f"the file is nested too deeply, or aliases make over {_MAX_VALUES:,} values of it"
-        )
-        document.value = None
-        document.problems.append(Problem((), message, 1))
+        message = f"the character U+{error.character:04X} is not allowed in YAML"
+    except RecursionError:
+        message = f"the file is too large: at most {_MAX_CHARACTERS:,} characters and, with all "
+        message += f"aliases, {_MAX_VALUES:,} values that are not deeply nested are allowed"
+    if message:
+        document.problems.append(Problem((), message, line))
     return document
-
-
-class _TooManyValues(Exception):
-    """A file has more values than any configuration needs."""
 
 
 class _Reader:
@@ -100,59 +90,47 @@ class _Reader:
         self.yaml = yaml
         self.document = document
         self.variables = variables
-        self.parents: list[Node] = []
         self.count = 0
 
-    def read(self, node: Node, path: Path) -> Any:
-        if any(node is parent for parent in self.parents):
-            self.add_problem(path, node, "the alias refers to a section that contains it")
-            return None
+    def read(self, node: Node, path: Path) -> JsonValue:
         self.count += 1
         if self.count > _MAX_VALUES:
-            raise _TooManyValues
+            raise RecursionError
         self.document.lines.setdefault(path, node.start_mark.line + 1)
-        self.parents.append(node)
-        try:
-            if isinstance(node, MappingNode):
-                return self.read_mapping(node, path)
-            if isinstance(node, SequenceNode):
-                return [self.read(item, (*path, i)) for i, item in enumerate(node.value)]
-            assert isinstance(node, ScalarNode)
-            return self.read_scalar(node, path)
-        finally:
-            self.parents.pop()
+        if isinstance(node, MappingNode):
+            return self.read_mapping(node, path)
+        if isinstance(node, SequenceNode):
+            return [self.read(item, (*path, i)) for i, item in enumerate(node.value)]
+        assert isinstance(node, ScalarNode)
+        return self.read_scalar(node, path)
 
-    def read_mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
-        first_lines: dict[str, int] = {}
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+    def read_mapping(self, node: MappingNode, path: Path) -> dict[str, JsonValue]:
+        merged: dict[str, JsonValue] = {}
+        own: dict[str, JsonValue] = {}
         for key, item in node.value:
-            line = key.start_mark.line + 1
+            name = str(key.value)
             if key.tag == _MERGE:
                 for part in item.value if isinstance(item, SequenceNode) else [item]:
                     value = self.read(part, path)
                     merged = {**value, **merged} if isinstance(value, dict) else merged
-                continue
-            if not isinstance(key, ScalarNode):
+            elif not isinstance(key, ScalarNode):
                 self.add_problem(path, key, "a key must be a text")
-                continue
-            name = str(key.value)
-            if name in first_lines:
-                message = f"duplicate key, first given in line {first_lines[name]}"
+            elif name in own:
+                line = self.document.lines[(*path, name)]
+                message = f"duplicate key, first given in line {line}"
                 self.add_problem((*path, name), key, message)
-                continue
-            first_lines[name] = line
-            self.document.lines[(*path, name)] = line
-            own[name] = self.read(item, (*path, name))
+            else:
+                self.document.lines[(*path, name)] = key.start_mark.line + 1
+                own[name] = self.read(item, (*path, name))
         return {**merged, **own}
 
     def read_scalar(self, node: ScalarNode, path: Path) -> Any:
-        tag = _tag(node.tag)
+        tag = str(node.tag)
         if "${" in node.value:
             text = _VARIABLE.sub(lambda match: self.variable(match, node, path), node.value)
             # A plain ${STEPS} becomes the number in the variable; a quoted one stays a text.
             if node.style is None:
-                tag = _tag(self.yaml.resolver.resolve(ScalarNode, text, (True, False)))
+                tag = str(self.yaml.resolver.resolve(ScalarNode, text, (True, False)))
             node = ScalarNode(tag, text, node.start_mark, node.end_mark, node.style)
         if tag == _TIMESTAMP:  # no key is a date; the text says which one
             return node.value
@@ -164,23 +142,14 @@ class _Reader:
             return None
 
     def variable(self, match: re.Match[str], node: Node, path: Path) -> str:
-        if match["escaped"]:
+        name, default = match.groups()
+        if name is None:
             return "$"
-        name, default = match["name"], match["default"]
-        # As in a shell, ":-" also replaces an empty variable.
         value = self.variables.get(name)
-        if default is not None and not value:
-            return default
-        if value is None:
-            message = f"the environment variable {name} is not set. Set it (export {name}=...), or "
-            message += f"write ${{{name}:-DEFAULT}}"
-            self.add_problem(path, node, message)
-            return ""
-        return value
+        if value is None and default is None:
+            message = f"the environment variable {name} is not set; set it, or use "
+            self.add_problem(path, node, f"{message}${{{name}:-DEFAULT}}")
+        return value or default or ""  # as in a shell, ":-" also replaces an empty variable
 
     def add_problem(self, path: Path, node: Node, message: str) -> None:
         self.document.problems.append(Problem(path, message, node.start_mark.line + 1))
-
-
-def _tag(tag: object) -> str:
-    return _TEXT if tag is None else str(tag)

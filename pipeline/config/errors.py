@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Iterable
 from typing import Any
@@ -10,48 +11,32 @@ from pydantic import BaseModel, ValidationError
 
 from regard.models.settings.base import Path, Problem
 from regard.models.suggestions import closest_matches, did_you_mean
-from regard.pipeline.config.annotations import choices_in, models_in, paths_of, type_of
+from regard.pipeline.config.annotations import models_in, sections_of, type_of
 
+# By the first word of pydantic's type of error.
 _EXPECTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "dict_type": "a mapping (key: value)",
-    "model_type": "a mapping (key: value)",
-    "model_attributes_type": "a mapping (key: value)",
-    "tuple_type": "a list",
-    "list_type": "a list",
-}
-_LIMITS = {
-    "greater_than_equal": "must be at least {ge}",
-    "greater_than": "must be more than {gt}",
-    "less_than_equal": "must be at most {le}",
-    "less_than": "must be less than {lt}",
-    "string_too_short": "must not be empty",
-    "string_too_long": "must have at most {max_length} characters",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "string": "a text",
+    "bool": "true or false",
+    "dict": "a mapping (key: value)",
+    "model": "a mapping (key: value)",
+    "tuple": "a list",
+    "list": "a list",
 }
 
 
-def problems(error: ValidationError, model: type[BaseModel], value: Any) -> list[Problem]:
-    """Return the problems that pydantic found in ``value``."""
-    unique: dict[tuple[Path, str], Problem] = {}
+def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """Return the problems that pydantic found in the values of a model."""
+    result = []
     for detail in error.errors(include_url=False):
-        path, annotation, owner = _locate(model, value, detail["loc"])
-        message = _message(detail, path, annotation, owner, model)
-        # A name may replace a mapping; the file then has no key `type`.
-        if detail["type"].startswith("union_tag") and isinstance(_at(value, path), dict):
-            path = (*path, "type")
-        unique.setdefault((path, message), Problem(path, message))
-    return list(unique.values())
-
-
-def _at(value: Any, path: Path) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+        path, owner, annotation = _locate(model, detail["loc"])
+        if detail["type"].startswith("union_tag") and isinstance(detail["input"], dict):
+            path = (*path, "type")  # otherwise a name replaces the mapping
+        message = _message(detail, path, owner, annotation, model)
+        result.append(Problem(path, message))
+    return list(dict.fromkeys(result))
 
 
 def show(value: Any, limit: int = 60) -> str:
@@ -61,113 +46,87 @@ def show(value: Any, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def suggest(word: Any, choices: Iterable[str]) -> str:
+def suggest(word: Any, choices: Iterable[object]) -> str:
     """Return ``. Did you mean X? Choices: ...``, to be appended to a message."""
     names = [str(choice) for choice in choices]
-    return f". {did_you_mean(word, names)}Choices: {', '.join(names)}"
+    return f". {did_you_mean(word, names)}Choices: {', '.join(names)}" if names else ""
 
 
-def _message(detail: Any, path: Path, annotation: Any, owner: Any, root: type[BaseModel]) -> str:
+def unknown(value: Any, choices: Iterable[object], what: str = "a choice") -> str:
+    """Return the message about a value that is none of the choices."""
+    return f"{show(value)} is not {what}{suggest(value, choices)}"
+
+
+def _message(
+    detail: Any,
+    path: Path,
+    owner: type[BaseModel] | None,
+    annotation: Any,
+    root: type[BaseModel],
+) -> str:
     kind, invalid, context = detail["type"], detail["input"], detail.get("ctx", {})
+    suffix = f"{show(invalid)} was given"
+    fields = owner.model_fields if owner is not None else {}
+    description = fields[str(path[-1])].description if path and path[-1] in fields else ""
     if kind == "extra_forbidden":
-        fields = list(owner.model_fields) if owner else []
-        return "unknown key" + (
-            _elsewhere(path, annotation, root, fields) or suggest(path[-1], fields)
-        )
+        return f"unknown key{_other_section(path, root, list(fields)) or suggest(path[-1], fields)}"
     if kind == "missing":
-        field = owner.model_fields.get(path[-1]) if owner else None
-        about = f": {field.description}" if field is not None and field.description else ""
-        return f"is missing{about}"
+        return f"is missing: {description}"
     if kind == "none_required":
         return "this task has no such section; remove it"
-    if kind == "literal_error":
-        choices = choices_in(annotation)
-        return f"{show(invalid)} is not a choice" + suggest(invalid, choices)
-    if kind.startswith("union_tag"):
-        choices = [tag.strip("'") for tag in context.get("expected_tags", "").split(", ")]
-        if not isinstance(invalid, dict):
-            return f"a mapping (key: value) is expected, {_describe_value(invalid)} was given"
-        tag = invalid.get("type")
-        return f"{show(tag)} is not a choice" + suggest(tag, choices)
     if kind == "string_pattern_mismatch":
-        field = owner.model_fields.get(path[-1]) if owner else None
-        rule = field.description if field is not None else f"it must match {context['pattern']}"
+        rule = description or f"it must match {context['pattern']}"
         return f"{show(invalid)} is not possible: {rule}"
-    if kind == "files":
-        return f"{detail['msg']}, {_describe_value(invalid)} was given"
-    if kind in _LIMITS:
-        return f"{_LIMITS[kind].format(**context)}; {show(invalid)} was given"
-    if kind in _EXPECTED:
+    first_word = kind.split("_")[0]
+    if first_word == "union" and not isinstance(invalid, dict):
+        first_word = "dict"
+    if first_word in _EXPECTED and "_too_" not in kind:
         null = " or null" if type(None) in typing.get_args(annotation) else ""
-        hint = ""
-        if kind == "string_type" and isinstance(invalid, int | float | bool):
-            hint = "; put it in quotes"
-        elif isinstance(invalid, str) and _number(invalid):
-            hint = "; leave out the quotes"
-        return f"{_EXPECTED[kind]}{null} is expected, {_describe_value(invalid)} was given{hint}"
-    return detail["msg"][0].lower() + detail["msg"][1:] + f"; {show(invalid)} was given"
+        is_unquoted = first_word == "string" and isinstance(invalid, int | float)
+        hint = "; put it in quotes" if is_unquoted else ""
+        return f"{_EXPECTED[first_word]}{null} is expected, {suffix}{hint}"
+    if first_word in ("union", "literal"):
+        value = invalid.get("type") if isinstance(invalid, dict) else invalid
+        choices = context.get("expected_tags") or context.get("expected")
+        return unknown(value, re.findall("'([^']*)'", choices))
+    message = detail["msg"].replace("Input should be", "must be")
+    return f"{message[0].lower()}{message[1:]}; {suffix}"
 
 
-def _describe_value(value: Any) -> str:
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, bool):
-        return show(value)
-    if isinstance(value, dict):
-        return "a mapping (key: value)" if value else "an empty mapping"
-    if isinstance(value, list):
-        return f"the list {show(value)}" if value else "an empty list"
-    if isinstance(value, str):
-        return f"the text {show(value)}"
-    return f"the number {show(value)}"
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _elsewhere(path: Path, annotation: Any, root: type[BaseModel], own: list[str]) -> str:
+def _other_section(path: Path, root: type[BaseModel], own: Iterable[str]) -> str:
     """Return a hint if another variant or another section has the unknown key."""
-    name = str(path[-1])
-    variants = [model for model in models_in(annotation) if name in model.model_fields]
-    if variants:
-        return f" for this type; it goes with type: {type_of(variants[0])}"
-    if closest_matches(name, own):
+    name = path[-1]
+    others = [(place, model) for place, model in sections_of(root) if name in model.model_fields]
+    for place, model in others:
+        if place == path[:-1]:
+            return f" for this type; it goes with type: {type_of(model)}"
+    names = [".".join(map(str, (*place, name))) for place, _ in others if place]
+    if not names or closest_matches(name, own):
         return ""
-    homes = list(paths_of(name, root))
-    return f" here. Did you mean {' or '.join(homes)}?" if homes else ""
+    return f" here. Did you mean {' or '.join(names)}?"
 
 
-def _locate(model: type[BaseModel], value: Any, loc: tuple[Any, ...]) -> tuple[Path, Any, Any]:
-    """Return the path of the YAML keys, its annotation, and the model that has the last key.
+def _locate(
+    model: type[BaseModel], location: tuple[int | str, ...]
+) -> tuple[Path, type[BaseModel] | None, Any]:
+    """Return the path of the YAML keys, the model that has the last key, and its annotation.
 
-    Pydantic's own path also contains the variants of unions, which are not YAML keys.
+    Pydantic's own path also contains the types of variants, which are not YAML keys.
     """
     path: Path = ()
+    owner: type[BaseModel] | None = None
     annotation: Any = model
-    owner: Any = model
-    outer: Any = model
-    for part in loc:
-        if part == "[key]":  # the key itself is wrong, not its value
-            continue
+    for part in location:
         models = models_in(annotation)
-        tagged = [m for m in models if len(models) > 1 and type_of(m) == part]
-        if tagged and not (isinstance(value, dict) and part in value):
-            outer, annotation, owner = annotation, tagged[0], tagged[0]
-            continue
-        path = (*path, part)
-        if typing.get_origin(annotation) is dict:  # the user chooses the keys
-            annotation = outer = typing.get_args(annotation)[1]
-            value = value.get(part) if isinstance(value, dict) else None
-            continue
-        owner = models[0] if models else None
-        if models and part in models[0].model_fields:
-            annotation = outer = models[0].model_fields[part].annotation
-        elif models:
-            annotation = outer
-        value = value.get(part) if isinstance(value, dict) else None
-    return path, annotation, owner
+        variants = {type_of(variant): variant for variant in models} if len(models) > 1 else {}
+        if part in variants:
+            annotation = variants[part]
+        elif part != "[key]":  # the key itself is wrong, not its value
+            path, owner = (*path, part), models[0] if models else None
+            if owner is not None and part in owner.model_fields:
+                annotation = owner.model_fields[str(part)].annotation
+            elif typing.get_origin(annotation) is dict:  # the user chooses the keys
+                annotation = typing.get_args(annotation)[1]
+            else:
+                annotation = None
+    return path, owner, annotation

@@ -11,9 +11,11 @@ from regard.models.settings.base import Count, Section
 
 DEFAULT = "default"
 
-Folder = Annotated[str, Field(pattern=r"^(/[^\s/]+)+$")]
+# An absolute path without the parts . and ..
+Folder = Annotated[str, Field(pattern=r"^(/\.{0,2}[^\s/.][^\s/]*)+$")]
 # Also the name of the pod's volume, whose limit is shorter than that of a claim's name.
 Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+Image = Annotated[str, Field(pattern=r"^[^\s]+$")]
 Bucket = Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s?]*)?$")]
 # Kubeflow copies the number into a Kubernetes quantity, which does not allow 1e-05 or 1e+21.
 Amount = Annotated[float, Field(ge=0.001, le=1e6)]
@@ -29,24 +31,20 @@ class ResourcesConfig(Section):
     memory: Amount | None = Field(
         default=None, description="Memory in gigabytes (10^9 bytes); null: no request or limit."
     )
-    gpu: Count | None = Field(default=None, description="Number of accelerators; null: none.")
-    accelerator: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = Field(
-        default=None,
-        description="Kubernetes resource of the accelerator, DOMAIN/NAME; null: nvidia.com/gpu.",
-    )
+    gpu: Count | None = Field(default=None, description="Number of NVIDIA GPUs; null: none.")
 
 
 class KubeflowConfig(Section):
     """Where and how a pipeline runs that `regard compile` has compiled for Kubeflow Pipelines."""
 
-    image: Annotated[str, Field(pattern=r"^[^\s]+$")] = Field(
+    image: Image = Field(
         description="Image of all nodes, built with the repository's Dockerfile, by the name under "
         "which the cluster pulls it.",
         examples=["registry.example.org/regard:0.1.0"],
     )
-    gpu_image: Annotated[str, Field(pattern=r"^[^\s]+$")] | None = Field(
+    gpu_image: Image | None = Field(
         default=None,
-        description="Image of the nodes that request accelerators, built with "
+        description="Image of the nodes that request GPUs, built with "
         "--build-arg ACCELERATOR=cuda; null: image.",
         examples=["registry.example.org/regard:0.1.0-cuda"],
     )
@@ -59,7 +57,7 @@ class KubeflowConfig(Section):
     home: Folder = Field(
         default="/regard",
         description="The value of ${REGARD_HOME} in the containers: an absolute path on a volume, "
-        "for data, registry and checkpoints.",
+        "without . and .., for data, registry and checkpoints.",
     )
     registry: Folder | None = Field(
         default=None,
@@ -86,7 +84,7 @@ class KubeflowConfig(Section):
         return default.model_copy(update=own.model_dump(exclude_unset=True))
 
     def image_of(self, node: str) -> str:
-        """Return the image of a node: ``gpu_image`` for one that requests accelerators."""
+        """Return the image of a node: ``gpu_image`` for one that requests GPUs."""
         return (self.resources_of(node).gpu and self.gpu_image) or self.image
 
     @property

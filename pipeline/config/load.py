@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from regard.components.common.errors import UserError
 from regard.models.settings.base import Problem, absolute
@@ -17,7 +17,7 @@ from regard.pipeline import workspace as workspaces
 from regard.pipeline.config.config import DEFAULT_TASK, Config, config_class
 from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import Document, parse
-from regard.pipeline.config.errors import problems, show, suggest
+from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.workspace import Workspace
 
 _REMEDY = "`regard config reference` prints all options with their defaults."
@@ -27,23 +27,21 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     """Load a pipeline's YAML file; the paths in the result are absolute.
 
     Args:
-        path: the YAML file.
-        home: what ``${REGARD_HOME}`` stands for; default: the environment variable, or else
-            ``./workspace``. ``${REGARD_DATA}`` is ``${REGARD_HOME}/data`` where it is not set.
+        path: The YAML file.
+        home: The value of ``${REGARD_HOME}``; by default the environment variable, or else
+            ``./workspace``. ``${REGARD_DATA}`` is ``${REGARD_HOME}/data`` if it is not set.
 
     Raises:
-        UserError: names every problem of the file with its line and key.
+        UserError: The file is invalid. The message names every problem with its line and key.
     """
     workspace = Workspace(Path(os.path.abspath(home))) if home else Workspace.from_environment()
     document = read_document(path, workspace)
     if is_comparison(document):
         raise UserError(
-            "this file holds a comparison of several models, not one pipeline",
+            "The file describes a comparison of several models, not one pipeline.",
             where=str(path),
             remedy=f"`regard compare {shlex.quote(str(path))}` trains and compares them.",
         )
-    if not document.problems:
-        _check_is_mapping(document, path)
     all_problems, config = list(document.problems), None
     if isinstance(document.value, dict):
         config, more = validate_values(document.value)
@@ -51,73 +49,60 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
         broken = {problem.path for problem in all_problems}
         if config is None or not broken:
             all_problems += [problem for problem in more if problem.path not in broken]
+    elif not all_problems:
+        all_problems = [Problem((), "the file must contain a mapping (name: ..., data: ...)")]
     if all_problems or config is None:
         raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
     folder = Path(os.path.abspath(path)).parent
     return absolute_paths(config, lambda *_: folder, str(workspace.home))
 
 
-def validate_values(value: dict[str, Any]) -> tuple[Config | None, list[Problem]]:
+def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Problem]]:
     """Return the configuration of plain values, and its problems."""
     task = value.get("task", DEFAULT_TASK)
-    if task not in TASKS:
-        # The valid keys depend on the task, so nothing else can be checked.
-        message = f"{show(task)} is not a choice{suggest(task, TASKS)}"
-        return None, [Problem(("task",), message)]
-    kind = config_class(task)
+    if str(task) not in TASKS:  # the valid keys depend on the task
+        return None, [Problem(("task",), unknown(task, TASKS))]
     try:
-        config = kind.model_validate(value)
+        config = config_class(task).model_validate(value)
     except ValidationError as error:
-        return None, problems(error, kind, value)
+        return None, problems(error, config_class(task))
     return config, list(validate(config))
 
 
-def config_from_values(value: dict[str, Any]) -> Config:
+def config_from_values(value: Mapping[str, JsonValue]) -> Config:
     """Return the configuration of plain values with resolved paths and variables.
 
     Raises:
-        ValueError, LookupError: it is none of this version of Regard.
+        ValueError, LookupError: The values are not valid in this version of Regard.
     """
-    return config_class(value["task"]).model_validate(value)
+    return config_class(str(value["task"])).model_validate(value)
 
 
 def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Document:
     """Return the values of a YAML file with variables replaced, and its problems.
 
     Raises:
-        UserError: the file cannot be read, or is not UTF-8.
+        UserError: The file cannot be read, or is not UTF-8.
     """
     folders = {
         workspaces.VARIABLE: str(workspace.home),
         workspaces.DATA_VARIABLE: str(workspace.data_root()),
     }
-    return parse(_read(path), {**os.environ, **folders})
+    return parse(_read(Path(path)), {**os.environ, **folders})
 
 
-def _read(path: str | os.PathLike[str]) -> str:
+def _read(path: Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UserError("there is no such file", where=str(path), remedy=_nearby(path)) from None
-    except IsADirectoryError:
-        raise UserError(
-            "this is a folder, not a YAML file", where=str(path), remedy=_nearby(path, inside=True)
-        ) from None
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            "the file is not UTF-8", where=f"{path}:{line}", remedy="Save it as UTF-8."
-        ) from None
+        raise UserError("The file is not UTF-8.", f"{path}:{line}", "Save it as UTF-8.") from None
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from None
-
-
-def _nearby(path: str | os.PathLike[str], inside: bool = False) -> str:
-    folder = Path(path) if inside else Path(path).parent
-    names = sorted(str(file) for end in ("yaml", "yml") for file in folder.glob(f"*.{end}"))
-    if names:
-        return f"There is: {', '.join(names[:10])}"
-    return "Give the path of a pipeline's YAML file, such as configs/quickstart.yaml."
+        folder = path if path.is_dir() else path.parent
+        names = sorted(str(file) for file in folder.glob("*.y*ml"))[:10]
+        remedy = f"YAML files in {folder}: {', '.join(names) or 'none'}."
+        message = f"The configuration cannot be read: {error.strerror}."
+        raise UserError(message, str(path), remedy) from None
 
 
 def is_comparison(document: Document) -> bool:
@@ -125,22 +110,13 @@ def is_comparison(document: Document) -> bool:
     return isinstance(document.value, dict) and bool({"base", "models"} & set(document.value))
 
 
-def _check_is_mapping(document: Document, path: str | os.PathLike[str]) -> None:
-    if document.value is None:
-        document.problems.append(Problem((), "the file is empty; it needs name and data"))
-    elif not isinstance(document.value, dict):
-        what = "a list" if isinstance(document.value, list) else f"{document.value!r}"
-        message = f"a mapping (name: ..., data: ...) is expected, the file holds {what}"
-        document.problems.append(Problem((), message))
-
-
 def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any) -> str:
     """Return a line for each problem of a file, with the file, the line and the key."""
     rows = []
     for problem in all_problems:
         line = problem.line or document.line(problem.path)
-        key = ".".join(str(part) for part in problem.path)
-        rows.append((line, f"{path}:{line}: {f'{key}: ' if key else ''}{problem.message}"))
+        key = "".join(f"{part}." for part in problem.path)[:-1]
+        rows.append((line, f"{path}:{line}: {key and f'{key}: '}{problem.message}"))
     return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 

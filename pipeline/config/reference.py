@@ -1,33 +1,61 @@
-"""The configuration reference, generated from the models: commented YAML and a JSON schema."""
+"""Configurations for users: the starter of a task, the commented reference, the JSON schema."""
 
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import typing
 from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
 from regard.pipeline.config.annotations import choices_in, models_in
-from regard.pipeline.config.config import DEFAULT_TASK, config_class
+from regard.pipeline.config.config import (
+    DEFAULT_TASK,
+    NAME_PATTERN,
+    config_class,
+    require_task,
+)
 
 _WIDTH = 96
 _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}"}
 
 
-def json_schema(task: str = DEFAULT_TASK) -> dict[str, Any]:
+def write_starter(task: str, path: Path) -> None:
+    """Write the starter configuration of a task for a pipeline with the name of the file.
+
+    Raises:
+        UserError: The task does not exist, the name is not valid, or the file exists.
+    """
+    require_task(task, "TASK")
+    name = path.stem
+    if not re.fullmatch(NAME_PATTERN, name):
+        message = f"The file name sets the name of the pipeline, but {name!r} is not a valid name."
+        remedy = "Use small letters, digits and hyphens, for example --out my-model.yaml."
+        raise UserError(message, "--out", remedy)
+    if path.exists():
+        remedy = "Give another name with --out."
+        raise UserError("The file already exists.", str(path), remedy)
+    atomic_write(path, starter(task, name))
+
+
+def starter(task: str, name: str) -> str:
+    """Return the starter configuration of a task, for a pipeline of the given name."""
+    file = resources.files(f"regard.models.tasks.{task}") / "starter.yaml"
+    return file.read_text(encoding="utf-8").replace("NAME", name)
+
+
+def json_schema(task: str = DEFAULT_TASK) -> dict[str, JsonValue]:
     """Return the JSON schema of a task's YAML file, with all descriptions, for editors."""
-    body = config_class(task).model_json_schema()
-    body.pop("description", None)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **body,
-        "title": "Regard pipeline",
-    }
+    schema = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": schema, **config_class(task).model_json_schema(), "title": "Regard pipeline"}
 
 
 def config_reference(task: str = DEFAULT_TASK) -> str:
@@ -51,7 +79,10 @@ def _model(
         prefix: Indentation, and comment signs for alternatives.
         base_variant: The variant that the model is an alternative to; common fields are omitted.
     """
-    for name, field in _fields(model):
+    # The discriminator comes first.
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "type"):
+        if field.annotation is type(None):  # the task has no such section
+            continue
         common = base_variant.model_fields.get(name) if base_variant is not None else None
         if name != "type" and common is not None and common.description == field.description:
             continue
@@ -60,53 +91,34 @@ def _model(
             yield ""
         if name != "type" or base_variant is None:
             yield from _comment(_describe(field), prefix)
-        models = models_in(field.annotation)
-        if not models or (value is None and not field.is_required()):
+        models, chosen = models_in(field.annotation), BaseModel
+        if models and (value is not None or field.is_required()):
+            default = value if isinstance(value, BaseModel) else None
+            chosen = type(default) if default is not None else models[0]
+            yield f"{prefix}{name}:"
+            yield from _model(chosen, default, f"{prefix}  ")
+        else:
             yield f"{prefix}{name}: {_yaml(value)}"
-            for other in models:
-                yield from _variant(other, None, f"{prefix}  ")
-            continue
-        default = value if isinstance(value, BaseModel) else None
-        chosen = type(default) if default is not None else models[0]
-        yield f"{prefix}{name}:"
-        yield from _model(chosen, default, f"{prefix}  ")
-        for other in models:
+        for other in models:  # alternatives are comments with the fields that differ
             if other is not chosen:
-                yield from _variant(other, chosen, f"{prefix}  ")
-
-
-def _variant(
-    model: type[BaseModel], base_variant: type[BaseModel] | None, prefix: str
-) -> Iterator[str]:
-    """Yield an alternative as a comment: the fields that differ from the variant shown."""
-    yield from _comment(f"Or: {(model.__doc__ or '').strip().splitlines()[0]}", prefix)
-    yield from _model(model, None, f"{prefix}#   ", base_variant or BaseModel)
-
-
-def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    # The discriminator comes first. A section that can only be null does not apply to the task.
-    fields = [(name, f) for name, f in model.model_fields.items() if f.annotation is not type(None)]
-    return sorted(fields, key=lambda item: item[0] != "type")
+                title = (other.__doc__ or "").strip().splitlines()[0]
+                yield from _comment(f"Or: {title}", f"{prefix}  ")
+                yield from _model(other, None, f"{prefix}  #   ", chosen)
 
 
 def _default(field: FieldInfo) -> Any:
-    if field.examples and field.is_required():
-        return field.examples[0]
-    value = field.get_default(call_default_factory=True)
-    return None if value is PydanticUndefined else value
+    if field.is_required():
+        return field.examples[0] if field.examples else None
+    return field.get_default(call_default_factory=True)
 
 
 def _describe(field: FieldInfo) -> str:
-    text = field.description or ""
-    facts = []
-    bounds = list(_bounds(field))
     choices = choices_in(field.annotation)
-    if len(choices) > 1:
-        facts.append(" | ".join(choices))
-    if bounds:
-        facts.append(" and ".join(bounds))
+    facts = [" | ".join(choices)] if len(choices) > 1 else []
+    facts += filter(None, [" and ".join(_bounds(field))])
     if field.examples and not field.is_required():
         facts.append(f"for example {_yaml(field.examples[0])}")
+    text = field.description or ""
     return f"{text} [{'; '.join(facts)}]" if facts else text
 
 
@@ -124,14 +136,10 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
 
 
 def _comment(text: str, prefix: str) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        width=_WIDTH,
-        initial_indent=f"{prefix}# ",
-        subsequent_indent=f"{prefix}# ",
-        break_long_words=False,
-        break_on_hyphens=False,
+    lines = textwrap.wrap(
+        text, _WIDTH - len(prefix) - 2, break_long_words=False, break_on_hyphens=False
     )
+    yield from (f"{prefix}# {line}" for line in lines)
 
 
 def _yaml(value: Any) -> str:

@@ -39,14 +39,11 @@ class DriftTriggerConfig(Section):
 
     def by_check(self, checks: DataChecksConfig) -> dict[str, float]:
         """Return the limit of each measure by the name of its data check; no limit, no entry."""
-        limits: dict[str, float] = {}
-        for name in type(self).model_fields:
-            check = getattr(checks, f"drift_{name}")
-            own = getattr(self, name)
-            limit = own if own is not None else check.limit if check is not None else None
-            if limit is not None:
-                limits[f"drift_{name}"] = limit
-        return limits
+        limits = {f"drift_{name}": limit for name, limit in self}
+        for name, limit in limits.items():
+            if limit is None and (check := getattr(checks, name)) is not None:
+                limits[name] = check.limit
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 class ScheduleConfig(Section):
@@ -122,55 +119,45 @@ def validate_schedule(schedule: ScheduleConfig, data: DataConfig) -> Iterator[Pr
     """Yield what cannot work in a schedule.
 
     Args:
-        schedule: the section.
-        data: the data that it checks.
+        schedule: The section.
+        data: The data that it checks.
     """
     if schedule.cron is not None and schedule.every is not None:
-        message = "cannot be combined with schedule.cron; remove one of them"
-        yield Problem(("schedule", "every"), message)
-    yield from _check_cron(schedule)
+        yield Problem(("schedule", "every"), "cannot be combined with schedule.cron; remove one")
+    if schedule.cron is not None:
+        yield from _check_cron(schedule.cron, schedule.timezone)
+    elif schedule.timezone is not None:
+        yield Problem(("schedule", "timezone"), "has no effect without schedule.cron")
     if schedule.new_span and not data.has_spans:
-        message = "no path of data has a placeholder such as {SPAN}, so there are no spans"
-        yield Problem(("schedule", "new_span"), message)
+        yield Problem(("schedule", "new_span"), "needs a path of data with a {SPAN}")
     if schedule.drift is not None:
         yield from _check_drift(schedule.drift, data.checks)
 
 
-def _check_cron(schedule: ScheduleConfig) -> Iterator[Problem]:
+def _check_cron(cron: str, timezone: str | None) -> Iterator[Problem]:
     # Imported here, because few configurations have a schedule.
     from zoneinfo import available_timezones
 
     from regard.pipeline.scheduling.triggers import cron_trigger, time_zone
 
-    name = schedule.timezone
-    if schedule.cron is None:
-        if name is not None:
-            yield Problem(("schedule", "timezone"), "has no effect without schedule.cron")
+    try:
+        zone = time_zone(timezone)
+    except ValueError as error:
+        hint = did_you_mean(timezone, available_timezones()) or "Use a name such as Europe/Berlin."
+        yield Problem(("schedule", "timezone"), f"{error}. {hint}".rstrip())
         return
     try:
-        zone = time_zone(name)
+        cron_trigger(cron, zone)
     except ValueError as error:
-        hint = (
-            did_you_mean(name or "", available_timezones()) or "Use a name such as Europe/Berlin."
-        )
-        yield Problem(("schedule", "timezone"), f"{error}. {hint.rstrip()}")
-        return
-    try:
-        cron_trigger(schedule.cron, zone)
-    except ValueError as error:
-        message = f"{error}; write minute, hour, day of the month, month and weekday, such as "
-        yield Problem(("schedule", "cron"), f"{message}'0 3 * * 1-5', or @daily")
+        yield Problem(("schedule", "cron"), f"{error}; use for example '0 3 * * 1-5', or @daily")
 
 
 def _check_drift(drift: DriftTriggerConfig, checks: DataChecksConfig) -> Iterator[Problem]:
     limits = drift.by_check(checks)
+    if not limits:
+        yield Problem(("schedule", "drift"), "needs a limit, such as {words: 0.03}")
     for name, limit in limits.items():
         check = getattr(checks, name)
         if check is not None and check.action == "fail" and limit >= check.limit:
-            message = f"every run started by a drift above {limit:g} would be refused, because "
-            message += f"data.checks.{name} fails above {check.limit:g}; set its action to warn, "
-            message += "or a smaller limit here"
+            message = f"must be less than {check.limit:g}, above which data.checks.{name} fails"
             yield Problem(("schedule", "drift", name.removeprefix("drift_")), message)
-    if not limits:
-        message = "data.checks measures no drift; set a limit, such as {words: 0.03}"
-        yield Problem(("schedule", "drift"), message)

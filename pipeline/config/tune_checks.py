@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from regard.components.common.formatting import format_count
 from regard.components.settings.tune import DEFAULT_FACTOR, Range, TuneConfig
 from regard.components.tuner.space import Dimension, replace_values
 from regard.models.settings.base import Path, Problem
@@ -19,26 +19,22 @@ from regard.pipeline.config.training_checks import validate_metric
 
 Validator = Callable[[Config], Iterator[Problem]]
 
-_SECTIONS = ("model", "training")
 _COMPARE = "use `regard compare` to compare values"
-_LIMIT = "limits the training; use tune.max_epochs and tune.max_minutes to limit a trial"
-_MEASURE = "changes what is measured, so scores of trials would not be comparable"
-_NO_EFFECT = "does not affect the model"
 _FORBIDDEN = {
-    "tokenizer": _COMPARE,
-    "search": _COMPARE,
-    "model.pretrained": _COMPARE,
-    "training.max_length": _COMPARE,
-    "training.warm_start": _COMPARE,
-    "training.max_epochs": _LIMIT,
-    "training.max_steps": _LIMIT,
-    "training.max_minutes": _LIMIT,
-    "training.early_stopping.metric": _MEASURE,
-    "training.validation_rows": _MEASURE,
-    "training.validation_tokenize": _MEASURE,
-    "training.checkpoint_seconds": _NO_EFFECT,
-    "training.deterministic": _NO_EFFECT,
-    "training.devices": _NO_EFFECT,
+    _COMPARE: (
+        *("tokenizer", "search", "model.pretrained", "training.max_length"),
+        "training.warm_start",
+    ),
+    "limits the training; use tune.max_epochs and tune.max_minutes to limit a trial": (
+        *("training.max_epochs", "training.max_steps", "training.max_minutes"),
+    ),
+    "changes what is measured, so scores of trials would not be comparable": (
+        *("training.early_stopping.metric", "training.validation_rows"),
+        "training.validation_tokenize",
+    ),
+    "does not affect the model": (
+        *("training.checkpoint_seconds", "training.deterministic", "training.devices"),
+    ),
 }
 
 
@@ -46,18 +42,28 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
     """Yield what cannot work in ``tune``.
 
     Args:
-        config: a configuration without other problems.
-        validate_rest: validates all other sections.
+        config: A configuration without other problems.
+        validate_rest: Validates all other sections.
     """
     tune = config.tune
     assert tune is not None
-    yield from _validate_algorithm(tune, config)
+    for name, message in _algorithm_problems(tune, config.training.max_epochs):
+        yield Problem(("tune", name), message)
     if tune.objective is not None:
         yield from validate_metric(tune.objective, config, ("tune", "objective"))
-    ranges = [p for key in tune.search_space for p in _validate_range(key, tune, config)]
-    yield from ranges
-    if not ranges:
-        yield from _validate_values(config, validate_rest)
+    path: Path = ("tune", "search_space")
+    errors = [
+        Problem((*path, *place), message)
+        for key in tune.search_space
+        for place, message in _range_problems(key, config)
+    ]
+    yield from errors
+    for dimension in () if errors else dimensions(config):
+        for value in dimension.test_values():
+            if message := _rejection(config, dimension.key, value, validate_rest):
+                message = f"the value {show(value)} is invalid: {message}"
+                yield Problem((*path, dimension.key), message)
+                break
 
 
 def dimensions(config: Config) -> tuple[Dimension, ...]:
@@ -67,58 +73,53 @@ def dimensions(config: Config) -> tuple[Dimension, ...]:
     return tuple(_dimension(key, range_, config) for key, range_ in ranges)
 
 
-def _validate_algorithm(tune: TuneConfig, config: Config) -> Iterator[Problem]:
-    limit = config.training.max_epochs
-    if tune.algorithm == "hyperband":
-        if tune.max_trials is not None:
-            message = (
-                "hyperband derives it from max_epochs, factor and iterations; remove it, or use "
-                "algorithm: bayesian or random"
-            )
-            yield Problem(("tune", "max_trials"), message)
-        if tune.max_epochs is None and limit is None:
-            message = "hyperband needs it because training.max_epochs is null; set it"
-            yield Problem(("tune", "max_epochs"), message)
-        epochs, factor = tune.max_epochs or limit, tune.factor or DEFAULT_FACTOR
-        if epochs is not None and epochs < factor:
-            message = f"{format_count(epochs, 'epoch')} cannot be divided by factor: {factor}"
-            name = "max_epochs" if tune.factor is None else "factor"
-            remedy = "use more epochs, a smaller factor, or algorithm: random"
-            yield Problem(("tune", name), f"{message}; {remedy}")
-    else:
+def _algorithm_problems(tune: TuneConfig, limit: int | None) -> Iterator[tuple[str, str]]:
+    epochs, factor = tune.max_epochs or limit, tune.factor or DEFAULT_FACTOR
+    if tune.algorithm != "hyperband":
         for name in ("factor", "iterations"):
             if getattr(tune, name) is not None:
-                message = f"applies to hyperband, not to {tune.algorithm}; remove it"
-                yield Problem(("tune", name), message)
+                yield name, f"applies to hyperband, not to {tune.algorithm}; remove it"
+    elif tune.max_trials is not None:
+        yield "max_trials", "hyperband derives it from max_epochs, factor and iterations; remove it"
+    elif epochs is None:
+        yield "max_epochs", "hyperband needs it because training.max_epochs is null; set it"
+    elif epochs < factor:
+        name = "max_epochs" if tune.factor is None else "factor"
+        yield name, f"{epochs} epochs are less than factor: {factor}; use algorithm: random"
     if tune.max_epochs is not None and limit is not None and tune.max_epochs > limit:
-        message = f"{tune.max_epochs} exceeds training.max_epochs: {limit}; use less"
-        yield Problem(("tune", "max_epochs"), message)
+        yield "max_epochs", f"{tune.max_epochs} exceeds training.max_epochs: {limit}; use less"
 
 
-def _validate_range(key: str, tune: TuneConfig, config: Config) -> Iterator[Problem]:
-    """Yield what is wrong with a key, or with the form of its range."""
-    path: Path = ("tune", "search_space", key)
-    message = _forbidden(key) or _unknown(key, config)
-    if message:
-        yield Problem(path, message)
+def _range_problems(key: str, config: Config) -> Iterator[tuple[Path, str]]:
+    """Yield the path and the message of what is wrong with a key, or with the form of its range."""
+    space = config.tune.search_space if config.tune is not None else {}
+    if message := _key_error(key, space, config):
+        yield (key,), message
         return
-    outer = next((o for o in tune.search_space if o != key and _is_within(key, o)), None)
-    if outer is not None:
-        yield Problem(path, f"is part of {outer}, which is searched as a whole; remove one")
-        return
-    yield from _validate_form(key, tune.search_space[key], config)
+    for name, message in _form_problems(space[key], _number_type(key, config)):
+        yield ((key, name) if name else (key,)), message
 
 
-def _forbidden(key: str) -> str:
+def _key_error(key: str, space: Iterable[str], config: Config) -> str:
     """Return why a key cannot be tuned, or the empty string."""
-    for name, reason in _FORBIDDEN.items():
-        if _is_within(key, name) or _is_within(name, key):
+    for outer in space:
+        if outer != key and _is_within(key, outer):
+            return f"is part of {outer}, which is searched as a whole; remove one"
+    for reason, names in _FORBIDDEN.items():
+        if any(_is_within(key, name) or _is_within(name, key) for name in names):
             return f"cannot be tuned: {reason}"
-    if key.split(".")[0] not in _SECTIONS or "." not in key:
-        return (
-            f"cannot be tuned: use keys of {' and '.join(_SECTIONS)}, such as "
-            "training.learning_rate"
-        )
+    if not key.startswith(("model.", "training.")):
+        return "cannot be tuned: use keys of model and training, such as training.learning_rate"
+    section: Any = _to_json(config)
+    parent = ""
+    for name in key.split("."):
+        if section is None:
+            return f"the section {parent} is null; set it first, for example {parent}: {{}}"
+        if not isinstance(section, dict):
+            return f"{parent} is {show(section)}, which has no keys"
+        if name not in section:
+            return f"unknown key: {parent} has no {name}{suggest(name, section)}"
+        section, parent = section[name], f"{parent}.{name}".lstrip(".")
     return ""
 
 
@@ -127,90 +128,47 @@ def _is_within(key: str, section: str) -> bool:
     return f"{key}.".startswith(f"{section}.")
 
 
-def _unknown(key: str, config: Config) -> str:
-    """Return why the configuration has no such key, or the empty string."""
-    value: Any = _to_json(config)
-    names = key.split(".")
-    for depth, name in enumerate(names):
-        parent = ".".join(names[:depth])
-        if value is None:
-            return f"the section {parent} is null; set it first, for example {parent}: {{}}"
-        if not isinstance(value, dict):
-            return f"{parent} is {show(value)}, which has no keys"
-        if name not in value:
-            return f"unknown key: {parent} has no {name}{suggest(name, value)}"
-        value = value[name]
-    return ""
-
-
-def _validate_form(key: str, range_: Range, config: Config) -> Iterator[Problem]:
-    path: Path = ("tune", "search_space", key)
+def _form_problems(range_: Range, number: type | None) -> Iterator[tuple[str, str]]:
+    """Yield the key within a range, or the empty string, and what is wrong with it."""
     forms = [name for name in ("linear", "log", "choice") if getattr(range_, name) is not None]
     if len(forms) != 1:
-        yield Problem(
-            path, f"set one of linear, log and choice, not {' and '.join(forms) or 'none'}"
-        )
+        yield "", f"set one of linear, log and choice, not {' and '.join(forms) or 'none'}"
         return
-    (form,) = forms
+    (form,), step = forms, range_.step
     values = list(getattr(range_, form))
     if form == "choice":
-        if range_.step is not None:
-            yield Problem((*path, "step"), "applies to linear and log; remove it")
+        if step is not None:
+            yield "step", "applies to linear and log; remove it"
         if len(values) < 2 or any(value in values[:i] for i, value in enumerate(values)):
-            yield Problem((*path, form), "needs two or more different values")
-        return
-    number = _number_type(key, config)
-    if number is None:
-        yield Problem((*path, form), "this key is not a number; use choice")
+            yield form, "needs two or more different values"
+    elif number is None:
+        yield form, "this key is not a number; use choice"
     elif len(values) != 2 or values[0] >= values[1]:
-        yield Problem((*path, form), f"must be [LOW, HIGH] with LOW < HIGH, not {show(values)}")
+        yield form, f"must be [LOW, HIGH] with LOW < HIGH, not {show(values)}"
     elif form == "log" and values[0] <= 0:
-        yield Problem((*path, form), f"LOW must be greater than 0, not {show(values[0])}")
-    else:
-        numbers = [*values, *([] if range_.step is None else [range_.step])]
-        if number is int and any(value != int(value) for value in numbers):
-            yield Problem((*path, form), f"this key takes integers only, not {show(numbers)}")
-        if range_.step is not None:
-            yield from _validate_step(path, form, values, range_.step)
+        yield form, f"LOW must be greater than 0, not {show(values[0])}"
+    elif number is int and any(value % 1 for value in (*values, step or 0)):
+        yield form, "this key takes integers only"
+    elif form == "log" and step is not None and step <= 1:
+        yield "step", f"is a ratio for log and must exceed 1, not {step:g}"
+    elif step and (values[0] * step if form == "log" else values[0] + step) > values[1]:
+        yield "step", f"{step:g} leaves only one value, {values[0]:g}; use less"
 
 
-def _validate_step(path: Path, form: str, values: list[float], step: float) -> Iterator[Problem]:
-    low, high = values
-    if form == "log" and step <= 1:
-        yield Problem((*path, "step"), f"is a ratio for log and must exceed 1, not {step:g}")
-    elif (low * step if form == "log" else low + step) > high:
-        yield Problem((*path, "step"), f"{step:g} leaves only one value, {low:g}; use less")
-
-
-def _validate_values(config: Config, validate_rest: Validator) -> Iterator[Problem]:
-    """Validate the configuration with each value."""
-    for dimension in dimensions(config):
-        for value in dimension.test_values():
-            message = _rejection(config, {dimension.key: value}, validate_rest)
-            if message:
-                path: Path = ("tune", "search_space", dimension.key)
-                yield Problem(path, f"the value {show(value)} is invalid: {message}")
-                break
-
-
-def _rejection(config: Config, values: Mapping[str, JsonValue], validate_rest: Validator) -> str:
-    """Return why the configuration cannot have these values, or the empty string."""
+def _rejection(config: Config, key: str, value: JsonValue, validate_rest: Validator) -> str:
+    """Return why a key of the configuration cannot have a value, or the empty string."""
     try:
-        changed = _with_values(config, values)
+        changed = type(config).model_validate(replace_values(_to_json(config), {key: value}))
     except ValidationError as error:
-        invalid = problems(error, type(config), replace_values(_to_json(config), values))
+        errors = problems(error, type(config))
     else:
-        invalid = list(validate_rest(changed))
-        if not invalid and _preprocessing(changed) != _preprocessing(config):
+        errors = list(validate_rest(changed))
+        if not errors and _preprocessing(changed) != _preprocessing(config):
             return f"the data would have to be preprocessed again; {_COMPARE}"
-    if not invalid:
+    if not errors:
         return ""
-    first, key = invalid[0], ".".join(map(str, invalid[0].path))
-    return first.message if key in values and len(values) == 1 else f"{key}: {first.message}"
-
-
-def _with_values(config: Config, values: Mapping[str, JsonValue]) -> Config:
-    return type(config).model_validate(replace_values(_to_json(config), values))
+    place = ".".join(map(str, errors[0].path))
+    return errors[0].message if place == key else f"{place}: {errors[0].message}"
 
 
 def _to_json(config: Config) -> dict[str, JsonValue]:
@@ -232,20 +190,18 @@ def _dimension(key: str, range_: Range, config: Config) -> Dimension:
 
 def _number_type(key: str, config: Config) -> type | None:
     """Return the type of number that a key takes, float or int; None if it takes none."""
-    owner: Any = config
     *sections, name = key.split(".")
-    for section in sections:
-        owner = getattr(owner, section)
-    if not isinstance(owner, BaseModel) or models_in(type(owner).model_fields[name].annotation):
+    owner = functools.reduce(getattr, sections, config)
+    annotation = type(owner).model_fields[name].annotation if isinstance(owner, BaseModel) else None
+    if models_in(annotation):
         return None
-    types = set(_scalar_types(type(owner).model_fields[name].annotation))
+    types = set(_scalar_types(annotation))
     return float if float in types else int if int in types else None
 
 
 def _scalar_types(annotation: Any) -> Iterator[Any]:
     """Yield the types inside an annotation."""
-    arguments = typing.get_args(annotation)
-    if not arguments:
+    parts = typing.get_args(annotation)
+    yield from (scalar for part in parts for scalar in _scalar_types(part))
+    if not parts:
         yield annotation
-    for argument in arguments:
-        yield from _scalar_types(argument)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore

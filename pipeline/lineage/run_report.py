@@ -14,7 +14,7 @@ from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.figures import draw_figures
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
 from regard.pipeline import progress, run_store
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
 

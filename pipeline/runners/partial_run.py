@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.models.suggestions import did_you_mean
-from regard.pipeline.config.nodes import NODES
 
 if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2
@@ -49,11 +48,6 @@ def remove_unneeded_nodes(ir: pipeline_pb2.Pipeline, last: str) -> None:
         downstream = [name for name in inner.downstream_nodes if name in needed]
         del inner.downstream_nodes[:]
         inner.downstream_nodes.extend(downstream)
-
-
-def is_repeated(node: str, first: str) -> bool:
-    """Whether ``--from first`` makes ``node`` run again; false for an unknown ``first``."""
-    return first in NODES[: NODES.index(node) + 1]
 
 
 def disable_cache_from(ir: pipeline_pb2.Pipeline, first: str) -> None:

@@ -100,7 +100,7 @@ def _merge(config: Config, overrides: Mapping[str, object]) -> ScheduleConfig | 
     try:
         schedule = ScheduleConfig.model_validate(values)
     except ValidationError as error:
-        raise _option_error(problems(error, ScheduleConfig, values)[0]) from None
+        raise _option_error(problems(error, ScheduleConfig)[0]) from None
     for problem in validate_schedule(schedule, config.data):
         raise _option_error(Problem(problem.path[1:], problem.message))
     return schedule

@@ -1,6 +1,6 @@
 """The same graph, orchestrated as a Beam pipeline."""
 
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 
 
 def test_beam_runner_publishes_and_caches(shell):

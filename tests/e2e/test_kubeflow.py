@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.settings import load_for_cluster
 from tests.e2e.conftest import CONFIG, ROOT, write_data

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 from tests.e2e.conftest import Shell
 
 

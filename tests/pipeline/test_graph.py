@@ -13,7 +13,7 @@ from regard.components.registry import Registry
 from regard.components.registry.rollback import rollback
 from regard.pipeline import worker
 from regard.pipeline.config import load
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 from regard.pipeline.graph import create_pipeline
 from regard.pipeline.progress import read
 from regard.pipeline.runners import partial_run

@@ -73,13 +73,13 @@ def _print(outcome: Outcome) -> str:
 
 def test_failure_shows_node_reason_place_remedy_log_and_command():
     failure = {"node": "Trainer", "error": "too large", "where": "k", "remedy": "Make it smaller."}
-    text = _print(Outcome(run_store.FAILED, 2, failure))
+    text = _print(Outcome(run_store.FAILED, failure))
     assert "Trainer failed: too large" in text
     for part in ("k\n", "Make it smaller.", "/w/log.txt", "regard run 'my configs/a.yaml'"):
         assert part in text
 
 
 def test_interruption_shows_the_command_to_resume():
-    text = _print(Outcome(run_store.INTERRUPTED, 130))
+    text = _print(Outcome(run_store.INTERRUPTED))
     assert "Interrupted" in text
     assert "regard run 'my configs/a.yaml'" in text

@@ -94,7 +94,7 @@ def test_run_that_ends_during_the_check_was_not_killed(workspace, monkeypatch):
 
 def test_broken_record_does_not_break_the_listing(workspace):
     run = run_store.create(workspace.pipeline("quickstart"))
-    run.record_path.write_text("{")
+    (run.directory / run_store.RECORD).write_text("{")
     assert run_store.listing(workspace)[0]["id"] == run.id
 
 
@@ -170,28 +170,22 @@ def test_ambiguous_run_lists_the_candidates(store):
 
 
 @pytest.mark.parametrize(
-    ("text", "hint", "remedy"),
+    ("text", "hint"),
     [
-        ("20260303-101011", "Did you mean 20260303-101010", "`regard runs`"),
-        ("a/20260909", "'a/20260909'", "newest runs: a/20260202-101010, a/20260101-101010-2"),
-        ("a@7", "Unknown run 'a@7'", "Versions pushed by its runs: a@1, a@2."),
-        ("b@1", "Unknown run 'b@1'", "Versions pushed by its runs: none."),
-        ("", "Unknown run ''", "one of a, b"),
-        ("/", "Unknown run '/'", "one of a, b"),
-        ("~nobody-here x", "Unknown run '~nobody-here x'", "one of a, b"),
+        ("20260303-101011", "Did you mean 20260303-101010?"),
+        ("a/20260909", "Unknown run 'a/20260909'"),
+        ("a@7", "Unknown run 'a@7'"),
+        ("b@1", "Unknown run 'b@1'"),
+        ("", "Unknown run ''"),
+        ("/", "Unknown run '/'"),
+        ("~nobody-here x", "Unknown run '~nobody-here x'"),
     ],
 )
-def test_unknown_run_suggests_existing_ones(store, text, hint, remedy):
+def test_unknown_run(store, text, hint):
     with pytest.raises(UserError) as error:
         store.find(text)
     assert hint in str(error.value)
-    assert remedy in error.value.remedy
-
-
-def test_unknown_run_in_an_empty_workspace(workspace):
-    with pytest.raises(UserError) as error:
-        run_store.find(workspace, "quickstart")
-    assert "REGARD_HOME" in error.value.remedy
+    assert "`regard runs`" in error.value.remedy
 
 
 def test_record_of_the_version_names_its_run(store):

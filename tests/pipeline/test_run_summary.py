@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -84,6 +83,12 @@ def events(tmp_path):
     ]
 
 
+def printed(summary, width=100):
+    console = Console(file=io.StringIO(), width=width)
+    print_summary(summary, console)
+    return console.file.getvalue()
+
+
 def _run(tmp_path, events, status=run_store.SUCCEEDED):
     run = run_store.create(Workspace(tmp_path).pipeline("tiny"))
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
@@ -115,9 +120,7 @@ def test_summary_of_the_artifacts(tmp_path, events):
 
 
 def test_print_summary(tmp_path, events):
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(summarize(*_run(tmp_path, events)), console)
-    text = console.file.getvalue()
+    text = printed(summarize(*_run(tmp_path, events)))
     for part in (
         "29,000 train, 1,000 test",
         "2 lines were skipped",
@@ -144,29 +147,25 @@ def test_spans_without_their_files(tmp_path, events):
     six, seven = summary["data"]["spans"]
     assert (six["replayed"], six["available"], "files" in six) == (True, 90, False)
     assert seven == {"span": 7, "name": "7", "version": 1, "rows": {"train": 80}}
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(summary, console)
-    assert "spans      7, replaying 6\n" in console.file.getvalue()
+    assert "spans      7, replaying 6\n" in printed(summary)
+
+
+def add_baseline(folder, bleu, exact_match):
+    path = folder / "e" / "metrics.json"
+    values = {"bleu": {"value": bleu}, "exact_match": {"value": exact_match}}
+    baseline = {"label": "lead-1", "metrics": values}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "baseline": baseline}))
 
 
 def test_baseline_follows_the_score(tmp_path, events):
-    evaluator = next(event for event in events if event.get("node") == "Evaluator")
-    path = Path(evaluator["outputs"]["evaluation"]) / "metrics.json"
-    content = json.loads(path.read_text())
-    values = {"bleu": {"value": 12.3456}, "exact_match": {"value": 0.25}}
-    path.write_text(json.dumps({**content, "baseline": {"label": "lead-1", "metrics": values}}))
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(summarize(*_run(tmp_path, events)), console)
-    assert "BLEU 33.13 (lead-1: 12.35)  nrefs:1" in console.file.getvalue()
-    assert "exact match 0.9812 (lead-1: 0.2500)" in console.file.getvalue()
+    add_baseline(tmp_path, 12.3456, 0.25)
+    text = printed(summarize(*_run(tmp_path, events)))
+    assert "BLEU 33.13 (lead-1: 12.35)  nrefs:1" in text
+    assert "exact match 0.9812 (lead-1: 0.2500)" in text
 
 
 def test_undefined_baseline_is_null_in_json(tmp_path, events):
-    evaluator = next(event for event in events if event.get("node") == "Evaluator")
-    path = Path(evaluator["outputs"]["evaluation"]) / "metrics.json"
-    content = json.loads(path.read_text())
-    values = {"bleu": {"value": float("nan")}, "exact_match": {"value": float("inf")}}
-    path.write_text(json.dumps({**content, "baseline": {"label": "lead-1", "metrics": values}}))
+    add_baseline(tmp_path, float("nan"), float("inf"))
     summary = summarize(*_run(tmp_path, events))
     assert [score["baseline"]["value"] for score in summary["scores"]] == [None, None]
     json.dumps(summary, allow_nan=False)
@@ -201,9 +200,7 @@ def test_undefined_metric(tmp_path, events):
     _write(tmp_path / "e", "metrics.json", {"metrics": metrics})
     summary = summarize(*_run(tmp_path, events))
     assert json.loads(json.dumps(summary, allow_nan=False))["scores"][0]["value"] is None
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(summary, console)
-    assert "Pearson undefined  nrefs:1|undefined:why" in console.file.getvalue()
+    assert "Pearson undefined  nrefs:1|undefined:why" in printed(summary)
 
 
 def test_image_is_named_by_its_path(tmp_path, events):
@@ -219,10 +216,8 @@ def test_image_is_named_by_its_path(tmp_path, events):
     run.config.write_text("data: {root: /data/flickr, images: pictures}\n")
     summary = summarize(run, state)
     assert summary["next"][0] == 'regard predict tiny "/data/flickr/pictures/d/a.png"'
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(summary, console)
     expected = "a.png\n  → a cat\n    reference: a dog\n    reference: dogs\n"
-    assert expected in console.file.getvalue()
+    assert expected in printed(summary)
 
 
 def test_other_registry_in_the_next_command(tmp_path, events):
@@ -232,9 +227,7 @@ def test_other_registry_in_the_next_command(tmp_path, events):
 
 
 def test_lines_of_a_log_are_neither_wrapped_nor_padded(tmp_path, events):
-    console = Console(file=io.StringIO(), width=30)
-    print_summary(summarize(*_run(tmp_path, events)), console)
-    lines = console.file.getvalue().splitlines()
+    lines = printed(summarize(*_run(tmp_path, events)), width=30).splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
     assert any("1,234,567 parameters" in line and "900 steps" in line for line in lines)
 
@@ -247,6 +240,4 @@ def test_reason_why_a_good_model_was_not_published(tmp_path, events):
     summary = summarize(*_run(tmp_path, others, run_store.NOT_BLESSED))
     assert "pushed" not in summary
     assert summary["not_pushed"] == text.removeprefix("Not pushed. ")
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(summary, console)
-    assert f"not published  {summary['not_pushed']}\n" in console.file.getvalue()
+    assert f"not published  {summary['not_pushed']}\n" in printed(summary)

@@ -45,11 +45,9 @@ def created(tmp_path):
 
 
 def _supervise(created, how, **options):
-    run, workspace = created
+    run, _ = created
     state, view = Progress(["CorpusGen", "Trainer", "Pusher"]), Recorder()
-    environment = supervisor.worker_environment(run, workspace.home)
-    command = [sys.executable, FAKE, how]
-    ending = supervisor.supervise(command, run, state, view, environment=environment, **options)
+    ending = supervisor.supervise([sys.executable, FAKE, how], run, state, view, **options)
     return ending, state, view
 
 
@@ -152,7 +150,7 @@ with lock_pipeline(paths.lock) as lock:
     with TerminalDisplay(Console()).view("tiny", str(run.log)) as view:
         supervisor.supervise(
             [sys.executable, sys.argv[2], sys.argv[3]], run, Progress([]), view,
-            lock.descriptor, supervisor.worker_environment(run, workspace.home),
+            lock.descriptor,
         )
 """
 
@@ -210,12 +208,10 @@ def test_worker_keeps_the_lock_of_a_killed_parent(parent, tmp_path):
 
 def test_worker_command_and_environment(created, monkeypatch):
     run, workspace = created
-    command = supervisor.worker_command(run, workspace.home, "beam", "Trainer", None)
-    assert command[1:4] == ["-m", "regard.pipeline.worker", "--config"]
-    assert command[-2:] == ["--from", "Trainer"]
-    assert "--to" not in command
+    command = supervisor.worker_command(run)
+    assert command[1:] == ["-m", "regard.pipeline.worker", str(run.directory)]
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    environment = supervisor.worker_environment(run, workspace.home)
+    environment = supervisor.worker_environment(run)
     assert environment["REGARD_EVENTS"] == str(run.events)
     assert environment["REGARD_HOME"] == str(workspace.home)
     assert environment["PYTHONPATH"].endswith("/mine")

@@ -7,7 +7,6 @@ import pytest
 
 from regard.components.common.errors import UserError
 from regard.pipeline.workspace import Workspace, lock_pipeline
-from regard.serving import locks
 
 
 def test_default_is_a_folder_here(tmp_path, monkeypatch):
@@ -36,11 +35,10 @@ def test_names_are_the_folders(tmp_path):
     assert Workspace(tmp_path).pipeline_names() == ["a", "b"]
 
 
-def test_data_lies_in_the_workspace_or_where_the_variable_says(tmp_path):
-    workspace = Workspace(tmp_path)
-    assert workspace.data_root({}) == tmp_path / "data"
-    assert workspace.data_root({"REGARD_DATA": ""}) == tmp_path / "data"
-    assert workspace.data_root({"REGARD_DATA": "/shared"}) == Path("/shared")
+def test_data_root_is_in_the_workspace_or_set_by_the_variable(tmp_path, monkeypatch):
+    for value, expected in (("", tmp_path / "data"), ("/shared", Path("/shared"))):
+        monkeypatch.setenv("REGARD_DATA", value)
+        assert Workspace(tmp_path).data_root() == expected
 
 
 def test_second_run_is_refused_with_run_and_process(tmp_path):
@@ -72,12 +70,3 @@ def test_unwritable_folder_is_a_user_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="not writable"):
         lock_pipeline(tmp_path / "file" / "quickstart" / "lock")
-
-
-def test_file_system_without_locks_is_a_user_error(tmp_path, monkeypatch):
-    def fail(*_):
-        raise locks.LocksUnsupportedError
-
-    monkeypatch.setattr(locks, "acquire", fail)
-    with pytest.raises(UserError, match="does not support file locks"):
-        lock_pipeline(tmp_path / "lock")

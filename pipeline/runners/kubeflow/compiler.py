@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from regard.pipeline.config.kubeflow import KubeflowConfig, ResourcesConfig
     from regard.pipeline.context import PipelineContext
 
-DEFAULT_ACCELERATOR = "nvidia.com/gpu"
+_ACCELERATOR = "nvidia.com/gpu"
 
 
 def compile_pipeline(config: Config) -> CompiledPipeline:
@@ -118,7 +118,7 @@ def _resource_spec(
     if resources.memory is not None:
         spec.memory_request = spec.memory_limit = resources.memory
     if resources.gpu:
-        spec.accelerator.type = resources.accelerator or DEFAULT_ACCELERATOR
+        spec.accelerator.type = _ACCELERATOR
         spec.accelerator.count = resources.gpu
     return spec
 

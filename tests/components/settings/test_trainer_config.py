@@ -7,7 +7,7 @@ from regard.components.common.yaml_text import from_yaml
 from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
 from regard.models import tasks
 from regard.pipeline.config.config import config_class
-from regard.pipeline.config.starters import starter
+from regard.pipeline.config.reference import starter
 
 
 @pytest.mark.parametrize("task", tasks.TASKS)

@@ -12,7 +12,7 @@ from regard.components.trainer.distributed import DeviceGroup, DistributedTrainS
 from regard.components.trainer.optimizer import compile_model
 from regard.models import tasks
 from regard.pipeline.config.config import config_class
-from regard.pipeline.config.starters import starter
+from regard.pipeline.config.reference import starter
 
 SHAPES = {
     "captioning": {"source": [128, 128, 3]},

@@ -33,7 +33,7 @@ CASES = {
     ),
     "unknown score": (
         "model:\n  attention: {score: genral}",
-        ["5: model.attention.score: 'genral' is not a choice. Did you mean general? Choices: dot"],
+        ["5: model.attention.score.type: 'genral' is not a choice. Did you mean general? Choices:"],
     ),
     "unknown alignment in a mapping": (
         "model:\n  attention: {alignment: {type: locl_p}}",
@@ -41,7 +41,7 @@ CASES = {
     ),
     "window of nothing": (
         "model:\n  attention: {alignment: {type: local_m, window: 0}}",
-        ["5: model.attention.alignment.window: must be at least 1; 0 was given"],
+        ["5: model.attention.alignment.window: must be greater than or equal to 1; 0 was given"],
     ),
     "heads that do not divide": (
         "model:\n  embedding: 128\n  encoder: {type: transformer, heads: 6}",

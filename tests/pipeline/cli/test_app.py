@@ -108,7 +108,7 @@ def test_validate_does_not_import_training_libraries(home):
     [
         (("rnu",), "Did you mean 'run'"),
         (("predict",), "MODEL"),
-        (("run", "tiny.yam"), "there is no such file"),
+        (("run", "tiny.yam"), "No such file"),
         (("runs", "quickstrat"), "Unknown pipeline"),
         (("runs", "diff", "a", "b"), "Unknown run 'a'"),
         (("runs", "dif", "a", "b"), "Did you mean 'diff'"),
@@ -190,7 +190,7 @@ def test_comparison_can_be_validated_but_not_run(home):
     code, _, err = _regard(home, "validate", str(path))
     assert (code, "m.yaml:3: " in err, "Did you mean dropout?" in err) == (2, True, True)
     code, _, err = _regard(home, "run", str(path))
-    assert (code, "holds a comparison of several models" in err) == (2, True)
+    assert (code, "describes a comparison of several models" in err) == (2, True)
     assert f"regard compare {path}" in err
 
 

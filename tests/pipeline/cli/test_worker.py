@@ -10,11 +10,14 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
 from regard.components.common.errors import UserError
+from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.cli.worker import worker
 from regard.pipeline.run import RunRequest, run_pipeline
 
+DISPLAY = TerminalDisplay(Console())
 CONFIG = """
 name: tiny
 data: {root: /nowhere, train: train.tsv}
@@ -33,11 +36,11 @@ def test_run_requires_the_chief(monkeypatch, tmp_path):
     config.write_text(CONFIG)
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(UserError, match="no workers are known"):
-        run_pipeline(RunRequest(config))
+        run_pipeline(RunRequest(config), DISPLAY)
     monkeypatch.setenv("TF_CONFIG", task(1))
     for last in (None, "Trainer", "Reporter"):
         with pytest.raises(UserError, match="This is worker 1"):
-            run_pipeline(RunRequest(config, last=last))
+            run_pipeline(RunRequest(config, last=last), DISPLAY)
 
 
 @pytest.mark.parametrize("options", [{"tune": True, "last": "Tuner"}, {"last": "preprocess"}])
@@ -47,7 +50,7 @@ def test_tf_config_is_not_required_without_the_trainer(monkeypatch, tmp_path, op
     config.write_text(CONFIG)
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(UserError, match="/nowhere"):  # the next check
-        run_pipeline(RunRequest(config, **options))
+        run_pipeline(RunRequest(config, **options), DISPLAY)
 
 
 def test_worker_must_not_be_the_chief(monkeypatch, capsys):

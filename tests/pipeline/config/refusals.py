@@ -1,4 +1,4 @@
-"""What is said of a configuration that is refused."""
+"""The error messages of invalid configurations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from regard.pipeline.config import load
 
 
 def problems_of(folder: Path, text: str) -> list[str]:
+    """Return the problems of a YAML text as lines ``LINE: KEY: MESSAGE``."""
     path = folder / "x.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        load(path)
+        load(path, home=folder)
+    assert "regard config reference" in (caught.value.remedy or "")
     return [line.removeprefix(f"{path}:") for line in caught.value.message.splitlines()]
 
 
-def compare(lines: list[str], expected: list[str]) -> None:
-    assert len(lines) == len(expected), lines
-    for line, start in zip(lines, expected, strict=True):
+def compare(lines: list[str], expected: str | list[str]) -> None:
+    """Check the beginnings of all lines."""
+    starts = [expected] if isinstance(expected, str) else expected
+    assert len(lines) == len(starts), lines
+    for line, start in zip(lines, starts, strict=True):
         assert line.startswith(start), line

@@ -98,102 +98,80 @@ OPTIONS = "beam: {runner: portable, options: {job_endpoint: a:1, environment_typ
 CASES = {
     "unknown option": (
         OPTIONS + "environment_config: b:2, paralellism: 3}}",
-        ["3: beam.options.paralellism: 'paralellism' is not an option of Beam. Did you mean paral"],
-    ),
-    "prefix of an option": (
-        OPTIONS + "environment_config: b:2, parallel: 3}}",
-        ["3: beam.options.parallel: 'parallel' is not an option of Beam"],
+        "3: beam.options.paralellism: 'paralellism' is not an option of Beam. Did you mean paral",
     ),
     "invalid value": (
         OPTIONS + "environment_config: b:2, parallelism: many}}",
-        ["3: beam.options.parallelism: invalid int value: 'many'; 'many' was given"],
-    ),
-    "no value": (
-        OPTIONS + "environment_config: b:2, parallelism: null}}",
-        ["3: beam.options.parallelism: has no value; remove it"],
+        "3: beam.options.parallelism: invalid int value: 'many'; 'many' was given",
     ),
     "reserved option": (
         OPTIONS + "environment_config: b:2, runner: FlinkRunner}}",
-        ["3: beam.options.runner: is set by beam.runner; remove it"],
+        "3: beam.options.runner: is set by beam.runner and",
     ),
     "the workers twice": (
         "beam: {runner: flink, workers: 2, options: {parallelism: 3, sdk_container_image: x}}",
-        ["3: beam.options.parallelism: is also set by beam.workers; remove one of them"],
+        "3: beam.options.parallelism: is also set by beam.workers; remove one of them",
     ),
     "unsupported workers": (
         "beam: {workers: 2}",
-        ["3: beam.workers: not supported by in_process, only by runner: processes, flink"],
+        "3: beam.workers: not supported by in_process, only by runner: processes, flink",
     ),
     "missing job endpoint": (
         "beam: {runner: portable, options: {sdk_container_image: x}}",
-        ["3: beam.options: portable requires job_endpoint"],
+        "3: beam.options: portable requires job_endpoint",
     ),
     "missing options of Dataflow": (
         "beam: {runner: dataflow, options: {project: p, sdk_container_image: x}}",
-        ["3: beam.options: dataflow requires region, temp_location"],
+        "3: beam.options: dataflow requires region, temp_location",
     ),
     "missing environment": (
         "beam: {runner: flink}",
-        ["3: beam.options: the workers would use Beam's own image, which does not contain"],
+        "3: beam.options: Beam's own image does not contain Regard",
     ),
     "a pool without an address": (
         OPTIONS + "}}",
-        ["3: beam.options.environment_type: EXTERNAL requires environment_config: HOST:PORT"],
+        "3: beam.options.environment_type: EXTERNAL requires environment_config",
     ),
     "misspelled environment": (
         OPTIONS.replace("EXTERNAL", "external") + "environment_config: b:2}}",
-        ["3: beam.options.environment_type: 'external' is not a choice. Did you mean EXTERNAL? "],
-    ),
-    "unknown environment": (
-        OPTIONS.replace("EXTERNAL", "NONSENSE") + "}}",
-        ["3: beam.options.environment_type: 'NONSENSE' is not a choice. Choices: DOCKER"],
+        "3: beam.options.environment_type: 'external' is not a choice. Did you mean EXTERNAL? ",
     ),
     "an environment that is a list": (
         OPTIONS.replace("EXTERNAL", "[EXTERNAL]") + "}}",
-        ["3: beam.options.environment_type: ['EXTERNAL'] is not a choice. Did you mean"],
+        "3: beam.options.environment_type: ['EXTERNAL'] is not a choice. Did you mean",
     ),
     "a container without an image": (
         OPTIONS.replace("EXTERNAL", "DOCKER") + "}}",
-        ["3: beam.options.environment_type: DOCKER requires sdk_container_image: an image with"],
-    ),
-    "a process without a command": (
-        OPTIONS.replace("EXTERNAL", "PROCESS") + "}}",
-        ["3: beam.options.environment_type: PROCESS requires environment_config: a mapping with"],
+        "3: beam.options.environment_type: DOCKER requires sdk_container_image",
     ),
     "an item without a value": (
         "beam: {options: {experiments: [a, null]}}",
-        ["3: beam.options.experiments: item 2 has no value; remove it"],
+        "3: beam.options.experiments: has no value; remove it",
     ),
     "streaming": (
         "beam: {options: {streaming: true}}",
-        ["3: beam.options.streaming: streaming jobs never end"],
+        "3: beam.options.streaming: streaming jobs never end",
     ),
     "no workers": (
-        OPTIONS + "environment_config: b:2, parallelism: 0, sdk_worker_parallelism: -3}}",
+        OPTIONS + "environment_config: b:2, parallelism: 0}}",
         [
             "3: beam.options.parallelism: must be at least 1; 0 was given",
-            "3: beam.options.sdk_worker_parallelism: must be at least 0; -3 was given",
         ],
     ),
     "cluster options of a local runner": (
         "beam: {options: {job_endpoint: a:1, environment_type: EXTERNAL, flink_master: a:2, "
         "spark_version: '3', project: p}}",
         [
-            "3: beam.options.job_endpoint: not supported by in_process, only by runner: por",
-            "3: beam.options.environment_type: not supported by in_process, only by runner: ",
-            "3: beam.options.flink_master: not supported by in_process, only by runner: fli",
-            "3: beam.options.spark_version: not supported by in_process, only by runner: spa",
-            "3: beam.options.project: not supported by in_process, only by runner: dataflow",
+            "3: beam.options.job_endpoint: is for a cluster",
+            "3: beam.options.environment_type: is for a cluster",
+            "3: beam.options.flink_master: is for a cluster",
+            "3: beam.options.spark_version: is for a cluster",
+            "3: beam.options.project: is for a cluster",
         ],
-    ),
-    "unknown runner": (
-        "beam: {runner: direct}",
-        ["3: beam.runner: 'direct' is not a choice"],
     ),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_problems(case, tmp_path):
-    text, expected = CASES[case]
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_problems(text, expected, tmp_path):
     compare(problems_of(tmp_path, HEAD + text), expected)

@@ -1,4 +1,4 @@
-"""Settings that are right one by one and impossible together."""
+"""Settings that are valid one by one and cannot be combined."""
 
 from __future__ import annotations
 
@@ -16,47 +16,27 @@ PAIR = "{source: a.en, target: a.de}"
 DATA_CASES = {
     "eval without test": (
         f"train: {PAIR}\n  eval: {PAIR}",
-        ["4: data.eval: data.eval needs data.test too"],
+        "4: data.eval: data.eval needs data.test too",
     ),
     "test without eval": (
         f"train: {PAIR}\n  test: {PAIR}",
-        ["4: data.test: data.test needs data.eval too"],
+        "4: data.test: data.test needs data.eval too",
     ),
     "split and separate files": (
         f"train: {PAIR}\n  eval: {PAIR}\n  test: {PAIR}\n  split: {{eval: 0.1}}",
-        ["6: data.split: cannot be combined with data.eval and data.test"],
+        "6: data.split: cannot be combined with data.eval and data.test",
     ),
     "no split at all": (
         f"train: {PAIR}\n  split: null",
-        ["4: data.split: null needs data.eval and data.test"],
+        "4: data.split: null needs data.eval and data.test",
     ),
     "nothing left to train on": (
         f"train: {PAIR}\n  split: {{eval: 0.5, test: 0.5}}",
-        ["4: data.split: eval and test take 1 of the rows"],
-    ),
-    "a date in place of a number": (
-        "train: '{SPAN}.tsv'\n  spans: {first: 2026-11-20}",
-        ["4: data.spans.first: a whole number is expected, as in the paths; got '2026-11-20'"],
-    ),
-    "only replayed spans": (
-        "train: '{SPAN}.tsv'\n  spans: {window: 1, replay: 1.0}",
-        ["4: data.spans.replay: "],
-    ),
-    "a column called span": (
-        "train: '{SPAN}.tsv'\n  extra: [span]",
-        ["4: data.extra.0: 'span' is reserved; rename the column"],
-    ),
-    "mixed formats": ("train: [a.tsv, b.jsonl]", ["3: data.train: the file names do not show one"]),
-    "unknown side": (
-        "train:\n    sorce: a\n    target: b",
-        [
-            "3: data.train: the side source is missing",
-            "4: data.train.sorce: unknown side. Did you mean source? Choices: source, target",
-        ],
+        "4: data.split: eval and test take 1 of the rows",
     ),
     "files that are a number": (
         "train: 3",
-        ["3: data.train: a path, a list of paths, or a path for each side such as {source: tr"],
+        "3: data.train: a path, a list of paths, or a path for each side such as {source: tr",
     ),
     "no files": ("train: []", ["3: data.train: a path, a list of paths, or a path for each side"]),
     "reserved extra columns": (
@@ -68,21 +48,13 @@ DATA_CASES = {
             "4: data.extra.3: 'target' is reserved",
         ],
     ),
-    "an extra column without a file": (
-        f"train: {PAIR}\n  extra: [domain]",
-        ["3: data.train: the side domain is missing"],
-    ),
     "column names without header": (
         "train: a.tsv\n  columns: {source: en, target: 2}",
-        ["4: data.columns.source: without data.header a column is a number from 1; got 'en'"],
-    ),
-    "column zero": (
-        "train: a.tsv\n  columns: {source: 0, target: 1}",
-        ["4: data.columns.source: column numbers start at 1; got 0"],
+        "4: data.columns.source: without data.header a column is a number from 1; got 'en'",
     ),
     "one column for both": (
         "train: a.tsv\n  columns: {source: 1, target: 1}",
-        ["4: data.columns: two sides are read from the same column"],
+        "4: data.columns: two sides are read from the same column",
     ),
     "missing and unknown column": (
         "train: a.tsv\n  columns: {source: 1, taget: 3}",
@@ -91,104 +63,84 @@ DATA_CASES = {
             "4: data.columns: the side target is missing",
         ],
     ),
-    "unknown key of a check": (
-        f"train: {PAIR}\n  checks:\n    too_long: {{chars: 3}}",
-        ["5: data.checks.too_long.chars: unknown key. Did you mean characters?"],
-    ),
 }
 
 # What follows these begins in line 4.
 CASES = {
-    "batch smaller than a row": (
-        "training: {batch_tokens: 199}",
-        [
-            "4: training.batch_tokens: 199 does not hold one row of max_length: 100 on both sides; "
-            "use at least 200"
-        ],
-    ),
-    "endless": (
-        "training: {max_epochs: null, early_stopping: null}",
-        ["4: training.max_epochs: training would never end"],
-    ),
-    "floor that is not computed": (
+    "threshold of a metric that is not computed": (
         "evaluation:\n  metrics: [chrf]\n  thresholds: {bleu: 30}",
-        ["6: evaluation.thresholds.bleu: bleu is not computed; add it to evaluation.metrics"],
+        "6: evaluation.thresholds.bleu: bleu is not computed; add it to evaluation.metrics",
     ),
-    "floor out of range": (
+    "threshold out of range": (
         "evaluation:\n  thresholds: {exact_match: 97}",
-        [
-            "5: evaluation.thresholds.exact_match: exact_match ranges from 0 to 1, so 97 is not "
-            "possible"
-        ],
+        "5: evaluation.thresholds.exact_match: exact_match ranges from 0 to 1, so 97 is not "
+        "possible",
     ),
     "comparison that is not computed": (
         "evaluation:\n  metrics: [chrf]\n  production: {metric: bleu}",
-        ["6: evaluation.production.metric: bleu is not computed"],
+        "6: evaluation.production.metric: bleu is not computed",
     ),
     "metric twice": (
         "evaluation: {metrics: [bleu, bleu]}",
-        ["4: evaluation.metrics: a metric is given twice"],
+        "4: evaluation.metrics: a metric is given twice",
     ),
     "falling buckets": (
         "evaluation: {length_buckets: [10, 5]}",
-        ["4: evaluation.length_buckets: the bounds must rise; [10, 5] was given"],
+        "4: evaluation.length_buckets: the bounds must increase",
     ),
     "no room for text": (
         "tokenizer: {vocab_size: 260, byte_fallback: true}",
-        ["4: tokenizer.vocab_size: 260 leaves no room for text: 4 special, 0 user-defined and"],
+        "4: tokenizer.vocab_size: must exceed 260",
     ),
-    "special piece twice": (
+    "symbol twice": (
         "tokenizer: {user_defined_symbols: [<a>, <a>]}",
-        ["4: tokenizer.user_defined_symbols: a symbol is listed twice"],
+        "4: tokenizer.user_defined_symbols: a symbol is listed twice",
     ),
     "aer without gold": (
         "evaluation: {metrics: [bleu, aer]}",
-        ["4: evaluation.metrics.1: aer needs evaluation.alignment"],
+        "4: evaluation.metrics.1: aer needs evaluation.alignment",
     ),
     "gold without aer": (
         "evaluation: {alignment: {gold: links}}",
-        ["4: evaluation.alignment: is for aer; add it to evaluation.metrics"],
+        "4: evaluation.alignment: is used by aer only; add aer",
     ),
     "gold that is no column": (
         "evaluation: {metrics: [aer], alignment: {gold: links}}",
-        ["4: evaluation.alignment.gold: 'links' is no column of data.extra"],
+        "4: evaluation.alignment.gold: 'links' is not a column of data.extra",
     ),
     "too few samples": (
         "evaluation: {samples: 19}",
-        ["4: evaluation.samples: with 19 no difference can be significant at"],
+        "4: evaluation.samples: must be at least 20 for significance: 0.05",
     ),
     "a test without samples": (
         "evaluation: {samples: 0, production: {test: bootstrap}}",
-        ["4: evaluation.production.test: bootstrap needs samples"],
+        "4: evaluation.production.test: bootstrap needs evaluation.samples",
     ),
     "a pattern that is none": (
         'evaluation: {slices: {patterns: {x: {feature: source, matches: "("}}}}',
-        ["4: evaluation.slices.patterns.x.matches: no regular expression: missing )"],
+        "4: evaluation.slices.patterns.x.matches: no regular expression: missing )",
     ),
-    "special piece that is there": (
+    "built-in symbol": (
         "tokenizer: {user_defined_symbols: [</s>]}",
-        ["4: tokenizer.user_defined_symbols: </s> is always there"],
+        "4: tokenizer.user_defined_symbols: </s> is a built-in symbol",
     ),
 }
 
 
-@pytest.mark.parametrize("name", DATA_CASES)
-def test_data(name: str, tmp_path: Path) -> None:
-    text, expected = DATA_CASES[name]
+@pytest.mark.parametrize(("text", "expected"), DATA_CASES.values(), ids=DATA_CASES)
+def test_data(text, expected, tmp_path):
     compare(problems_of(tmp_path, f"name: x\ndata:\n  {text}\n"), expected)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_other_sections(name: str, tmp_path: Path) -> None:
-    text, expected = CASES[name]
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_other_sections(text, expected, tmp_path):
     compare(problems_of(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n"), expected)
 
 
 @pytest.mark.parametrize("task", ["similarity", "captioning"])
-def test_a_baseline_has_to_read_and_write_texts(task: str, tmp_path: Path) -> None:
+def test_baseline_reads_and_writes_texts(task: str, tmp_path: Path) -> None:
     text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\nevaluation: {{baseline: lead_1}}\n"
-    result = problems_of(tmp_path, text)
-    compare(result, ["4: evaluation.baseline: lead_1 answers a text with a text"])
+    compare(problems_of(tmp_path, text), "4: evaluation.baseline: needs texts as inputs")
 
 
 NOT_READ = {
@@ -209,7 +161,7 @@ NOT_READ = {
     },
     "translation": {
         "  checks: {drift_oov: {action: fail}}\nevaluation: {production: null}": [
-            "4: data.checks.drift_oov.action: nothing is compared with where evaluation.production",
+            "4: data.checks.drift_oov.action: nothing is compared if evaluation.production",
         ],
     },
 }
@@ -218,7 +170,7 @@ NOT_READ = {
 @pytest.mark.parametrize(
     ("task", "text"), [(task, text) for task, cases in NOT_READ.items() for text in cases]
 )
-def test_what_a_task_would_not_read_is_refused(task: str, text: str, tmp_path: Path) -> None:
+def test_settings_that_a_task_would_ignore(task: str, text: str, tmp_path: Path) -> None:
     head = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\n"
     if text.startswith("  "):
         head = head.replace("data: {train: a.jsonl}", "data:\n  train: a.jsonl")
@@ -226,7 +178,7 @@ def test_what_a_task_would_not_read_is_refused(task: str, text: str, tmp_path: P
     compare(problems_of(tmp_path, f"{head}{text}\n"), expected)
 
 
-def test_checks_of_answers_that_are_no_texts(tmp_path: Path) -> None:
+def test_output_checks_that_do_not_apply(tmp_path: Path) -> None:
     checks = (
         "evaluation: {checks: {empty: {action: fail}, copies: {action: fail}, repetitions: {}}}"
     )
@@ -244,13 +196,13 @@ _TRANSFORMER = "{attention: {score: scaled_dot}, decoder: {type: transformer, la
     ("heads", "model", "wrong"),
     [
         ("layer: 1", "{}", ["layer: only a transformer decoder has layers of heads"]),
-        ("head: 1", _TRANSFORMER, ["head: is one of a layer; give evaluation.alignment.layer too"]),
+        ("head: 1", _TRANSFORMER, ["head: needs evaluation.alignment.layer too"]),
         (
             "layer: 5, head: 3",
             _TRANSFORMER,
             [
-                "layer: 5 is too high: model.decoder.layers is 4; use 1 to 4",
-                "head: 3 is too high: model.decoder.heads is 2; use 1 to 2",
+                "layer: must be 1 to 4, model.decoder.layers",
+                "head: must be 1 to 2, model.decoder.heads",
             ],
         ),
         ("layer: 0", _TRANSFORMER, ["layer: "]),
@@ -258,7 +210,7 @@ _TRANSFORMER = "{attention: {score: scaled_dot}, decoder: {type: transformer, la
         ("layer: 4", _TRANSFORMER, []),
     ],
 )
-def test_whose_attention_is_measured(heads, model, wrong, tmp_path: Path) -> None:
+def test_measured_attention_exists(heads, model, wrong, tmp_path: Path) -> None:
     text = (
         "name: x\ndata: {train: a.tsv, extra: [links]}\n"
         f"evaluation: {{metrics: [aer], alignment: {{gold: links, {heads}}}}}\nmodel: {model}\n"

@@ -37,12 +37,6 @@ def test_null_removes_a_default_resource(tmp_path):
     assert kubeflow.resources_of("Predictor").gpu == 1
 
 
-def test_the_accelerator_kind_falls_back_to_the_default(tmp_path):
-    more = "  resources: {default: {accelerator: amd.com/gpu}, Trainer: {gpu: 2}}\n"
-    trainer = load_section(tmp_path, WITH + more).resources_of("Trainer")
-    assert (trainer.accelerator, trainer.gpu) == ("amd.com/gpu", 2)
-
-
 def test_registry_folder(tmp_path):
     assert load_section(tmp_path, WITH).registry_folder == "/regard/registry"
     assert (
@@ -55,85 +49,69 @@ CASES = {
     "no image": (HEAD + "  volumes: {v: /regard}\n", ["3: kubeflow.image: is missing"]),
     "no volume": (
         HEAD + "  image: r/i:1\n",
-        ["3: kubeflow.home: no volume contains /regard, so files there would be lost"],
+        "3: kubeflow.home: no volume contains /regard",
     ),
     "a registry on no volume": (
         WITH + "  registry: /models\n",
-        ["6: kubeflow.registry: no volume contains /models"],
-    ),
-    "a volume next to home": (
-        HEAD + "  image: r/i:1\n  volumes: {v: /regards}\n",
-        ["3: kubeflow.home: no volume contains /regard"],
+        "6: kubeflow.registry: no volume contains /models",
     ),
     "two volumes in one folder": (
         HEAD + "  image: r/i:1\n  volumes: {v: /regard, w: /regard}\n",
-        ["5: kubeflow.volumes.w: '/regard' is already the folder of another volume"],
+        "5: kubeflow.volumes.w: '/regard' is already the folder of another volume",
     ),
     "an unknown node": (
         WITH + "  resources: {Trainr: {cpu: 1}}\n",
-        ["6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?"],
+        "6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?",
     ),
     "an unknown store": (
         WITH + "  pipeline_root: /data/root\n",
-        ["6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored"],
+        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored",
     ),
     "a relative home": (
         WITH + "  home: regard\n",
-        ["6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the"],
+        "6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the",
     ),
     "zero CPUs": (
         WITH + "  resources: {default: {cpu: 0}}\n",
-        ["6: kubeflow.resources.default.cpu: must be at least 0.001"],
+        "6: kubeflow.resources.default.cpu: must be greater than or equal to 0.001",
     ),
     "amounts that Kubernetes cannot parse": (
         WITH + "  resources: {default: {memory: 1.0e+21}, Trainer: {memory: 0.00001}}\n",
         [
-            "6: kubeflow.resources.default.memory: must be at most 1000000",
-            "6: kubeflow.resources.Trainer.memory: must be at least 0.001",
+            "6: kubeflow.resources.default.memory: must be less than or equal to 1000000",
+            "6: kubeflow.resources.Trainer.memory: must be greater than or equal to 0.001",
         ],
-    ),
-    "an accelerator without a count": (
-        WITH + "  resources: {default: {accelerator: a.com/gpu}, Trainer: {gpu: 0}}\n",
-        ["6: kubeflow.resources.default.accelerator: no accelerator is requested"],
-    ),
-    "an accelerator of a node without a count": (
-        WITH + "  resources: {default: {gpu: 1}, Pusher: {gpu: null, accelerator: a.com/gpu}}\n",
-        ["6: kubeflow.resources.Pusher.accelerator: no accelerator is requested"],
-    ),
-    "an invalid claim name": (
-        HEAD + "  image: r/i:1\n  volumes: {my.claim: /regard}\n",
-        ["5: kubeflow.volumes.my.claim: 'my.claim' is not possible"],
     ),
     "a claim name that is too long": (
         HEAD + "  image: r/i:1\n  volumes: {" + 64 * "a" + ": /regard}\n",
-        [f"5: kubeflow.volumes.{64 * 'a'}: "],
+        f"5: kubeflow.volumes.{64 * 'a'}: ",
     ),
     "volumes over reserved folders": (
         WITH.replace("{v:", "{a: /tmp, b: /opt, c: /minio/data, d: /var, v:"),
         [
-            "5: kubeflow.volumes.a: '/tmp' would hide /tmp",
-            "5: kubeflow.volumes.b: '/opt' would hide /opt/regard",
-            "5: kubeflow.volumes.c: '/minio/data' is where Kubeflow's launcher copies",
-            "5: kubeflow.volumes.d: '/var' would hide /var/run/argo",
+            "5: kubeflow.volumes.a: '/tmp' would hide files in /tmp",
+            "5: kubeflow.volumes.b: '/opt' would hide files in /opt/regard",
+            "5: kubeflow.volumes.c: '/minio/data' would hide files in /minio",
+            "5: kubeflow.volumes.d: '/var' would hide files in /var/run/argo",
         ],
     ),
     "a path with two dots": (
         WITH + "  home: /regard/../etc\n",
-        ["6: kubeflow.home: '/regard/../etc' contains . or .."],
+        "6: kubeflow.home: '/regard/../etc' is not possible",
     ),
     "a path with a dot": (
         WITH.replace("/regard", "/./regard"),
-        ["5: kubeflow.volumes.v: '/./regard' contains . or .."],
+        "5: kubeflow.volumes.v: '/./regard' is not possible",
     ),
     "a local registry": (
         WITH + "serving: {registry: models}\n",
-        ["6: serving.registry: has no effect on a cluster; set kubeflow.registry"],
+        "6: serving.registry: has no effect on a cluster; use kubeflow.registry",
     ),
     "URLs of files": (
         WITH.replace("{train: a.tsv}", "{root: 's3://b/d', train: ['a.tsv', 'gs://b/b.tsv']}")
         + "tokenizer: {type: word, word_list: 'http://h/words'}\n",
         [
-            "2: data.root: 's3://b/d' is a URL, but nodes read local files only",
+            "2: data.root: 's3://b/d' is a URL; copy it to a volume",
             "2: data.train: 'gs://b/b.tsv' is a URL",
             "6: tokenizer.word_list: 'http://h/words' is a URL",
         ],
@@ -141,9 +119,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_refused(name: str, tmp_path: Path) -> None:
-    text, expected = CASES[name]
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_refused(text, expected, tmp_path):
     compare(problems_of(tmp_path, text), expected)
 
 

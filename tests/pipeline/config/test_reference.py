@@ -1,4 +1,4 @@
-"""The documented YAML and the JSON schema come from the models, and agree with them."""
+"""The reference and the JSON schema agree with the models; the starters are valid."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from regard.components.common.errors import UserError
 from regard.models.tasks import TASKS
 from regard.pipeline.config import config_class, config_reference, json_schema, load
 from regard.pipeline.config.annotations import models_in
+from regard.pipeline.config.reference import write_starter
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -54,6 +56,40 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
     assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
     assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
     assert len(content["properties"]["search"]["oneOf"]) == 3
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_starter_is_a_valid_configuration(task: str, tmp_path: Path) -> None:
+    path = tmp_path / "my-model.yaml"
+    write_starter(task, path)
+    config = load(path, home=tmp_path)
+    assert (config.task, config.name) == (task, "my-model")
+    content = path.read_text()
+    assert "NAME" not in content
+    assert content.count("#") > 10
+    assert "regard predict my-model" in content
+
+
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\n")
+    with pytest.raises(UserError, match="already exists"):
+        write_starter("translation", path)
+    assert path.read_text() == "name: mine\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "message"),
+    [
+        ("captoning", "x.yaml", "'captoning' is not a task. Did you mean captioning"),
+        ("translation", "My Model.yaml", "'My Model' is not a valid name"),
+    ],
+)
+def test_invalid_task_or_name(task: str, file: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        write_starter(task, tmp_path / file)
+    assert message in str(error.value)
+    assert not list(tmp_path.iterdir())
 
 
 def _all_models(model: type) -> list[type]:

@@ -36,57 +36,48 @@ def test_drift_limits_default_to_those_of_the_data_checks(tmp_path):
 CASES = {
     "an invalid expression": (
         WITH + "  cron: 0 25 * * *\n",
-        ["5: schedule.cron: '0 25 * * *' is not a cron expression: Error validating"],
+        "5: schedule.cron: '0 25 * * *' is not a cron expression: Error validating",
     ),
     "a date that does not exist": (
         WITH + "  cron: 0 3 31 2 *\n",
-        ["5: schedule.cron: '0 3 31 2 *' never fires: there is no such date"],
+        "5: schedule.cron: '0 3 31 2 *' never fires: there is no such date",
     ),
     "an unknown time zone": (
         WITH + "  cron: '@daily'\n  timezone: Europe/Berln\n",
-        ["6: schedule.timezone: 'Europe/Berln' is not a time zone. Did you mean Europe/Berlin?"],
+        "6: schedule.timezone: 'Europe/Berln' is not a time zone. Did you mean Europe/Berlin?",
     ),
     "a time zone without cron": (
         WITH + "  every: 1h\n  timezone: UTC\n",
-        ["6: schedule.timezone: has no effect without schedule.cron"],
+        "6: schedule.timezone: has no effect without schedule.cron",
     ),
     "cron and interval": (
         WITH + "  cron: '@daily'\n  every: 1h\n",
-        ["6: schedule.every: cannot be combined with schedule.cron"],
+        "6: schedule.every: cannot be combined with schedule.cron",
     ),
     "an invalid interval": (
         WITH + "  every: 5 minutes\n",
-        ["5: schedule.every: '5 minutes' is not possible: Interval between checks"],
-    ),
-    "an empty interval": (
-        WITH + "  every: 0m\n",
-        ["5: schedule.every: '0m' is not possible"],
+        "5: schedule.every: '5 minutes' is not possible: Interval between checks",
     ),
     "a wait that is too long": (
         WITH + "  backoff: 999999999d\n",
-        ["5: schedule.backoff: '999999999d' is not possible"],
+        "5: schedule.backoff: '999999999d' is not possible",
     ),
     "a condition on spans without spans": (
         "name: x\ndata: {train: a.tsv}\nschedule: {new_span: true}\n",
-        ["3: schedule.new_span: no path of data has a placeholder such as {SPAN}"],
+        "3: schedule.new_span: needs a path of data with a {SPAN}",
     ),
     "a drift that data checks refuse": (
         HEAD + "  checks: {drift_words: {limit: 0.1, action: fail}}\nschedule: {drift: {}}\n",
-        ["5: schedule.drift.words: every run started by a drift above 0.1 would be"],
+        "5: schedule.drift.words: must be less than 0.1, above which data.checks.drift_words",
     ),
     "drift without limits": (
         HEAD + "  checks: {drift_words: null, drift_oov: null, drift_lengths: null}\n"
         "schedule: {drift: {}}\n",
-        ["5: schedule.drift: data.checks measures no drift; set a limit, such as {words: 0.03}"],
-    ),
-    "an unknown key": (
-        WITH + "  crom: '@daily'\n",
-        ["5: schedule.crom: unknown key. Did you mean cron?"],
+        "5: schedule.drift: needs a limit, such as {words: 0.03}",
     ),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_invalid_sections(case, tmp_path):
-    text, expected = CASES[case]
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_invalid_sections(text, expected, tmp_path):
     compare(problems_of(tmp_path, text), expected)

@@ -50,7 +50,7 @@ CASES = {
     ),
     "a score of places": (
         "model: {decoder: {score: location}}",
-        ["4: model.decoder.score: 'location' is not a choice. Choices: dot, scaled_dot, general"],
+        ["4: model.decoder.score.type: 'location' is not a choice. Choices: dot, scaled_dot, gen"],
     ),
     "unknown visits": (
         "model: {visits: twice}",
@@ -70,7 +70,7 @@ CASES = {
     ),
     "a metric that needs the points": (
         "training: {early_stopping: {metric: tour_length}}",
-        ["4: training.early_stopping.metric: tour_length is known only of the test split"],
+        ["4: training.early_stopping.metric: tour_length is computed on the test split only"],
     ),
     "lengths of text": (
         "search: {max_length_factor: 3.0, max_length_offset: 0, min_length_factor: 1.0}",

@@ -6,7 +6,7 @@ import pytest
 
 from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS
-from regard.pipeline.config.nodes import NODES
+from regard.pipeline.config.config import NODES
 from regard.pipeline.runners.kubeflow.settings import load_for_cluster
 from tests.pipeline.runners.kubeflow.pipelines import (
     CONFIG,
@@ -26,7 +26,7 @@ kubeflow:
   resources:
     default: {cpu: 2, memory: 4}
     Trainer: {memory: 16.5, gpu: 1}
-    Predictor: {gpu: 2, accelerator: amd.com/gpu}
+    Predictor: {gpu: 2}
 training: {max_epochs: null, max_steps: 5, seed: 4}
 beam: {runner: processes, workers: 3}
 """
@@ -106,7 +106,7 @@ def test_nodes_request_their_resources(plain, rich):
         "accelerator": {"type": "nvidia.com/gpu", "count": "1"},
     }
     accelerator = container(rich, "Predictor")["resources"]["accelerator"]
-    assert accelerator == {"type": "amd.com/gpu", "count": "2"}
+    assert accelerator == {"type": "nvidia.com/gpu", "count": "2"}
     gpu_nodes = {node for node in NODES if container(rich, node)["image"] == GPU_IMAGE}
     assert gpu_nodes == {"Trainer", "Predictor"}
 

@@ -43,6 +43,11 @@ def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> None:
         temporary.write_bytes(data)
 
 
+def write_json(path: str | os.PathLike[str], value: object) -> None:
+    """Write a value as indented JSON atomically."""
+    atomic_write(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
 def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the JSON object in a file; empty if the file is missing or holds something else."""
     try:
@@ -61,8 +66,7 @@ class JsonFile(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Write the file atomically."""
-        text = json.dumps(self.model_dump(), indent=2, ensure_ascii=False)
-        atomic_write(folder / self.FILE, text + "\n")
+        write_json(folder / self.FILE, self.model_dump())
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:

@@ -12,6 +12,11 @@ def format_count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def truncate(text: str, limit: int) -> str:
+    """Return a text with at most ``limit`` characters, the last of them ``…`` if it is cut."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def format_bytes(count: int) -> str:
     """Return bytes in a suitable unit: ``512 B``, ``3.4 KiB``, ``1.6 GiB``."""
     number, unit = float(count), "B"

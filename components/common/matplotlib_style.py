@@ -9,13 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
 # The colour-blind-safe palette of Okabe and Ito, with grey instead of their yellow, which is too
 # light for a line on white.
 COLOURS = (
@@ -29,12 +27,8 @@ FONTS_REMEDY = (
     "Some characters are drawn as boxes, because no installed font has them. Install the packages "
     "fonts-noto-cjk and fonts-noto-core, or their equivalents on your system."
 )
-# No date, so that equal figures give equal files.
-_METADATA: dict[str, dict[str, None]] = {
-    "svg": {"Date": None},
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None},
-}
+# By format; no date, so that equal figures give equal files.
+_METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {"Software": None}}
 _STYLE: dict[Any, Any] = {
     "font.family": FONTS,
     "axes.spines.top": False,
@@ -64,30 +58,17 @@ def style(changes: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def check_path(path: Path) -> None:
-    """Raise a ``UserError`` if no figure can be saved under this name."""
-    if path.suffix.removeprefix(".").lower() not in FORMATS:
-        raise UserError(
-            f"Unsupported image format `{path.suffix}`." if path.suffix else "No image format.",
-            where=str(path),
-            remedy=f"Use .{', .'.join(FORMATS)}.",
-        )
-    if not path.absolute().parent.is_dir():
-        raise UserError("The folder does not exist.", where=str(path.absolute().parent))
-
-
 def save(figure: Figure, path: Path) -> bool:
-    """Save a figure atomically in the format of the file name.
+    """Save a figure atomically as SVG or PNG, by the extension of the file name.
 
     Returns:
         Whether all characters have a font; others are drawn as boxes. See ``FONTS_REMEDY``.
     """
-    kind = path.suffix.removeprefix(".").lower()
+    kind = path.suffix.removeprefix(".")
     with atomic_path(path) as temporary, warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         figure.savefig(temporary, format=kind, dpi=150, metadata=_METADATA[kind])
-    missing = [warning for warning in recorded if "missing from font" in str(warning.message)]
-    for other in recorded:
-        if other not in missing:
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return not missing
+    others = [one for one in recorded if "missing from font" not in str(one.message)]
+    for other in others:
+        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return len(others) == len(recorded)

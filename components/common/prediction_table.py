@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from regard.components.common.files import atomic_path, atomic_write
+from regard.components.common.files import atomic_path, write_json
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
     from regard.serving.saved_model import Prediction
@@ -118,17 +117,9 @@ def write(
     """
     import pyarrow.parquet as pq
 
-    columns = schema(features, predictions)
-    with (
-        atomic_path(path) as temporary,
-        pq.ParquetWriter(temporary, columns, compression="zstd") as writer,
-    ):
-        # In groups, because the alignments of a large test split need much memory.
-        for start in range(0, len(rows), ROW_GROUP_SIZE):
-            group = slice(start, start + ROW_GROUP_SIZE)
-            numbers = range(start, start + len(rows[group]))
-            table = make_table(features, numbers, rows[group], predictions[group], columns)
-            writer.write_table(table)
+    table = make_table(features, range(len(rows)), rows, predictions)
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary, row_group_size=ROW_GROUP_SIZE, compression="zstd")
 
 
 def join(path: str | os.PathLike[str], windows: Sequence[Sequence[Path]]) -> None:
@@ -214,42 +205,12 @@ def rows_at(
 
 def write_summary(folder: str | os.PathLike[str], summary: PredictionsSummary) -> None:
     """Write ``predictions.json``."""
-    text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
-    atomic_write(Path(folder) / SUMMARY, text)
+    write_json(Path(folder) / SUMMARY, summary)
 
 
 def read_summary(folder: str | os.PathLike[str]) -> PredictionsSummary:
     """Read ``predictions.json``."""
     return json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
-
-
-def schema(features: Sequence[Feature], predictions: Sequence[Prediction]) -> pa.Schema:
-    """Return the columns and their types; without predictions, those of outputs are missing.
-
-    Raises:
-        ValueError: a feature or an output has the name of another column.
-    """
-    import pyarrow as pa
-
-    (reference,) = (feature for feature in features if feature.role == "reference")
-    fields = [
-        ("row", pa.int64()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-        *((feature.name, _feature_type(feature)) for feature in _column_features(features)),
-        ("references", pa.list_(_value_type(reference.kind))),
-        ("hypothesis", _value_type(reference.kind)),
-        ("score", pa.float32()),
-        ("size", pa.int64()),
-    ]
-    if predictions:
-        first = predictions[0]
-        fields += [(name, _output_type(first, name)) for name in _other_outputs(first)]
-    names = [name for name, _ in fields]
-    if len(set(names)) < len(names):
-        duplicates = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"two columns of the predictions are called {', '.join(duplicates)}")
-    return pa.schema(fields)
 
 
 def _row_size(row: Row, prediction: Prediction) -> int | None:
@@ -260,16 +221,6 @@ def _row_size(row: Row, prediction: Prediction) -> int | None:
     is_output = "output" in entry
     length = prediction.outputs[entry["output"]] if is_output else len(row.inputs[entry["input"]])
     return int(length) - int(entry.get("minus", 0))
-
-
-def _column_features(features: Sequence[Feature]) -> list[Feature]:
-    """Return the features with a column under their own name."""
-    return [feature for feature in features if feature.role != "reference"]
-
-
-def _other_outputs(prediction: Prediction) -> list[str]:
-    main = (prediction.contract["answer"], prediction.contract["score"])
-    return [name for name in prediction.outputs if name not in main]
 
 
 def _feature_type(feature: Feature) -> pa.DataType:
@@ -319,52 +270,60 @@ def make_table(
     numbers: Sequence[int],
     rows: Sequence[Row],
     predictions: Sequence[Prediction],
-    columns: pa.Schema | None = None,
 ) -> pa.Table:
-    """Return some rows of the table, at least one.
+    """Return some rows of the table; without rows, the columns of outputs are missing.
 
     Args:
         features: the task's features.
         numbers: the row numbers.
         rows: the rows.
         predictions: one for each row.
-        columns: the `schema`, if it is known.
+
+    Raises:
+        ValueError: a feature or an output has the name of another column.
     """
-    import numpy as np
     import pyarrow as pa
 
-    columns = schema(features, predictions) if columns is None else columns
-    values: dict[str, list[Any]] = {
-        "row": list(numbers),
-        "file": [row.file for row in rows],
-        "line": [row.line for row in rows],
-        **{
-            feature.name: [row.column_value(feature) for row in rows]
-            for feature in _column_features(features)
-        },
-        "references": [list(row.references) for row in rows],
-        "hypothesis": [prediction.hypothesis for prediction in predictions],
-        "score": [prediction.score for prediction in predictions],
-        "size": [_row_size(*pair) for pair in zip(rows, predictions, strict=True)],
-    }
-    for name in columns.names[len(values) :]:
-        values[name] = [prediction.outputs[name] for prediction in predictions]
+    (reference,) = (feature for feature in features if feature.role == "reference")
+    kind = _value_type(reference.kind)
+    columns: list[tuple[str, pa.DataType, list[Any]]] = [
+        ("row", pa.int64(), list(numbers)),
+        ("file", pa.string(), [row.file for row in rows]),
+        ("line", pa.int64(), [row.line for row in rows]),
+        *(
+            (feature.name, _feature_type(feature), [row.column_value(feature) for row in rows])
+            for feature in features
+            if feature.role != "reference"
+        ),
+        ("references", pa.list_(kind), [list(row.references) for row in rows]),
+        ("hypothesis", kind, [one.hypothesis for one in predictions]),
+        ("score", pa.float32(), [one.score for one in predictions]),
+        ("size", pa.int64(), [_row_size(*pair) for pair in zip(rows, predictions, strict=True)]),
+    ]
+    if predictions:
+        contract, outputs = predictions[0].contract, predictions[0].outputs
+        columns += [
+            (name, _output_type(predictions[0], name), [one.outputs[name] for one in predictions])
+            for name in outputs
+            if name not in (contract["answer"], contract["score"])
+        ]
+    names = [name for name, _, _ in columns]
+    if len(set(names)) < len(names):
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"two columns of the predictions are called {', '.join(duplicates)}")
     return pa.Table.from_arrays(
-        [
-            _nested_array(values[field.name])
-            if isinstance(values[field.name][0], np.ndarray)
-            else pa.array(values[field.name], field.type)
-            for field in columns
-        ],
-        schema=columns,
+        [_array(values, kind) for _, kind, values in columns],
+        schema=pa.schema([(name, kind) for name, kind, _ in columns]),
     )
 
 
-def _nested_array(values: Sequence[np.ndarray]) -> pa.Array:
-    """Convert arrays of equal rank to nested lists without a Python object per number."""
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Convert the values of a column; arrays of equal rank without a Python object per number."""
     import numpy as np
     import pyarrow as pa
 
+    if not values or not isinstance(values[0], np.ndarray):
+        return pa.array(values, kind)
     nested = pa.array(np.concatenate([value.ravel() for value in values]))
     for axis in reversed(range(values[0].ndim)):
         # An array has prod(shape[:axis]) lists at this depth, each of length shape[axis].

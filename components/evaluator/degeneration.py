@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from regard.components.common.formatting import format_count
@@ -27,119 +27,87 @@ _MIN_RATIO_CHARACTERS = 10  # the length ratio of shorter texts says nothing
 
 
 @dataclass(frozen=True)
-class DegenerateRow:
-    """A degenerate output.
+class OutputRow:
+    """An output to check.
 
     Attributes:
-        row: the index of the row.
-        severity: how bad it is; the worst rows are shown.
-        description: what is wrong; empty if the check's label says it all.
+        hypothesis: the output.
+        references: the references.
+        source: the input text; empty if the model has none.
+        usual_scripts: the scripts of all references, without rare ones.
+        max_ratio: the maximum ratio of the lengths of output and reference.
     """
 
-    row: int
-    severity: float
-    description: str = ""
+    hypothesis: str
+    references: Sequence[str]
+    source: str
+    usual_scripts: Set[str]
+    max_ratio: float
 
 
-Check = Callable[[Rows, Sequence[str], OutputChecksConfig], list[DegenerateRow]]
+# How bad a degenerate output is, and what is wrong if the check's label does not say it all.
+Degeneration = tuple[float, str]
 
 
-def find_empty(
-    rows: Rows, sources: Sequence[str], config: OutputChecksConfig
-) -> list[DegenerateRow]:
-    """Find empty outputs where no reference is empty."""
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    return [
-        DegenerateRow(row, float(len(references[0])))
-        for row, (hypothesis, references) in enumerate(pairs)
-        if not hypothesis.strip() and all(reference.strip() for reference in references)
-    ]
+def check_empty(row: OutputRow) -> Degeneration | None:
+    """Find an empty output where no reference is empty."""
+    if row.hypothesis.strip() or not all(text.strip() for text in row.references):
+        return None
+    return float(len(row.references[0])), ""
 
 
-def find_copies(
-    rows: Rows, sources: Sequence[str], config: OutputChecksConfig
-) -> list[DegenerateRow]:
-    """Find outputs that repeat the source where no reference does."""
-    copies = []
-    for row, (hypothesis, source) in enumerate(zip(rows.hypotheses, sources, strict=True)):
-        text = _normalize(source)
-        is_copy = text and _normalize(hypothesis) == text
-        if is_copy and text not in map(_normalize, rows.references[row]):
-            copies.append(DegenerateRow(row, float(len(text))))
-    return copies
+def check_copy(row: OutputRow) -> Degeneration | None:
+    """Find an output that repeats the source where no reference does."""
+    text = _normalize(row.source)
+    is_copy = text and _normalize(row.hypothesis) == text
+    if not is_copy or text in map(_normalize, row.references):
+        return None
+    return float(len(text)), ""
 
 
-def find_repetitions(
-    rows: Rows, sources: Sequence[str], config: OutputChecksConfig
-) -> list[DegenerateRow]:
-    """Find outputs that repeat a phrase in a row, more often than any reference."""
-    repetitive = []
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    for row, (hypothesis, references) in enumerate(pairs):
-        times, phrase = longest_repetition(hypothesis)
-        if times < _MIN_PHRASE_TIMES:
-            continue
-        if times > max(longest_repetition(reference)[0] for reference in references):
-            text = f"“{phrase}” {format_count(times, 'time')} in a row"
-            repetitive.append(DegenerateRow(row, float(times), text))
-    return repetitive
+def check_repetition(row: OutputRow) -> Degeneration | None:
+    """Find an output that repeats a phrase in a row, more often than any reference."""
+    times, phrase = longest_repetition(row.hypothesis)
+    if times < _MIN_PHRASE_TIMES:
+        return None
+    if times <= max(longest_repetition(reference)[0] for reference in row.references):
+        return None
+    return float(times), f"“{phrase}” {format_count(times, 'time')} in a row"
 
 
-def find_unusual_lengths(
-    rows: Rows, sources: Sequence[str], config: OutputChecksConfig
-) -> list[DegenerateRow]:
-    """Find outputs that are much longer or shorter than every reference; empty ones excluded."""
-    unusual = []
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    for row, (hypothesis, references) in enumerate(pairs):
-        length, lengths = len(hypothesis.strip()), [len(text.strip()) for text in references]
-        if not length or max(length, *lengths) < _MIN_RATIO_CHARACTERS:
-            continue
-        ratio = min(max(length, other) / max(min(length, other), 1) for other in lengths)
-        if ratio > config.length_ratio.ratio:
-            direction = "longer" if length > min(lengths) else "shorter"
-            text = f"{ratio:.1f} times {direction} than the reference"
-            unusual.append(DegenerateRow(row, ratio, text))
-    return unusual
+def check_length(row: OutputRow) -> Degeneration | None:
+    """Find an output much longer or shorter than every reference, but not an empty one."""
+    length, lengths = len(row.hypothesis.strip()), [len(text.strip()) for text in row.references]
+    if not length or max(length, *lengths) < _MIN_RATIO_CHARACTERS:
+        return None
+    ratio = min(max(length, other) / max(min(length, other), 1) for other in lengths)
+    if ratio <= row.max_ratio:
+        return None
+    direction = "longer" if length > min(lengths) else "shorter"
+    return ratio, f"{ratio:.1f} times {direction} than the reference"
 
 
-def find_unexpected_scripts(
-    rows: Rows, sources: Sequence[str], config: OutputChecksConfig
-) -> list[DegenerateRow]:
-    """Find outputs in scripts that neither the references nor the source use."""
-    counts: Counter[str] = Counter()
-    for references in rows.references:
-        for reference in references:
-            counts += count_scripts(reference)
-    min_count = _MIN_SCRIPT_SHARE * sum(counts.values())
-    usual = {code for code, count in counts.items() if count >= min_count}
-    unexpected_rows = []
-    for row, hypothesis in enumerate(rows.hypotheses):
-        letters = count_scripts(hypothesis)
-        unexpected = {
-            code: count
-            for code, count in letters.items()
-            if code not in usual
-            and not any(
-                code in count_scripts(text) for text in (sources[row], *rows.references[row])
-            )
-        }
-        share = sum(unexpected.values()) / max(sum(letters.values()), 1)
-        if share > _MAX_UNEXPECTED_SHARE:
-            names = ", ".join(script_name(code) for code in unexpected)
-            text = f"{share:.0%} of its letters are {names}"
-            unexpected_rows.append(DegenerateRow(row, share, text))
-    return unexpected_rows
+def check_script(row: OutputRow) -> Degeneration | None:
+    """Find an output in scripts that neither the references nor the source use."""
+    letters = count_scripts(row.hypothesis)
+    unexpected = set(letters) - row.usual_scripts
+    if unexpected:
+        unexpected -= set().union(*map(count_scripts, (row.source, *row.references)))
+    share = sum(letters[code] for code in unexpected) / max(sum(letters.values()), 1)
+    if share <= _MAX_UNEXPECTED_SHARE:
+        return None
+    names = ", ".join(script_name(code) for code in letters if code in unexpected)
+    return share, f"{share:.0%} of its letters are {names}"
 
 
 # By the check's key in ``evaluation.checks``: the label that completes "the outputs are", and the
 # check.
-CHECKS: Mapping[str, tuple[str, Check]] = {
-    "empty": ("empty", find_empty),
-    "copies": ("copies of the source", find_copies),
-    "repetitions": ("repetitive", find_repetitions),
-    "length_ratio": ("of unusual length", find_unusual_lengths),
-    "script": ("in an unexpected script", find_unexpected_scripts),
+CHECKS: Mapping[str, tuple[str, Callable[[OutputRow], Degeneration | None]]] = {
+    "empty": ("empty", check_empty),
+    "copies": ("copies of the source", check_copy),
+    "repetitions": ("repetitive", check_repetition),
+    "length_ratio": ("of unusual length", check_length),
+    "script": ("in an unexpected script", check_script),
 }
 
 
@@ -153,30 +121,43 @@ def find_degenerate_outputs(
         sources: the input text of each row; None if the model has no text input.
         config: the section ``evaluation.checks``.
     """
+    count, usual = len(rows.hypotheses), _usual_scripts(rows)
+    texts = zip(rows.hypotheses, rows.references, sources or [""] * count, strict=True)
+    outputs = [OutputRow(*one, usual, config.length_ratio.ratio) for one in texts]
     results = {}
     for name, (label, check) in CHECKS.items():
         if sources is None and name == "copies":
             continue
-        degenerate = check(rows, sources or [""] * len(rows.hypotheses), config)
-        worst = sorted(degenerate, key=lambda one: (-one.severity, one.row))[:_MAX_EXAMPLES]
+        cases = {number: case for number, row in enumerate(outputs) if (case := check(row))}
+        worst = sorted(cases, key=lambda number: (-cases[number][0], number))[:_MAX_EXAMPLES]
         results[name] = DegenerateCheck(
             label=label,
-            rows=len(degenerate),
-            share=len(degenerate) / len(rows.hypotheses),
+            rows=len(cases),
+            share=len(cases) / count,
             limit=getattr(config, name).limit,
             action=getattr(config, name).action,
             examples=[
                 DegenerateExample(
-                    row=one.row,
-                    source=None if sources is None else sources[one.row],
-                    hypothesis=rows.hypotheses[one.row],
-                    reference=rows.references[one.row][0],
-                    description=one.description,
+                    row=number,
+                    source=None if sources is None else sources[number],
+                    hypothesis=rows.hypotheses[number],
+                    reference=rows.references[number][0],
+                    description=cases[number][1],
                 )
-                for one in worst
+                for number in worst
             ],
         )
     return results
+
+
+def _usual_scripts(rows: Rows) -> set[str]:
+    """Return the scripts of all references, without rare ones."""
+    counts: Counter[str] = Counter()
+    for references in rows.references:
+        for reference in references:
+            counts += count_scripts(reference)
+    min_count = _MIN_SCRIPT_SHARE * sum(counts.values())
+    return {code for code, count in counts.items() if count >= min_count}
 
 
 def longest_repetition(text: str) -> tuple[int, str]:

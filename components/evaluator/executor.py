@@ -14,7 +14,7 @@ from tfx.types.artifact import Artifact
 from regard.components.common import events, prediction_table
 from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.components.common.files import atomic_write, write_json
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, model_analysis, scoring
@@ -28,18 +28,15 @@ from regard.components.evaluator.results import (
     Comparison,
     Decision,
     DegenerateCheck,
-    DegenerateOutputs,
     Evaluation,
     LengthBucket,
     LengthScores,
     ProductionResult,
-    SliceScore,
-    SliceScores,
-    VocabularySize,
 )
-from regard.components.evaluator.scoring import ModelScores, ScoredSlice
+from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import (
     REMEDY,
+    Slice,
     TrainVocabulary,
     make_slices,
     read_vocabulary,
@@ -90,15 +87,7 @@ class EvaluatorExecutor(BaseExecutor):
             lengths = prediction_table.read(source / prediction_table.CANDIDATE, ["size"])["size"]
         slices = make_slices(rows[CANDIDATE], lengths, inputs, vocabulary, overlap, config)
         scored = scoring.score_slices(scores, slices)
-        comparison = None
-        if config.production and PRODUCTION in scores:
-            comparison = scoring.compare(
-                scores[CANDIDATE],
-                scores[PRODUCTION],
-                config.production,
-                config.samples,
-                scoring.compared_slices(slices, config),
-            )
+        comparison = scoring.compare(scores, slices, config)
         evaluation = _evaluation(summary, scores, comparison, config)
         evaluation.write(folder)
         _write_slices(folder, scored, contract, vocabulary)
@@ -109,7 +98,8 @@ class EvaluatorExecutor(BaseExecutor):
         if is_text:
             sources = list(rows[CANDIDATE].columns[inputs[0]]) if inputs else None
             degenerate = find_degenerate_outputs(rows[CANDIDATE], sources, config.checks)
-            DegenerateOutputs(checks=degenerate).write(folder)
+            content = {name: check.model_dump() for name, check in degenerate.items()}
+            write_json(folder / "checks.json", {"checks": content})
             _warn_about(degenerate)
         decision = gate.decide(
             {model: own.metrics for model, own in scores.items()},
@@ -155,7 +145,7 @@ def _evaluation(
     config: EvaluationConfig,
 ) -> Evaluation:
     results = {model: own.results(config.samples) for model, own in scores.items()}
-    production = None
+    production, baseline = None, None
     if PRODUCTION in results:
         production = ProductionResult(
             version=summary.get("production_version"),
@@ -163,55 +153,38 @@ def _evaluation(
             metrics=results[PRODUCTION],
             comparison=comparison,
         )
-    baseline = None
     if config.baseline:
-        baseline = BaselineResult(
-            name=config.baseline,
-            label=BASELINES[config.baseline].label,
-            metrics=results[BASELINE],
-        )
+        label = BASELINES[config.baseline].label
+        baseline = BaselineResult(name=config.baseline, label=label, metrics=results[BASELINE])
+    candidate = results[CANDIDATE]
     return Evaluation(
-        rows=summary["rows"],
-        metrics=results[CANDIDATE],
-        production=production,
-        baseline=baseline,
+        rows=summary["rows"], metrics=candidate, production=production, baseline=baseline
     )
 
 
 def _write_slices(
     folder: Path,
-    slices: Sequence[ScoredSlice],
+    slices: Sequence[Slice],
     contract: Contract,
     vocabulary: TrainVocabulary | None,
 ) -> None:
-    """Write the slices by length to one file, with the unit, and the others to another."""
+    """Write the scored slices by length to one file, with the unit, and the others to another."""
+    others = []
+    buckets: list[LengthBucket] = []
+    for one in slices:
+        count, scores = len(one.rows), one.scores
+        if one.bounds:
+            low, high = one.bounds
+            buckets.append(LengthBucket(low=low, high=high, rows=count, scores=scores))
+        else:
+            others.append({"kind": one.kind, "name": one.name, "rows": count, "scores": scores})
     if contract["size"]:
-        buckets = [
-            LengthBucket(
-                low=one.slice.bounds[0],
-                high=one.slice.bounds[1],
-                rows=len(one.slice.rows),
-                scores=one.scores,
-            )
-            for one in slices
-            if one.slice.bounds
-        ]
         LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
-    others = [
-        SliceScore(
-            kind=one.slice.kind,
-            name=one.slice.name,
-            rows=len(one.slice.rows),
-            scores=one.scores,
-        )
-        for one in slices
-        if not one.slice.bounds
-    ]
     if others:
         size = None
         if vocabulary is not None:
-            size = VocabularySize(words=len(vocabulary.words), is_complete=vocabulary.is_complete)
-        SliceScores(slices=others, vocabulary=size).write(folder)
+            size = {"words": len(vocabulary.words), "is_complete": vocabulary.is_complete}
+        write_json(folder / "slices.json", {"slices": others, "vocabulary": size})
 
 
 def _warn_about(degenerate: Mapping[str, DegenerateCheck]) -> None:
@@ -232,9 +205,8 @@ def _set_properties(artifact: Artifact, evaluation: Evaluation) -> None:
 
 def _mark(blessing: Artifact, decision: Decision) -> None:
     """Mark the blessing by TFX's convention, which TFX's own Pusher understands too."""
+    name, value = constants.NOT_BLESSED_FILE_NAME, constants.NOT_BLESSED_VALUE
     if decision.blessed:
         name, value = constants.BLESSED_FILE_NAME, constants.BLESSED_VALUE
-    else:
-        name, value = constants.NOT_BLESSED_FILE_NAME, constants.NOT_BLESSED_VALUE
     atomic_write(Path(blessing.uri) / name, "")
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, value)

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from regard.components.common.formatting import format_count
+from regard.components.common.formatting import format_count, truncate
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
@@ -19,7 +19,7 @@ from regard.components.evaluator.results import (
     DegenerateCheck,
     Verdict,
 )
-from regard.components.evaluator.scoring import ScoredSlice
+from regard.components.evaluator.slices import Slice
 from regard.components.settings.evaluation import EvaluationConfig, ProductionComparisonConfig
 from regard.models.metrics import Metric
 
@@ -27,20 +27,9 @@ MetricsByModel = Mapping[str, Mapping[str, Metric]]
 _MAX_ERROR_CHARACTERS = 160
 
 
-@dataclasses.dataclass(frozen=True)
-class SliceLabel:
-    """The title of a slice and the number of its rows."""
-
-    title: str
-    rows: int
-
-    def __str__(self) -> str:
-        return f" in {self.title} ({format_count(self.rows, 'row')})"
-
-
 def decide(
     metrics: MetricsByModel,
-    slices: Sequence[ScoredSlice],
+    slices: Sequence[Slice],
     comparison: Comparison | None,
     degenerate: Mapping[str, DegenerateCheck],
     config: EvaluationConfig,
@@ -63,9 +52,9 @@ def decide(
     verdicts += check_thresholds(candidate, config.thresholds)
     for name, thresholds in config.slices.thresholds.items():
         for one in slices:
-            if one.slice.matches(name):
+            if one.matches(name):
                 values = _slice_metrics(CANDIDATE, metrics, one)
-                verdicts += check_thresholds(values, thresholds, _label(one))
+                verdicts += check_thresholds(values, thresholds, one)
     verdicts += check_slices_exist(config.slices.thresholds, slices)
     verdicts += check_degenerate_outputs(degenerate)
     if production and comparison:
@@ -79,7 +68,7 @@ def decide(
 
 def _check_production(
     metrics: MetricsByModel,
-    slices: Sequence[ScoredSlice],
+    slices: Sequence[Slice],
     comparison: Comparison,
     version: str,
     config: ProductionComparisonConfig,
@@ -89,33 +78,21 @@ def _check_production(
     verdicts = [check_not_worse(*pair, config, version, comparison.p_value)]
     tests = {(test.kind, test.name): test for test in comparison.slices}
     for one in slices:
-        test = tests.get((one.slice.kind, one.slice.name))
-        if test is not None:
-            ours, theirs = (
-                _slice_metrics(model, metrics, one)[name] for model in (CANDIDATE, PRODUCTION)
+        if test := tests.get((one.kind, one.name)):
+            pair = (
+                _slice_metrics(CANDIDATE, metrics, one)[name],
+                _slice_metrics(PRODUCTION, metrics, one)[name],
             )
-            verdict = check_not_worse(
-                ours,
-                theirs,
-                config,
-                version,
-                test.adjusted_p_value,
-                label=_label(one),
-                is_tested=test.test is not None,
-            )
-            verdicts.append(verdict)
+            p_value, is_tested = test.adjusted_p_value, test.test is not None
+            verdicts.append(check_not_worse(*pair, config, version, p_value, one, is_tested))
     return verdicts
 
 
-def _slice_metrics(model: str, metrics: MetricsByModel, scored: ScoredSlice) -> dict[str, Metric]:
+def _slice_metrics(model: str, metrics: MetricsByModel, part: Slice) -> dict[str, Metric]:
     return {
-        name: dataclasses.replace(metric, value=scored.scores[model][name])
+        name: dataclasses.replace(metric, value=part.scores[model][name])
         for name, metric in metrics[model].items()
     }
-
-
-def _label(scored: ScoredSlice) -> SliceLabel:
-    return SliceLabel(scored.slice.title, len(scored.slice.rows))
 
 
 def check_defined(candidate: Mapping[str, Metric]) -> list[Verdict]:
@@ -130,14 +107,14 @@ def check_defined(candidate: Mapping[str, Metric]) -> list[Verdict]:
 def check_thresholds(
     candidate: Mapping[str, Metric],
     thresholds: Mapping[str, float],
-    label: SliceLabel | None = None,
+    part: Slice | None = None,
 ) -> list[Verdict]:
     """Check that each metric reaches its threshold: at least, or at most if lower is better.
 
     Args:
         candidate: the metrics.
         thresholds: the thresholds by metric.
-        label: the slice of the metrics; None: all rows.
+        part: the slice of the metrics; None: all rows.
     """
     verdicts = []
     for name, threshold in thresholds.items():
@@ -149,9 +126,9 @@ def check_thresholds(
             relation = "equals"
         else:
             relation = "is above" if metric.value > threshold else "is below"
-        reason = f"{metric.label} {value}{label or ''} {relation} the threshold of {bound}"
+        reason = f"{metric.label} {value}{_where(part)} {relation} the threshold of {bound}"
         passed = _reaches(metric, threshold)
-        verdicts.append(_verdict("thresholds", passed, reason, metric, threshold, label))
+        verdicts.append(_verdict("thresholds", passed, reason, metric, threshold, part))
     return verdicts
 
 
@@ -161,7 +138,7 @@ def check_not_worse(
     config: ProductionComparisonConfig,
     version: str,
     p_value: float | None = None,
-    label: SliceLabel | None = None,
+    part: Slice | None = None,
     is_tested: bool = False,
 ) -> Verdict:
     """Check that the candidate is not worse than the model in production.
@@ -173,29 +150,29 @@ def check_not_worse(
         version: the version in production.
         p_value: the p-value of the difference, adjusted if there are several slices; None: there
             is none.
-        label: the slice of the metrics; None: all rows.
+        part: the slice of the metrics; None: all rows.
         is_tested: whether losses in slices are tested. A loss without a p-value, of a metric that
             is undefined with so few rows, then passes.
     """
-    where = label or ""
+    where = _where(part)
     if not production.is_defined:
         subject = f"{candidate.label} of {_version_name(version)}{where}"
         _, _, cause = production.signature.partition("|undefined:")
         cause = f" ({cause})" if cause else ""
         reason = f"{subject} is undefined{cause}, so there is no comparison"
-        return _verdict("production", True, reason, candidate, label=label)
+        return _verdict("production", True, reason, candidate, part=part)
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * config.tolerance
     passed = _reaches(candidate, bound)
     ours, theirs = format_distinctly(candidate.value, production.value, _decimals(candidate))
     subject = f"{candidate.label} {ours}{where} is"
     other = f"{_version_name(version)} ({theirs})"
-    probability = "" if p_value is None else f", {'Holm’s ' if label else ''}p = {p_value:.3f}"
+    probability = "" if p_value is None else f", {'Holm’s ' if part else ''}p = {p_value:.3f}"
     is_significant = p_value is None or p_value < config.significance or not candidate.is_defined
     tolerance = f"the tolerance of {config.tolerance:g}"
     if not passed and not is_significant:
         passed, reason = True, f"{subject} not significantly worse than {other}{probability}"
-    elif not passed and is_tested and label and p_value is None:
+    elif not passed and is_tested and part and p_value is None:
         passed = True
         reason = f"{subject} not known to be worse than {other}: too few rows for a test"
     elif not passed:
@@ -205,16 +182,16 @@ def check_not_worse(
         reason = f"{subject} not worse than {other}"
     else:
         reason = f"{subject} within {tolerance} of {other}"
-    return _verdict("production", passed, reason, candidate, bound, label)
+    return _verdict("production", passed, reason, candidate, bound, part)
 
 
-def check_slices_exist(names: Iterable[str], slices: Sequence[ScoredSlice]) -> list[Verdict]:
+def check_slices_exist(names: Iterable[str], slices: Sequence[Slice]) -> list[Verdict]:
     """Reject configured slices without rows, about which nothing is known."""
     verdicts = []
     for name in names:
-        if not any(one.slice.matches(name) for one in slices):
+        if not any(one.matches(name) for one in slices):
             kind = name.partition("=")[0]
-            titles = [one.slice.title for one in slices if one.slice.kind == kind]
+            titles = [one.title for one in slices if one.kind == kind]
             available = f"; available: {', '.join(titles)}" if titles else ""
             reason = f"the test split has no rows in {name}{available}"
             verdicts.append(Verdict(rule="slices", passed=False, reason=reason, slice=name))
@@ -232,9 +209,7 @@ def check_degenerate_outputs(checks: Mapping[str, DegenerateCheck]) -> list[Verd
 
 def no_comparison(version: str, error: str) -> Verdict:
     """Pass if the model in production could not be decoded, and give the reason."""
-    line = " ".join(error.split())
-    if len(line) > _MAX_ERROR_CHARACTERS:
-        line = f"{line[: _MAX_ERROR_CHARACTERS - 1]}…"
+    line = truncate(" ".join(error.split()), _MAX_ERROR_CHARACTERS)
     reason = f"{_version_name(version)} could not be decoded for a comparison ({line})"
     return Verdict(rule="production", passed=True, reason=reason)
 
@@ -269,7 +244,7 @@ def _verdict(
     reason: str,
     metric: Metric,
     bound: float | None = None,
-    label: SliceLabel | None = None,
+    part: Slice | None = None,
 ) -> Verdict:
     return Verdict(
         rule=rule,
@@ -278,8 +253,8 @@ def _verdict(
         metric=metric.name,
         value=metric.value if metric.is_defined else None,
         bound=bound,
-        slice=label.title if label else None,
-        rows=label.rows if label else None,
+        slice=part.title if part else None,
+        rows=len(part.rows) if part else None,
     )
 
 
@@ -287,6 +262,10 @@ def _reaches(metric: Metric, bound: float) -> bool:
     if metric.higher_is_better:
         return metric.value >= bound
     return metric.value <= bound
+
+
+def _where(part: Slice | None) -> str:
+    return f" in {part}" if part else ""
 
 
 def _decimals(metric: Metric) -> int:

@@ -19,7 +19,7 @@ from regard.components.evaluator.results import (
     Evaluation,
     MetricResult,
 )
-from regard.components.evaluator.scoring import ScoredSlice
+from regard.components.evaluator.slices import Slice
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -39,11 +39,7 @@ class _Model(NamedTuple):
     path: str = ""
 
 
-def write(
-    folder: Path,
-    evaluation: Evaluation,
-    slices: Sequence[ScoredSlice],
-) -> None:
+def write(folder: Path, evaluation: Evaluation, slices: Sequence[Slice]) -> None:
     """Write the folder.
 
     Args:
@@ -77,10 +73,10 @@ def _models(evaluation: Evaluation) -> list[_Model]:
     return models
 
 
-def _eval_config(models: Sequence[_Model], slices: Sequence[ScoredSlice]) -> EvalConfig:
+def _eval_config(models: Sequence[_Model], slices: Sequence[Slice]) -> EvalConfig:
     from tensorflow_model_analysis.proto import config_pb2
 
-    kinds = dict.fromkeys(one.slice.kind for one in slices)
+    kinds = dict.fromkeys(one.kind for one in slices)
     return config_pb2.EvalConfig(
         model_specs=[
             config_pb2.ModelSpec(name=model.name, is_baseline=index == 1)
@@ -100,7 +96,7 @@ def _eval_config(models: Sequence[_Model], slices: Sequence[ScoredSlice]) -> Eva
 
 
 def _slice_records(
-    models: Sequence[_Model], slices: Sequence[ScoredSlice], rows: int
+    models: Sequence[_Model], slices: Sequence[Slice], rows: int
 ) -> Iterable[MetricsForSlice]:
     """Yield the metrics of every model and the differences: on all rows, then in each slice."""
     from tensorflow_model_analysis.metrics.metric_types import MetricKey
@@ -127,11 +123,12 @@ def _slice_records(
                     )
         return convert_slice_metrics_to_proto((key, metrics), None)
 
-    values = [{name: one.value for name, one in model.metrics.items()} for model in models]
-    yield record((), rows, values)
+    yield record(
+        (), rows, [{name: one.value for name, one in model.metrics.items()} for model in models]
+    )
     for one in slices:
         values = [one.scores[model.model] for model in models]
-        yield record(((one.slice.kind, one.slice.value),), len(one.slice.rows), values)
+        yield record(((one.kind, one.value),), len(one.rows), values)
 
 
 def _write_records(path: Path, records: Iterable[Message]) -> None:

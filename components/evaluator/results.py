@@ -1,7 +1,7 @@
-"""The files of an evaluation: their content, and how it is written and read.
+"""The results of an evaluation, and the files that hold them.
 
-``metrics.json`` holds an `Evaluation`, ``by_length.json`` a `LengthScores`, ``slices.json`` a
-`SliceScores`, ``checks.json`` a `DegenerateOutputs`, ``blessing.json`` a `Decision`.
+``metrics.json`` holds an `Evaluation`, ``by_length.json`` a `LengthScores`, ``checks.json`` each
+`DegenerateCheck` by name, and ``blessing.json`` a `Decision`.
 """
 
 from __future__ import annotations
@@ -11,22 +11,13 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from regard.components.common.files import JsonFile
+from regard.models.metrics.significance import Interval
 
 CANDIDATE, PRODUCTION, BASELINE = "candidate", "production", "baseline"
-# The values of metrics by model (``candidate``, ``production``, ``baseline``) and metric.
-ScoresByModel = dict[str, dict[str, float]]
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
-
-
-class IntervalResult(_Model):
-    """The 95% confidence interval of a metric, from this number of bootstrap samples."""
-
-    low: float
-    high: float
-    samples: int
 
 
 class MetricResult(_Model):
@@ -38,7 +29,7 @@ class MetricResult(_Model):
     signature: str
     higher_is_better: bool = True
     scale: float = 100.0
-    interval: IntervalResult | None = None
+    interval: Interval | None = None
 
 
 class SliceTest(_Model):
@@ -115,7 +106,7 @@ class LengthBucket(_Model):
     low: int
     high: int | None
     rows: int
-    scores: ScoresByModel
+    scores: dict[str, dict[str, float]]
 
 
 class LengthScores(JsonFile):
@@ -125,31 +116,6 @@ class LengthScores(JsonFile):
 
     unit: str
     buckets: list[LengthBucket]
-
-
-class SliceScore(_Model):
-    """The scores in one slice; the name is None for all remaining values of a feature."""
-
-    kind: str
-    name: str | None
-    rows: int
-    scores: ScoresByModel
-
-
-class VocabularySize(_Model):
-    """The number of known words of the training split, and whether these are all of them."""
-
-    words: int
-    is_complete: bool
-
-
-class SliceScores(JsonFile):
-    """The scores in all slices other than those by length."""
-
-    FILE: ClassVar[str] = "slices.json"
-
-    slices: list[SliceScore]
-    vocabulary: VocabularySize | None = None
 
 
 class DegenerateExample(_Model):
@@ -192,14 +158,6 @@ class DegenerateCheck(_Model):
         share, limit = (f"{100 * value:.2g}%" for value in (self.share, self.limit))
         relation = "above" if self.is_over_limit else "within"
         return f"{share} of the outputs are {self.label}, {relation} the limit of {limit}"
-
-
-class DegenerateOutputs(JsonFile):
-    """The checks for degenerate outputs, by name."""
-
-    FILE: ClassVar[str] = "checks.json"
-
-    checks: dict[str, DegenerateCheck]
 
 
 class Verdict(_Model):

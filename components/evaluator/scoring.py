@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from regard.components.common.errors import UserError
 from regard.components.evaluator.results import (
+    CANDIDATE,
+    PRODUCTION,
     Comparison,
-    IntervalResult,
     MetricResult,
-    ScoresByModel,
     SliceTest,
 )
 from regard.components.evaluator.slices import Slice
-from regard.components.settings.evaluation import EvaluationConfig, ProductionComparisonConfig
+from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics
 from regard.models.metrics import GoldAlignment, MetricOptions, Rows, significance
 
@@ -61,10 +61,7 @@ class ModelScores:
         results = {}
         for name, scorer in self._scorers.items():
             interval = significance.confidence_interval(scorer, samples) if samples else None
-            results[name] = MetricResult(
-                **dataclasses.asdict(self.metrics[name]),
-                interval=IntervalResult(**dataclasses.asdict(interval)) if interval else None,
-            )
+            results[name] = MetricResult(**vars(self.metrics[name]), interval=interval)
         return results
 
     def subset_values(self, rows: Sequence[int]) -> dict[str, float]:
@@ -86,35 +83,19 @@ class ModelScores:
         return significance.p_value(one, two, test, samples)
 
 
-@dataclasses.dataclass(frozen=True)
-class ScoredSlice:
-    """A slice with the values of every model's metrics."""
-
-    slice: Slice
-    scores: ScoresByModel
-
-
-def score_slices(scores: Mapping[str, ModelScores], slices: Sequence[Slice]) -> list[ScoredSlice]:
+def score_slices(scores: Mapping[str, ModelScores], slices: Sequence[Slice]) -> list[Slice]:
     """Score every model in each slice."""
     return [
-        ScoredSlice(one, {model: own.subset_values(one.rows) for model, own in scores.items()})
+        dataclasses.replace(
+            one, scores={model: own.subset_values(one.rows) for model, own in scores.items()}
+        )
         for one in slices
     ]
 
 
-def compared_slices(slices: Sequence[Slice], config: EvaluationConfig) -> list[Slice]:
-    """Return the slices in which the candidate is compared with production."""
-    names = config.production.slices if config.production else ()
-    return [one for one in slices if any(map(one.matches, names))]
-
-
 def compare(
-    candidate: ModelScores,
-    production: ModelScores,
-    config: ProductionComparisonConfig,
-    samples: int,
-    slices: Sequence[Slice] = (),
-) -> Comparison:
+    scores: Mapping[str, ModelScores], slices: Sequence[Slice], config: EvaluationConfig
+) -> Comparison | None:
     """Test the candidate against the model in production.
 
     The tests of slices form one family: their p-values are adjusted by Holm's method, so that the
@@ -123,55 +104,43 @@ def compare(
     separate, at the level itself.
 
     Args:
-        candidate: the candidate's scores.
-        production: the scores of the model in production on the same rows.
-        config: the section ``evaluation.production``.
-        samples: the number of samples; 0: no tests.
-        slices: the slices in which the models are compared too.
+        scores: the scores by model, of the same rows.
+        slices: the slices of the rows; the configured ones are compared.
+        config: the ``evaluation`` section.
+
+    Returns:
+        The tests; None if there is no model in production, or no comparison with it.
     """
-    name, test = config.metric, config.test
-    if not test or not samples:
-        tests = [_slice_test(one, None, 0, None) for one in slices]
-        return Comparison(
-            metric=name, test=test, samples=samples, p_value=None, slices=tuple(tests)
-        )
-    # With fewer samples the lowest p-value times the number of slices would exceed the level.
-    slice_samples = max(samples, math.ceil(len(slices) / config.significance))
-    p_values = [
-        candidate.p_value(production, name, "randomization", slice_samples, one.rows)
-        for one in slices
-    ]
+    production = config.production
+    if production is None or PRODUCTION not in scores:
+        return None
+    candidate, other = scores[CANDIDATE], scores[PRODUCTION]
+    slices = [one for one in slices if any(map(one.matches, production.slices))]
+    name, test, samples = production.metric, production.test, config.samples
+    slice_test: significance.Test | None = None
+    p_value, slice_samples = None, 0
+    p_values: list[float | None] = [None] * len(slices)
+    if test and samples:
+        p_value, slice_test = candidate.p_value(other, name, test, samples), "randomization"
+        # With fewer samples the lowest p-value times the number of slices would exceed the level.
+        slice_samples = max(samples, math.ceil(len(slices) / production.significance))
+        p_values = [
+            candidate.p_value(other, name, slice_test, slice_samples, one.rows) for one in slices
+        ]
     adjusted = iter(significance.holm([p for p in p_values if p is not None]))
-    return Comparison(
-        metric=name,
-        test=test,
-        samples=samples,
-        p_value=candidate.p_value(production, name, test, samples),
-        slices=tuple(
-            _slice_test(
-                one, "randomization", slice_samples, p, None if p is None else next(adjusted)
-            )
-            for one, p in zip(slices, p_values, strict=True)
-        ),
-    )
-
-
-def _slice_test(
-    one: Slice,
-    test: str | None,
-    samples: int,
-    p_value: float | None,
-    adjusted: float | None = None,
-) -> SliceTest:
-    return SliceTest(
-        kind=one.kind,
-        name=one.name,
-        rows=len(one.rows),
-        test=test,
-        samples=samples,
-        p_value=p_value,
-        adjusted_p_value=adjusted,
-    )
+    tests = [
+        SliceTest(
+            kind=one.kind,
+            name=one.name,
+            rows=len(one.rows),
+            test=slice_test,
+            samples=slice_samples,
+            p_value=p,
+            adjusted_p_value=None if p is None else next(adjusted),
+        )
+        for one, p in zip(slices, p_values, strict=True)
+    ]
+    return Comparison(metric=name, test=test, samples=samples, p_value=p_value, slices=tuple(tests))
 
 
 def _metric_options(config: EvaluationConfig) -> MetricOptions:

@@ -6,14 +6,15 @@ The title of a slice is its kind and its name: ``domain=news``, ``pattern=questi
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from regard.components.common.formatting import format_count
 from regard.components.data.profiles import PROFILE_FILE, read_profile
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import split_words
@@ -29,7 +30,7 @@ REMEDY = "Delete the artifacts of the run, whose ExampleValidator wrote the file
 _MAX_VALUES = 30
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Slice:
     """Some rows of the test split.
 
@@ -40,12 +41,14 @@ class Slice:
             other values of the feature.
         rows: the indices of the rows.
         bounds: for lengths, the lowest and the highest length; None: no upper bound.
+        scores: the values of every model's metrics, by model and metric; empty before scoring.
     """
 
     kind: str
     name: str | None
     rows: Sequence[int]
     bounds: tuple[int, int | None] | None = None
+    scores: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def value(self) -> str:
@@ -57,12 +60,15 @@ class Slice:
         """The name in the configuration, such as ``domain=news``."""
         return f"{self.kind}={self.value}"
 
+    def __str__(self) -> str:
+        return f"{self.title} ({format_count(len(self.rows), 'row')})"
+
     def matches(self, name: str) -> bool:
         """Return whether a name means the slice: its title, or its kind for all of that kind."""
         return name in (self.kind, self.title)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class TrainVocabulary:
     """The words of the training split.
 
@@ -124,52 +130,50 @@ def make_slices(
     slices += [_by_pattern(rows, name, pattern) for name, pattern in config.slices.patterns.items()]
     if lengths is not None:
         slices += _by_length(lengths, config.length_buckets)
-    if vocabulary is not None and config.slices.oov is not None:
+    if vocabulary is not None and (bounds := config.slices.oov) is not None:
         columns = zip(*(rows.columns[name] for name in inputs), strict=True)
-        slices += _by_share([vocabulary.unknown_share(texts) for texts in columns], config)
+        names = share_names(bounds)
+        shares = (vocabulary.unknown_share(texts) for texts in columns)
+        slices += _group(OOV, names, [names[bisect_left(bounds, share)] for share in shares])
     if overlap is not None:
         slices += _by_overlap(rows, overlap)
     return [one for one in slices if one.rows]
+
+
+def _group(kind: str, names: Sequence[str | None], labels: Sequence[str | None]) -> list[Slice]:
+    """Return a slice for each name, with the rows whose label it is."""
+    rows: dict[str | None, list[int]] = {name: [] for name in names}
+    for row, label in enumerate(labels):
+        rows[label].append(row)
+    return [Slice(kind, name, rows[name]) for name in names]
 
 
 def _by_value(rows: Rows, feature: str) -> list[Slice]:
     """Return slices for the most frequent values of a feature, and for all others."""
     values = _texts(rows, feature)
     frequent = sorted(value for value, _ in Counter(values).most_common(_MAX_VALUES))
-    slices = [Slice(feature, value, _where(values, value.__eq__)) for value in frequent]
-    return [*slices, Slice(feature, None, _where(values, lambda value: value not in frequent))]
+    labels = [value if value in frequent else None for value in values]
+    return _group(feature, [*frequent, None], labels)
 
 
 def _by_pattern(rows: Rows, name: str, pattern: SlicePatternConfig) -> Slice:
     search = re.compile(pattern.matches).search
-    return Slice(PATTERN, name, _where(_texts(rows, pattern.feature), search))
+    texts = _texts(rows, pattern.feature)
+    return Slice(PATTERN, name, [row for row, text in enumerate(texts) if search(text)])
 
 
 def _by_length(lengths: Sequence[int], bounds: Sequence[int]) -> list[Slice]:
-    slices = []
-    for name, (low, high) in zip(length_names(bounds), length_ranges(bounds), strict=True):
-        rows = [row for row, n in enumerate(lengths) if low <= n and (high is None or n <= high)]
-        slices.append(Slice(LENGTH, name, rows, (low, high)))
-    return slices
-
-
-def _by_share(fractions: Sequence[float], config: EvaluationConfig) -> list[Slice]:
-    bounds = config.slices.oov or ()
-    indices = [sum(share > bound for bound in bounds) for share in fractions]
-    return [
-        Slice(OOV, name, _where(indices, index.__eq__))
-        for index, name in enumerate(share_names(bounds))
-    ]
+    names = length_names(bounds)
+    slices = _group(LENGTH, names, [names[bisect_left(bounds, length)] for length in lengths])
+    ranges = zip(slices, length_ranges(bounds), strict=True)
+    return [dataclasses.replace(one, bounds=limits) for one, limits in ranges]
 
 
 def _by_overlap(rows: Rows, overlap: frozenset[int]) -> list[Slice]:
-    has_overlap = [
+    has_overlap = (
         any(text_hash(text) in overlap for text in references) for references in rows.references
-    ]
-    return [
-        Slice(TARGET_OVERLAP, name, _where(has_overlap, bool(index).__eq__))
-        for index, name in enumerate(OVERLAP_NAMES)
-    ]
+    )
+    return _group(TARGET_OVERLAP, OVERLAP_NAMES, [OVERLAP_NAMES[flag] for flag in has_overlap])
 
 
 def _texts(rows: Rows, feature: str) -> list[str]:
@@ -177,10 +181,6 @@ def _texts(rows: Rows, feature: str) -> list[str]:
     if feature in rows.columns:
         return [text or "" for text in rows.columns[feature]]
     return [references[0] for references in rows.references]
-
-
-def _where(values: Sequence[Any], predicate: Callable[[Any], Any]) -> list[int]:
-    return [index for index, value in enumerate(values) if predicate(value)]
 
 
 def length_ranges(bounds: Sequence[int]) -> list[tuple[int, int | None]]:

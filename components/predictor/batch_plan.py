@@ -46,18 +46,13 @@ class BatchPlan:
 
     Attributes:
         shards: the files.
-        sizes: the number of rows of each batch.
+        rows: the number of rows.
         windows: the batches of each ``WINDOW`` rows, which are consecutive in the corpus.
     """
 
     shards: list[Shard]
-    sizes: list[int]
+    rows: int
     windows: list[list[int]]
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return sum(self.sizes)
 
 
 def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> BatchPlan:
@@ -98,4 +93,4 @@ def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> Ba
         Shard(str(path), row_of[start:end], batch_of[start:end], 0 if start else len(batches))
         for path, start, end in zip(files, starts, ends, strict=False)
     ]
-    return BatchPlan(shards, [len(batch) for batch in batches], windows)
+    return BatchPlan(shards, len(order), windows)

@@ -11,6 +11,7 @@ from tfx.utils import path_utils
 
 from regard.components.common import events, prediction_table
 from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
 from regard.components.predictor.batch_results import NODE, WorkerError
@@ -72,10 +73,9 @@ class PredictorExecutor(BaseBeamExecutor):
             # An error of the old model must not prevent the evaluation of the new one.
             except Exception as failure:
                 error = _describe(failure)
-                _warn(
-                    f"{label} in production cannot be decoded, so there is no comparison with it:"
-                    f" {_shorten(error)}"
-                )
+                reason = truncate(" ".join(error.split()), 200)
+                consequence = "cannot be decoded, so there is no comparison with it"
+                _warn(f"{label} in production {consequence}: {reason}")
             else:
                 models["production"] = result.summary(Path(production))
                 has_attention = ALIGNMENT in prediction_table.column_names(table)
@@ -119,8 +119,3 @@ def _describe(failure: Exception) -> str:
     if isinstance(failure, WorkerError):
         return str(failure)
     return f"{type(failure).__name__}: {failure}"
-
-
-def _shorten(text: str, limit: int = 200) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
 from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
 from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
-from regard.serving.contract import AttentionEntry, Contract
+from regard.serving.contract import Contract
 from regard.serving.saved_model import Prediction, ServedModel
 
-# The outputs of a signature that scores given outputs, and their columns in the table.
-ATTENTION_COLUMNS = {"alignment": ALIGNMENT, "source_pieces": SOURCE, "target_pieces": TARGET}
+if TYPE_CHECKING:
+    import numpy as np
+
+# The outputs with attention of a signature that scores given outputs.
+_ATTENTION = {"alignment", "source_pieces", "target_pieces"}
 _DIMENSIONS = {
     ALIGNMENT: ["target_length", "source_length"],
     SOURCE: ["source_length"],
@@ -64,39 +67,34 @@ class ReferenceAttention:
         Raises:
             UserError: the model has no such layer or head.
         """
-        contract = model.contract
         if self.layer is None:
-            signature = contract["scored"] or ""
-            entry = contract["signatures"].get(signature)
-            if entry is None or not set(ATTENTION_COLUMNS) <= set(entry["outputs"]):
+            signature, available = _scored_outputs(model.contract)
+            if not set(available) >= _ATTENTION:
                 return list(predictions)
-            scored = model.predict(signature, _requests(contract, signature, rows, references))
-            outputs = [dict(one.outputs) for one in scored]
+            scored = model.predict(signature, _requests(model, signature, rows, references))
+            alignments = [one.outputs["alignment"] for one in scored]
         else:
-            signature = _heads_signature(contract)
-            scored = _predict_heads(
-                model, signature, _requests(contract, signature, rows, references)
-            )
-            outputs = [self._select_head(one) for one in scored]
+            signature, weights = _heads_signature(model.contract)
+            scored = _predict_heads(model, signature, _requests(model, signature, rows, references))
+            alignments = [self._select_head(one.outputs[weights], self.layer) for one in scored]
         return [
             prediction.with_outputs(
-                {column: own[name] for name, column in ATTENTION_COLUMNS.items()}, _DIMENSIONS
+                {
+                    ALIGNMENT: alignment,
+                    SOURCE: own.outputs["source_pieces"],
+                    TARGET: own.outputs["target_pieces"],
+                },
+                _DIMENSIONS,
             )
-            for prediction, own in zip(predictions, outputs, strict=True)
+            for prediction, own, alignment in zip(predictions, scored, alignments, strict=True)
         ]
 
-    def _select_head(self, prediction: Prediction) -> dict[str, Any]:
-        """Return the outputs with the alignment of the selected layer and head."""
-        heads = prediction.contract["heads"]
-        assert self.layer is not None
-        assert heads is not None
-        weights = prediction.outputs[_cross_attention(heads["looks"])]
-        layer = weights[_index("layer", self.layer, len(weights))]
+    def _select_head(self, weights: np.ndarray, number: int) -> np.ndarray:
+        """Return ``[target, source]`` of a layer from ``[layers, heads, target, source]``."""
+        layer = weights[_index("layer", number, len(weights))]
         if self.head is None:
-            alignment = layer.mean(axis=0)
-        else:
-            alignment = layer[_index("head", self.head, len(layer))]
-        return {**prediction.outputs, "alignment": alignment}
+            return layer.mean(axis=0)
+        return layer[_index("head", self.head, len(layer))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,15 +118,12 @@ class ReferenceScores:
             rows: the inputs of each row by name.
             references: one reference per row.
         """
-        contract = model.contract
-        signature = contract["scored"] or ""
-        entry = contract["signatures"].get(signature)
-        outputs = entry["outputs"] if entry else ()
-        name = next((output for output in outputs if output.endswith(_TOKEN_SCORES)), "")
+        signature, available = _scored_outputs(model.contract)
+        name = next((output for output in available if output.endswith(_TOKEN_SCORES)), "")
         if not name:
             return list(predictions)
         cut = f"{name.removesuffix(_TOKEN_SCORES)}cut"
-        scored = model.predict(signature, _requests(contract, signature, rows, references))
+        scored = model.predict(signature, _requests(model, signature, rows, references))
         return [
             prediction.with_outputs(
                 {
@@ -145,34 +140,36 @@ class ReferenceScores:
 ReferenceOutput = ReferenceAttention | ReferenceScores
 
 
+def _scored_outputs(contract: Contract) -> tuple[str, Iterable[str]]:
+    """Return the signature that scores given outputs, and its outputs; empty without one."""
+    signature = contract["scored"] or ""
+    entry = contract["signatures"].get(signature)
+    return signature, entry["outputs"] if entry else ()
+
+
 def _requests(
-    contract: Contract, signature: str, rows: Sequence[InputRow], references: Sequence[Any]
+    model: ServedModel, signature: str, rows: Sequence[InputRow], references: Sequence[Any]
 ) -> list[InputRow]:
     """Return the inputs of a signature, whose last one is the reference."""
-    names = [entry["name"] for entry in contract["signatures"][signature]["inputs"]]
+    names = [entry["name"] for entry in model.contract["signatures"][signature]["inputs"]]
     return [
         {name: row.get(name, reference) for name in names}
         for row, reference in zip(rows, references, strict=True)
     ]
 
 
-def _heads_signature(contract: Contract) -> str:
-    """Return the signature with the weights of every head."""
-    heads = contract.get("heads")
-    if not heads or not _cross_attention(heads["looks"]):
-        raise UserError(
-            "the decoder of this model has no layers of attention heads over a text",
-            where=f"{KEY}.layer",
-            remedy="Remove the key: only Transformer decoders have such layers.",
-        )
-    return heads["signature"]
-
-
-def _cross_attention(entries: Sequence[AttentionEntry]) -> str:
-    """Return the output with weights of target tokens on source tokens; "" if there is none."""
+def _heads_signature(contract: Contract) -> tuple[str, str]:
+    """Return the signature with the weights of every head, and its output with those weights."""
     axes = ("target_pieces", "source_pieces")
-    names = (entry["weights"] for entry in entries if (entry["rows"], entry["columns"]) == axes)
-    return next(names, "")
+    if heads := contract.get("heads"):
+        for entry in heads["looks"]:
+            if (entry["rows"], entry["columns"]) == axes:
+                return heads["signature"], entry["weights"]
+    raise UserError(
+        "the decoder of this model has no layers of attention heads over a text",
+        where=f"{KEY}.layer",
+        remedy="Remove the key: only Transformer decoders have such layers.",
+    )
 
 
 def _index(key: str, number: int, count: int) -> int:

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import prediction_table
 from regard.components.reporter.run_facts import RunFacts
-from regard.components.reporter.tables import format_share
 
 if TYPE_CHECKING:
     import numpy as np
 
 MAX_ROWS = 500
-# A token with low coverage may be missing in the output, one with high coverage repeated.
-LOW_COVERAGE, HIGH_COVERAGE = 0.2, 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,19 +75,3 @@ def normalized_entropy(weights: np.ndarray) -> np.ndarray:
     logarithms = np.log(fractions, out=np.zeros_like(fractions), where=fractions > 0)
     uniform = np.log(max(weights.shape[1], 2))
     return -(fractions * logarithms).sum(axis=1) / uniform
-
-
-def summarize(statistics: AttentionStatistics) -> list[tuple[str, str]]:
-    """The statistics as labels and values."""
-    entries = [
-        ("rows sampled", f"{statistics.rows:,}"),
-        ("mean attention entropy (1 = uniform)", f"{float(statistics.entropy.mean()):.2f}"),
-    ]
-    if statistics.coverage is not None:
-        low = float((statistics.coverage < LOW_COVERAGE).mean())
-        high = float((statistics.coverage > HIGH_COVERAGE).mean())
-        entries += [
-            (f"{statistics.unit} with coverage below {LOW_COVERAGE:g}", format_share(low)),
-            (f"{statistics.unit} with coverage above {HIGH_COVERAGE:g}", format_share(high)),
-        ]
-    return entries

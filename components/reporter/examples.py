@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common import prediction_table
-from regard.components.common.formatting import format_metric
+from regard.components.common.formatting import format_metric, truncate
 from regard.components.data.images import Images
 from regard.components.evaluator.predictions import read_rows
 from regard.components.reporter.run_facts import RunFacts
@@ -147,10 +147,11 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
     contract = facts.contract
     output, references = row["hypothesis"], row["references"]
     if contract["answer_kind"] == "text":
-        texts = [_truncate(reference) for reference in references]
-        nearest = closest_text(_truncate(output), texts)
-        truncated = _truncate(output) != output or texts[nearest] != references[nearest]
-        parts = diff_texts(_truncate(output), texts[nearest], truncated)
+        texts = [truncate(reference, _MAX_CHARACTERS) for reference in references]
+        shown = truncate(output, _MAX_CHARACTERS)
+        nearest = closest_text(shown, texts)
+        truncated = shown != output or texts[nearest] != references[nearest]
+        parts = diff_texts(shown, texts[nearest], truncated)
     else:
         parts = [(_format_value(output), False)], [(_format_value(references[0]), False)]
     log_probability = row.get("score")
@@ -227,11 +228,8 @@ def _make_input(value: Any, name: str, kind: str, config: Mapping[str, Any]) -> 
         content = small_jpeg(value, config)
         data = base64.b64encode(content or b"").decode("ascii")
         return CardInput(name, kind, value, f"data:image/jpeg;base64,{data}" if content else None)
-    return CardInput(name, kind, _truncate(value) if kind == "text" else _format_value(value))
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"
+    text = truncate(value, _MAX_CHARACTERS) if kind == "text" else _format_value(value)
+    return CardInput(name, kind, text)
 
 
 def _format_value(value: Any) -> str:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE, style
 from regard.components.common.yaml_text import to_yaml
-from regard.components.reporter import attention_statistics, tables
+from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.examples import Card, make_cards
 from regard.components.reporter.figures import ReportFigure, draw_figures
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import summarize_run
+from regard.components.reporter.tables import FILTERS
 from regard.serving import web
 
 if TYPE_CHECKING:
@@ -52,11 +53,10 @@ _REFERENCE = re.compile(r'(\bid="|\bhref="#|\burl\(#)')  # an id, or what refers
 
 def render(facts: RunFacts) -> str:
     """Render the page of a run."""
-    statistics = attention_statistics.measure_attention(facts)
+    attention = measure_attention(facts)
     with style(DRAWING_STYLE):
         figures = [
-            {**vars(figure), "svg": inline_svg(figure)}
-            for figure in draw_figures(facts, statistics)
+            {**vars(figure), "svg": inline_svg(figure)} for figure in draw_figures(facts, attention)
         ]
     groups = make_cards(facts)
     template = _environment().get_template("report.html.jinja")
@@ -67,7 +67,7 @@ def render(facts: RunFacts) -> str:
         figures=figures,
         groups=groups,
         attention_data=_script_json(_attention_json(facts, groups)),
-        attention=attention_statistics.summarize(statistics) if statistics else [],
+        attention=attention,
         config=to_yaml(dict(facts.info.config)) if facts.info.config else "",
         icon=_read(_SERVER_PAGE / "icon.svg"),
         css="\n".join(map(_read, _STYLES)),
@@ -98,7 +98,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= tables.FILTERS
+    environment.filters |= FILTERS
     environment.filters["trusted"] = Markup  # our own drawings, scripts and styles
     return environment
 

@@ -17,7 +17,7 @@ from tfx.utils import path_utils
 from regard.components.common import events, prediction_table
 from regard.components.common.artifacts import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.components.common.files import atomic_write, write_json
 from regard.components.serving_check.requests import exported_rows, sample_rows
 from regard.serving import checks, supported_ops, warmup_requests
 from regard.serving.check_inputs import RequestRow, parse_row
@@ -73,8 +73,7 @@ class ServingCheckExecutor(BaseExecutor):
             "tolerances": _tolerances(summary.get("device", "CPU"), trainer_rows),
         }
         result = run_check(request)
-        text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
-        atomic_write(Path(blessing.uri) / RESULT, text)
+        write_json(Path(blessing.uri) / RESULT, result)
         _raise_failures(result)
         for tie in result["ties"]:
             events.emit("warning", node=NODE, text=f"Rounding decided a near tie: {tie}")

@@ -9,18 +9,8 @@ import pytest
 
 from regard.components.common.code_digest import PACKAGE, code_digest, source_files
 
-NODES = [
-    "corpus_gen",
-    "example_validator",
-    "tokenizer_trainer",
-    "preprocess",
-    "trainer",
-    "predictor",
-    "evaluator",
-    "serving_check",
-    "pusher",
-    "reporter",
-]
+COMPONENTS = {path.parent.name for path in PACKAGE.glob("components/*/component.py")}
+NODES = sorted(COMPONENTS - {"common"})
 
 
 @pytest.fixture(scope="module")

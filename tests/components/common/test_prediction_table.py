@@ -112,45 +112,11 @@ def test_columns_of_images_and_extras(tmp_path):
     assert table["size"] == [None, None, None]
 
 
-def test_columns_of_points_and_positions(tmp_path):
-    contract = fake_tasks.Sorter().contract()
-    points = [[0.1, 0.25], [4.2, -1.0]]
-    rows = [
-        Row({"points": points}, [[1, 0]], {"width": None}),
-        Row({"points": points[:1]}, [[0]], {"width": 4.1}),
-    ]
-    predictions = [
-        Prediction({"order": np.array(order, np.int32), "order_length": 2, "score": -1.5}, contract)
-        for order in ([1, 0], [])
-    ]
-    prediction_table.write(tmp_path / "t.parquet", fake_tasks.SORTING, rows, predictions)
-    table = prediction_table.read(tmp_path / "t.parquet")
-    assert table["points"] == [points, points[:1]]
-    assert table["references"] == [[[1, 0]], [[0]]]
-    assert table["hypothesis"] == [[1, 0], []]
-    assert table["width"] == [None, 4.1]
-    assert table["size"] == [2, 1]
-
-
-def test_columns_of_numbers(tmp_path):
-    contract = fake_tasks.Matcher().contract()
-    rows = [Row({"first": "a", "second": "b"}, [0.5])]
-    prediction_table.write(
-        tmp_path / "t.parquet",
-        fake_tasks.SIMILARITY,
-        rows,
-        [Prediction({"similarity": 0.75}, contract)],
-    )
-    (row,) = prediction_table.rows_at(tmp_path / "t.parquet", [0])
-    expected = {"hypothesis": 0.75, "references": [0.5], "score": None, "size": None}
-    assert {name: row[name] for name in expected} == expected
-
-
 def test_an_empty_table_has_the_known_columns(tmp_path):
     prediction_table.write(tmp_path / "t.parquet", fake_models.FEATURES, [], [])
     assert prediction_table.read(tmp_path / "t.parquet")["references"] == []
     assert prediction_table.read(tmp_path / "t.parquet", ["references"]) == {"references": []}
-    types = prediction_table.schema(fake_tasks.SORTING, [])
+    types = prediction_table.make_table(fake_tasks.SORTING, [], [], []).schema
     assert types.field("hypothesis").type == pa.list_(pa.int64())
 
 
@@ -164,18 +130,4 @@ def test_a_missing_column_is_an_error(tmp_path, rows):
 def test_duplicate_column_names_are_an_error():
     features = [Feature("score", "text"), Feature("target", "text", role="reference")]
     with pytest.raises(ValueError, match="two columns of the predictions are called score"):
-        prediction_table.schema(features, [])
-
-
-def test_a_failed_write_leaves_nothing(tmp_path):
-    rows = [Row({"source": "a"}, ["b"]), Row({"source": "c"}, ["d"])]
-    with pytest.raises(ValueError):  # fewer predictions than rows
-        prediction_table.write(
-            tmp_path / "t.parquet", fake_models.FEATURES, rows, [make_prediction(0, 1, 1)]
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_summary_is_read_as_written(tmp_path):
-    prediction_table.write_summary(tmp_path, {"rows": 3, "production": None})
-    assert prediction_table.read_summary(tmp_path) == {"rows": 3, "production": None}
+        prediction_table.make_table(features, [], [], [])

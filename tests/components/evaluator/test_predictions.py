@@ -9,22 +9,13 @@ import pytest
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
-from regard.components.evaluator.predictions import baseline_rows, read_rows
+from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.models import metrics
 from regard.models.metrics import Rows
 from regard.models.tasks.description import Feature
 from regard.serving.saved_model import Prediction
 from tests import fake_models
-from tests.components.evaluator.evaluating import (
-    CONFIG,
-    CONTRACT,
-    GOOD,
-    REFERENCES,
-    read,
-    run,
-    summary,
-    table,
-)
+from tests.components.evaluator.evaluating import CONFIG, CONTRACT, GOOD, REFERENCES, evaluate
 
 PLAIN = ("13a", GOOD, REFERENCES)
 AWKWARD = (
@@ -67,49 +58,59 @@ SEVERAL = (
     ids=["plain", "awkward", "Chinese", "several references"],
 )
 def test_the_files_give_the_same_scores_with_the_sacrebleu_command(
-    folder, tmp_path, tokenize, hypotheses, references
+    tmp_path, tokenize, hypotheses, references
 ):
-    table(folder, prediction_table.CANDIDATE, hypotheses, references)
-    summary(folder, len(references))
-    evaluation, _ = run(tmp_path, {**CONFIG, "tokenize": tokenize, "production": None})
-    files = sorted(path.name for path in evaluation.glob("references*"))
+    config = {**CONFIG, "tokenize": tokenize, "production": None}
+    evaluation = evaluate(tmp_path, config, hypotheses, references=references)
+    folder = evaluation.folder
+    files = sorted(path.name for path in folder.glob("references*"))
     command = [sys.executable, "-m", "sacrebleu", *files, "-i", "hypotheses.txt"]
     command += ["-m", "bleu", "chrf", "-tok", tokenize, "-f", "json", "-w", "17"]
-    process = subprocess.run(command, cwd=evaluation, capture_output=True, check=True, text=True)
+    process = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
     printed = [entry["score"] for entry in json.loads(process.stdout)]
-    metrics = read(evaluation / "metrics.json")["metrics"]
+    metrics = evaluation.read("metrics.json")["metrics"]
     assert printed == [metrics["bleu"]["value"], metrics["chrf"]["value"]]
     for name in ("hypotheses.txt", *files):
-        assert (evaluation / name).read_bytes().count(b"\n") == len(references)
+        assert (folder / name).read_bytes().count(b"\n") == len(references)
 
 
-def test_files_of_several_references(folder, tmp_path):
+def test_files_of_several_references(tmp_path):
     references = [["a red bike", "one red bike"], ["yes"], ["no", "never", "not\nso"]]
-    table(folder, prediction_table.CANDIDATE, ["one red bike", "yes", "not so"], references)
-    summary(folder, 3)
-    evaluation, _ = run(tmp_path, {**CONFIG, "production": None})
-    metrics = read(evaluation / "metrics.json")["metrics"]
+    config = {**CONFIG, "production": None}
+    evaluation = evaluate(
+        tmp_path, config, ["one red bike", "yes", "not so"], references=references
+    )
+    metrics = evaluation.read("metrics.json")["metrics"]
     assert metrics["exact_match"]["value"] == 1.0
     assert metrics["bleu"]["signature"].startswith("nrefs:var|")
-    files = sorted(path.name for path in evaluation.glob("references*"))
-    assert files == ["references-2.txt", "references-3.txt", "references.txt"]
-    assert (evaluation / "references.txt").read_text() == "a red bike\nyes\nno\n"
-    assert (evaluation / "references-2.txt").read_text() == "one red bike\nyes\nnever\n"
-    assert (evaluation / "references-3.txt").read_text() == "a red bike\nyes\nnot so\n"
+    files = {path.name: path.read_text() for path in evaluation.folder.glob("references*")}
+    assert files == {
+        "references.txt": "a red bike\nyes\nno\n",
+        "references-2.txt": "one red bike\nyes\nnever\n",
+        "references-3.txt": "a red bike\nyes\nnot so\n",
+    }
 
 
-def test_attention_is_read_only_on_request(folder):
+def test_outputs_that_are_not_texts_are_written_as_json():
+    files = text_files(Rows([[1, 0], [0, 1, 2]], [[[1, 0]], [[2, 0, 1]]]))
+    assert files == {
+        "hypotheses.txt": ["[1, 0]", "[0, 1, 2]"],
+        "references.txt": ["[1, 0]", "[2, 0, 1]"],
+    }
+
+
+def test_attention_is_read_only_on_request(tmp_path):
     features = [*fake_models.FEATURES, Feature("subject", "text", role="extra")]
     outputs = {"translation": "b", "score": -1.0, "source_pieces": ["a"], "source_length": 2}
     prediction = Prediction({**outputs, "alignment": np.ones((1, 1), np.float32)}, CONTRACT)
     row = Row({"source": "a"}, ["b"], {"subject": "letters"})
-    prediction_table.write(folder / "t.parquet", features, [row], [prediction])
-    assert read_rows(folder / "t.parquet", CONTRACT).columns == {
+    prediction_table.write(tmp_path / "t.parquet", features, [row], [prediction])
+    assert read_rows(tmp_path / "t.parquet", CONTRACT).columns == {
         "source": ["a"],
         "subject": ["letters"],
         "source_length": [2],
     }
-    with_attention = read_rows(folder / "t.parquet", CONTRACT, with_attention=True).columns
+    with_attention = read_rows(tmp_path / "t.parquet", CONTRACT, with_attention=True).columns
     assert with_attention["source_pieces"] == [["a"]]
     assert np.shape(with_attention["alignment"][0]) == (1, 1)
 

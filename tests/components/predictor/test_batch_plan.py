@@ -21,7 +21,7 @@ def test_the_longest_rows_are_in_the_first_batch(tmp_path):
     """Lines 3, 1 in one file and 5, 2, 4 in the other; the longest are 4 and 1."""
     folder = split(tmp_path, [row(3, 2), row(1, 7)], [row(5, 1), row(2, 2), row(4, 9)])
     plan = batch_plan.plan_batches(folder, fake_models.FEATURES, batch_size=2)
-    assert (plan.rows, plan.sizes, plan.windows) == (5, [2, 2, 1], [[0, 1, 2]])
+    assert (plan.rows, plan.windows) == (5, [[0, 1, 2]])
     first, second = plan.shards
     assert [Path(shard.path) for shard in plan.shards] == split_reader.shard_files(folder)
     assert (first.rows, first.batches) == ([2, 0], [1, 0])
@@ -29,24 +29,9 @@ def test_the_longest_rows_are_in_the_first_batch(tmp_path):
     assert (first.announced_batches, second.announced_batches) == (3, 0)
 
 
-def test_windows_are_sorted_separately(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_plan, "WINDOW", 4)
-    lengths = [1, 9, 3, 4, 20, 2, 8, 7, 6]
-    folder = split(tmp_path, [row(n, length) for n, length in enumerate(lengths)])
-    plan = batch_plan.plan_batches(folder, fake_models.FEATURES, batch_size=2)
-    (shard,) = plan.shards
-    batches = [
-        [lengths[n] for n, of in zip(shard.rows, shard.batches, strict=True) if of == batch]
-        for batch in range(len(plan.sizes))
-    ]
-    assert batches == [[20, 8], [9, 4], [2, 7], [6], [1, 3]]
-    assert plan.windows == [[1, 4], [0, 2], [3]]
-    assert plan.sizes == [2, 2, 2, 1, 2]
-
-
 def test_an_empty_split_has_no_batches(tmp_path):
     plan = batch_plan.plan_batches(split(tmp_path, []), fake_models.FEATURES, batch_size=2)
-    assert (plan.rows, plan.sizes, plan.windows) == (0, [], [])
+    assert (plan.rows, plan.windows) == (0, [])
 
 
 def test_the_error_names_the_file_without_a_feature(tmp_path):

@@ -29,15 +29,32 @@ PROCESSES = [*BEAM, "--direct_running_mode=multi_processing", "--direct_num_work
 TEXTS = ["abc", "", "a longer sentence than the others", "été", "xy"]
 
 
+def save_model(model, folder: Path, **options) -> Path:
+    """Save a model as the Trainer does, and return the folder of its artifact."""
+    return fake_models.save(model, folder / "Format-Serving", **options).parent
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("models")
-    fake_models.save(Reverser(), root / "good" / "Format-Serving")
-    fake_models.save(Reverser(), root / "no_align" / "Format-Serving", align=False)
-    fake_models.save(fake_tasks.Matcher(), root / "matcher" / "Format-Serving")
-    fake_models.save(fake_tasks.Sorter(), root / "sorter" / "Format-Serving")
-    fake_models.save(fake_tasks.Namer(), root / "namer" / "Format-Serving")
+    save_model(Reverser(), root / "good")
+    save_model(Reverser(), root / "no_align", align=False)
+    save_model(fake_tasks.Matcher(), root / "matcher")
+    save_model(fake_tasks.Sorter(), root / "sorter")
+    save_model(fake_tasks.Namer(), root / "namer")
     return root
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch) -> Path:
+    """Return the file of events."""
+    path = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(path))
+    return path
+
+
+def warnings(log: Path) -> list[str]:
+    return [event["text"] for event, _ in events.read(log) if event["kind"] == "warning"]
 
 
 def row(line: int, text: str, file: str = "test.en") -> dict:
@@ -81,9 +98,7 @@ def run(
     return Path(out.uri)
 
 
-def test_outputs_are_in_the_order_of_the_corpus(models, tmp_path, monkeypatch):
-    log = tmp_path / "events.jsonl"
-    monkeypatch.setenv(events.VARIABLE, str(log))
+def test_outputs_are_in_the_order_of_the_corpus(models, tmp_path, log):
     folder = run(tmp_path, models / "good")
 
     table = prediction_table.read(folder / prediction_table.CANDIDATE)
@@ -135,7 +150,7 @@ def test_several_processes_give_the_same_table(models, tmp_path, monkeypatch):
     assert [event["fraction"] for event, _ in events.read(log)][-1] == 1.0
     assert prediction_table.read_summary(shared)["device"] == "CPU"
 
-    strict = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
+    strict = save_model(Reverser("refuse"), tmp_path / "strict")
     with pytest.raises(UserError, match=r"test.en:1: a source has more than the 100") as caught:
         run(tmp_path / "refused", strict, shards=[[row(1, "a" * 101)]], beam=PROCESSES)
     assert caught.value.where == "search.long_source"
@@ -183,30 +198,8 @@ def test_attention_of_the_references(models, tmp_path):
     assert "forced_alignment" not in outputs
 
 
-@pytest.mark.parametrize(("layer", "head", "row"), [(1, 1, 0), (2, 2, -1)])
-def test_attention_of_a_layer_and_a_head(tmp_path, layer, head, row):
-    """The first head attends to the source letter, the second in reverse."""
-    model = fake_models.save(fake_models.ManyHeaded(), tmp_path / "m" / "Format-Serving").parent
-    line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
-    attention = json.dumps({"layer": layer, "head": head})
-    folder = run(tmp_path, model, shards=[[line]], reference_attention=attention)
-    table = prediction_table.read(folder / prediction_table.CANDIDATE)
-    assert table["forced_alignment"][0][row] == [0.0, 0.0, 1.0, 0.0]
-    assert table["forced_source_pieces"] == [["a", "b", "c", "</s>"]]
-    assert table["forced_target_pieces"] == [["C", "B", "A", "</s>"]]
-
-
-def test_a_missing_layer_is_a_user_error(models, tmp_path):
-    attention = json.dumps({"layer": 1, "head": None})
-    with pytest.raises(UserError, match="no layers of attention heads") as caught:
-        run(tmp_path, models / "good", reference_attention=attention)
-    assert caught.value.where == "evaluation.alignment.layer"
-
-
-def test_production_without_the_layer_is_still_decoded(models, tmp_path, monkeypatch):
-    log = tmp_path / "events.jsonl"
-    monkeypatch.setenv(events.VARIABLE, str(log))
-    model = fake_models.save(fake_models.ManyHeaded(), tmp_path / "m" / "Format-Serving").parent
+def test_production_without_the_layer_is_still_decoded(models, tmp_path, log):
+    model = save_model(fake_models.ManyHeaded(), tmp_path / "m")
     line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
     attention = json.dumps({"layer": 2, "head": None})
     production = models / "good" / "Format-Serving"
@@ -215,8 +208,7 @@ def test_production_without_the_layer_is_still_decoded(models, tmp_path, monkeyp
     )
     assert prediction_table.read_summary(folder)["production_error"] is None
     assert prediction_table.read(folder / prediction_table.PRODUCTION)["hypothesis"] == ["CBA"]
-    (warning,) = (event for event, _ in events.read(log) if event["kind"] == "warning")
-    assert warning["text"] == "version 3 in production has no layer 2, so its aer is unknown"
+    assert warnings(log) == ["version 3 in production has no layer 2, so its aer is unknown"]
 
 
 @pytest.mark.parametrize("window", [4, 1000])
@@ -241,21 +233,6 @@ def test_production_leaves_out_attention_that_is_too_large(tmp_path, monkeypatch
         assert [value is None for value in table[name]] == [len(text) > 4 for text in texts]
 
 
-def test_a_model_without_attention_has_no_attention_columns(models, tmp_path):
-    features = [Feature("points", "points"), Feature("positions", "positions", role="reference")]
-    shards = [[{"points": [0.0, 1.0, 1.0, 0.0], "positions": [0, 1], "file": "a", "line": 1}]]
-    folder = run(
-        tmp_path,
-        models / "sorter",
-        shards,
-        features=features,
-        reference_attention=DEFAULT_ATTENTION,
-    )
-    assert "forced_alignment" not in prediction_table.column_names(
-        folder / prediction_table.CANDIDATE
-    )
-
-
 def test_production_is_decoded_too(models, tmp_path):
     production = models / "good" / "Format-Serving"
     folder = run(tmp_path, models / "good", production=production)
@@ -275,18 +252,15 @@ def test_production_is_decoded_too(models, tmp_path):
         ("matcher/Format-Serving", "the model needs the input first, but the rows have source"),
     ],
 )
-def test_a_production_model_that_fails_is_left_out(models, tmp_path, monkeypatch, which, reason):
-    log = tmp_path / "events.jsonl"
-    monkeypatch.setenv(events.VARIABLE, str(log))
+def test_a_production_model_that_fails_is_left_out(models, tmp_path, log, which, reason):
     folder = run(tmp_path, models / "good", production=models / which)
     summary = prediction_table.read_summary(folder)
     assert summary["production"] is None
     assert reason in summary["production_error"]
     assert len(prediction_table.read(folder / prediction_table.CANDIDATE)["row"]) == 5
     assert not (folder / prediction_table.PRODUCTION).exists()
-    warnings = [event for event, _ in events.read(log) if event["kind"] == "warning"]
-    assert len(warnings) == 1
-    assert "version 3" in warnings[0]["text"]
+    (warning,) = warnings(log)
+    assert "version 3" in warning
 
 
 def test_a_new_model_without_a_signature_is_an_error(models, tmp_path):
@@ -300,29 +274,23 @@ def test_an_empty_split_gives_an_empty_table(models, tmp_path):
     assert json.loads((folder / "predictions.json").read_text())["rows"] == 0
 
 
-def test_truncated_sources_are_counted(models, tmp_path, monkeypatch):
-    log = tmp_path / "events.jsonl"
-    monkeypatch.setenv(events.VARIABLE, str(log))
+def test_truncated_sources_are_counted(models, tmp_path, log):
     long = [row(1, "a" * 103), row(2, "short"), row(3, "b" * 104)]
     run(tmp_path, models / "good", shards=[long])
-    logged = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [event["text"] for event in logged if event["kind"] == "warning"] == [
+    assert warnings(log) == [
         "2 of 3 sources are longer than search.max_source_length: 7 tokens were cut off"
     ]
 
 
-def test_models_without_search_have_another_truncation_warning(tmp_path, monkeypatch):
-    log = tmp_path / "events.jsonl"
-    monkeypatch.setenv(events.VARIABLE, str(log))
+def test_models_without_search_have_another_truncation_warning(tmp_path, log):
     stats = BatchStats(2, 1.0, "a", 1.0, "CPU", truncated_rows=1, truncated_tokens=3)
     contract = {**fake_tasks.Matcher().contract(), "cut": "cut"}
     executor._warn_about_truncation(DecodeResult(contract, [stats]))
-    (event,) = (event for event, _ in events.read(log))
-    assert event["text"] == "1 of 2 rows are longer than the model's limit: 3 tokens were cut off"
+    assert warnings(log) == ["1 of 2 rows are longer than the model's limit: 3 tokens were cut off"]
 
 
 def test_a_rejected_source_is_a_user_error(tmp_path):
-    model = fake_models.save(Reverser("refuse"), tmp_path / "strict" / "Format-Serving").parent
+    model = save_model(Reverser("refuse"), tmp_path / "strict")
     lines = [row(1, "a" * 100), row(2, "a" * 99), row(3, "a" * 101)]
     message = r"decoded: test.en:3: a source has more than the 100 tokens of max_source_length$"
     with pytest.raises(UserError) as caught:
@@ -341,9 +309,7 @@ def test_outputs_of_another_kind_are_an_error(models, tmp_path):
         run(tmp_path, models / "good", shards, features=numbers)
 
 
-def test_decoding_text_pairs(models, tmp_path, monkeypatch):
-    log = tmp_path / "events.jsonl"
-    monkeypatch.setenv(events.VARIABLE, str(log))
+def test_decoding_text_pairs(models, tmp_path, log):
     pairs = [("abcd", "abxy", 0.4), ("a", "a", 1.0), ("", "b", 0.0)]
     rows = [{"first": a, "second": b, "similarity": c} for a, b, c in pairs]
     folder = run(tmp_path, models / "matcher", [rows], features=fake_tasks.SIMILARITY)

@@ -89,24 +89,6 @@ def test_the_error_rate_equals_a_manual_computation(model, base_predictions, lay
     assert metric.value == pytest.approx(1 - (right + possible) / (links + sure))
 
 
-def test_heads_differ_and_predictions_are_unchanged(model, base_predictions):
-    rates = {
-        (layer, head): ReferenceAttention(layer, head).extend(
-            model, base_predictions, ROWS, REFERENCES
-        )
-        for layer in (1, 2)
-        for head in (None, 1, 2)
-    }
-    extended = [predictions[1].outputs["forced_alignment"] for predictions in rates.values()]
-    for number, one in enumerate(extended):
-        assert not any(np.allclose(one, other) for other in extended[:number])
-    for predictions in rates.values():
-        for before, after in zip(base_predictions, predictions, strict=True):
-            unchanged = {name: after.outputs[name] for name in before.outputs}
-            assert unchanged.keys() == before.outputs.keys()
-            assert unchanged["translation"] == before.outputs["translation"]
-
-
 def test_the_default_is_the_mean_of_the_last_layer(model, base_predictions):
     default = ReferenceAttention().extend(model, base_predictions, ROWS, REFERENCES)
     for prediction, expected in zip(default, weights(model, 2, None), strict=True):
@@ -198,7 +180,13 @@ def test_truncated_reference_tokens_are_counted(tmp_path):
         (fake_models.Reverser, {"source": "ab"}, "ba"),  # a score of the whole output only
     ],
 )
-def test_models_without_token_scores_are_unchanged(tmp_path, fake, row, reference):
+def test_models_that_score_no_tokens_are_unchanged(tmp_path, fake, row, reference):
     model = saved_model.load(fake_models.save(fake(), tmp_path / "m"))
     own = model.predict(model.contract["detail"], [row])
     assert ReferenceScores().extend(model, own, [row], [reference]) == own
+
+
+def test_models_without_attention_for_references_are_unchanged(tmp_path):
+    model = saved_model.load(fake_models.save(fake_tasks.Matcher(), tmp_path / "m"))
+    own = model.predict(model.contract["detail"], [{"first": "a", "second": "a"}])
+    assert ReferenceAttention().extend(model, own, [{"first": "a", "second": "a"}], [0.5]) == own

@@ -63,11 +63,6 @@ def test_missing_optional_values_are_none(tmp_path):
     assert parsed.extras == {"points": None, "tour": None}
 
 
-def test_a_missing_feature_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"no feature 'source' \(available: caption, target\)"):
-        read_rows(split(tmp_path, [{"caption": "a", "target": "b"}]), fake_models.FEATURES)
-
-
 def test_images_of_some_rows(tmp_path):
     """Row numbers follow the corpus, whatever the order of the files."""
     images = [

@@ -32,10 +32,7 @@ def test_statistics_of_text(facts):
     np.testing.assert_allclose(
         statistics.coverage[:3], [0.8 + 1 / 3, 0.2 + 1 / 3, 1 / 3], atol=1e-6
     )
-    entries = dict(attention_statistics.summarize(statistics))
-    assert entries["rows sampled"] == "20"
-    assert 0 < float(entries["mean attention entropy (1 = uniform)"]) < 1
-    assert entries["tokens with coverage below 0.2"] == "0%"
+    assert 0 < statistics.entropy.mean() < 1
 
 
 def test_the_sample_is_spread_over_all_rows(facts, monkeypatch):
@@ -56,9 +53,7 @@ def test_statistics_of_points(tmp_path):
 
 
 def test_images_have_no_coverage(tmp_path):
-    statistics = measure_attention(sample_runs.image_run(tmp_path))
-    assert statistics.coverage is None
-    assert len(attention_statistics.summarize(statistics)) == 2
+    assert measure_attention(sample_runs.image_run(tmp_path)).coverage is None
 
 
 def test_a_model_without_attention(tmp_path):

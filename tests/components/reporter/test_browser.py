@@ -18,13 +18,14 @@ SCREENSHOTS = os.environ.get("REGARD_TEST_PICTURES")
 def open_page(chromium, tmp_path, request):
     """Opens the report of a sample run at a width; the browser must not log any error."""
 
+    def set_size(width, height):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        chromium.call("Emulation.setDeviceMetricsOverride", **size)
+
     def open_report(kind="text", width=1440):
         file = tmp_path / "report.html"
         file.write_text(page.render(sample_runs.KINDS[kind](tmp_path / "run")), encoding="utf-8")
-        chromium.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=1000, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
+        set_size(width, 1000)
         chromium.open(file.as_uri())
         return chromium
 
@@ -33,10 +34,7 @@ def open_page(chromium, tmp_path, request):
     if SCREENSHOTS:
         height = chromium.run("document.documentElement.scrollHeight")
         width = chromium.run("innerWidth")
-        chromium.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
+        set_size(width, height)
         chromium.screenshot(Path(SCREENSHOTS, f"{request.node.name}.png"))
     assert chromium.log == []
 

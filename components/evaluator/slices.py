@@ -133,8 +133,8 @@ def make_slices(
     if vocabulary is not None and (bounds := config.slices.oov) is not None:
         columns = zip(*(rows.columns[name] for name in inputs), strict=True)
         names = share_names(bounds)
-        shares = (vocabulary.unknown_share(texts) for texts in columns)
-        slices += _group(OOV, names, [names[bisect_left(bounds, share)] for share in shares])
+        unknown = (vocabulary.unknown_share(texts) for texts in columns)
+        slices += _group(OOV, names, [names[bisect_left(bounds, share)] for share in unknown])
     if overlap is not None:
         slices += _by_overlap(rows, overlap)
     return [one for one in slices if one.rows]

@@ -148,10 +148,10 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
     output, references = row["hypothesis"], row["references"]
     if contract["answer_kind"] == "text":
         texts = [truncate(reference, _MAX_CHARACTERS) for reference in references]
-        shown = truncate(output, _MAX_CHARACTERS)
-        nearest = closest_text(shown, texts)
-        truncated = shown != output or texts[nearest] != references[nearest]
-        parts = diff_texts(shown, texts[nearest], truncated)
+        text = truncate(output, _MAX_CHARACTERS)
+        nearest = closest_text(text, texts)
+        truncated = text != output or texts[nearest] != references[nearest]
+        parts = diff_texts(text, texts[nearest], truncated)
     else:
         parts = [(_format_value(output), False)], [(_format_value(references[0]), False)]
     log_probability = row.get("score")

@@ -25,8 +25,7 @@ from tfx.types.standard_artifacts import (
 )
 from tfx.utils import json_utils
 
-from regard.components.common.artifacts import Findings, Predictions, Report, Tokenizer
-from regard.components.common.component import Component
+from regard.components.common.component import Component, Findings, Predictions, Report, Tokenizer
 from regard.components.corpus_gen.executor import CorpusGenExecutor
 from regard.components.evaluator.executor import EvaluatorExecutor
 from regard.components.example_validator.executor import ExampleValidatorExecutor

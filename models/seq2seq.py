@@ -9,8 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.losses import token_losses
-from regard.models.penalties import PENALTIES, penalty
+from regard.models.losses import PENALTIES, penalty, token_losses
 from regard.models.reinforce import Reinforce
 from regard.models.search import Hypotheses, Search
 from regard.models.serialization import (

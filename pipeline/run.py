@@ -18,7 +18,7 @@ from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import STOPPED, Failure, Progress
 from regard.pipeline.run_store import Run
 from regard.pipeline.run_summary import RunSummary, summarize
-from regard.pipeline.runners.partial_run import check_node
+from regard.pipeline.runners.local import check_node
 from regard.pipeline.supervisor import Ending, View
 from regard.pipeline.workspace import Workspace, lock_pipeline
 

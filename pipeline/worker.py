@@ -120,18 +120,18 @@ def compile_part(
     from tfx.dsl.compiler import compiler, constants
     from tfx.orchestration.portable import runtime_parameter_utils
 
-    from regard.pipeline.runners import partial_run
+    from regard.pipeline.runners import local
 
     ir = compiler.Compiler().compile(pipeline)
     if first is not None:
-        partial_run.disable_cache_from(ir, first)
+        local.disable_cache_from(ir, first)
     if last is not None:
-        partial_run.remove_unneeded_nodes(ir, last)
+        local.remove_unneeded_nodes(ir, last)
     if run_id is not None:
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
         )
-    _emit("plan", nodes=partial_run.node_ids(ir))
+    _emit("plan", nodes=local.node_ids(ir))
     return ir
 
 

@@ -19,7 +19,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from regard.components.common import events
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file, write_uri
 from regard.components.common.runtime_parameters import apply_parameters

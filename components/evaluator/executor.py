@@ -12,7 +12,7 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
 from regard.components.common import events, prediction_table
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, write_json
 from regard.components.common.prediction_table import PredictionsSummary

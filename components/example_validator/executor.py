@@ -18,7 +18,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from regard.components.common import events
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.files import write_uri
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json

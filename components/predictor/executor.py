@@ -10,7 +10,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from regard.components.common import events, prediction_table
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches

@@ -14,7 +14,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.preprocess.transform_graph import (
     TEMPORARY,
     TOKENIZER,

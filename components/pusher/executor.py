@@ -13,7 +13,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import events, provenance, runtime_parameters
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation

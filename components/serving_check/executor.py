@@ -15,7 +15,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from regard.components.common import events, prediction_table
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, write_json
 from regard.components.serving_check.requests import exported_rows, sample_rows

@@ -15,7 +15,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from regard.components.common import events
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import write_uri
 from regard.components.common.formatting import format_count

@@ -13,7 +13,7 @@ from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import artifact_utils
 
 from regard.components.common import runtime_parameters
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
 from regard.components.settings.trainer import TrainerConfig

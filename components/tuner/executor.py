@@ -10,7 +10,7 @@ from tfx.components.tuner import executor
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils, standard_component_specs
 
-from regard.components.common.artifacts import Artifacts, Properties
+from regard.components.common.component import Artifacts, Properties
 from regard.components.common.files import atomic_write
 from regard.components.tuner.trial_table import TrialTable, rank_trials
 

@@ -1,8 +1,12 @@
-"""Run a compiled pipeline on this machine, with TFX's LocalDagRunner or BeamDagRunner."""
+"""Run a compiled pipeline, or a part of it, with TFX's LocalDagRunner or BeamDagRunner."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from regard.components.common.errors import UserError
+from regard.models.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2
@@ -31,3 +35,55 @@ def run_nodes(ir: pipeline_pb2.Pipeline, runner: str) -> None:
     # download another runner, Prism, from the network.
     StandardOptions.DEFAULT_RUNNER = "FnApiRunner"
     BeamDagRunner().run_with_ir(ir)
+
+
+if TYPE_CHECKING:
+    from tfx.proto.orchestration import pipeline_pb2
+
+
+def check_node(name: str, nodes: Iterable[str], option: str) -> str:
+    """Return the node with a name, ignoring case.
+
+    Raises:
+        UserError: No node has this name.
+    """
+    choices = list(nodes)
+    by_lower = {node.lower(): node for node in choices}
+    if name.lower() in by_lower:
+        return by_lower[name.lower()]
+    raise UserError(
+        f"Unknown node {name!r}.",
+        where=option,
+        remedy=f"{did_you_mean(name, choices)}The nodes are {', '.join(choices)}.",
+    )
+
+
+def node_ids(ir: pipeline_pb2.Pipeline) -> list[str]:
+    """The ids of a compiled pipeline's nodes, in execution order."""
+    return [node.pipeline_node.node_info.id for node in ir.nodes]
+
+
+def remove_unneeded_nodes(ir: pipeline_pb2.Pipeline, last: str) -> None:
+    """Remove, in place, every node except ``last`` and its ancestors."""
+    needed = {last}
+    for node in reversed(ir.nodes):  # in topological order
+        if node.pipeline_node.node_info.id in needed:
+            needed.update(node.pipeline_node.upstream_nodes)
+    for index in reversed(range(len(ir.nodes))):
+        inner = ir.nodes[index].pipeline_node
+        if inner.node_info.id not in needed:
+            del ir.nodes[index]
+            continue
+        downstream = [name for name in inner.downstream_nodes if name in needed]
+        del inner.downstream_nodes[:]
+        inner.downstream_nodes.extend(downstream)
+
+
+def disable_cache_from(ir: pipeline_pb2.Pipeline, first: str) -> None:
+    """Disable the cache, in place, for ``first`` and its descendants."""
+    repeated = {first}
+    for node in ir.nodes:
+        inner = node.pipeline_node
+        if inner.node_info.id in repeated or repeated.intersection(inner.upstream_nodes):
+            repeated.add(inner.node_info.id)
+            inner.execution_options.caching_options.enable_cache = False

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.penalties import PENALTIES, penalty
+from regard.models.losses import PENALTIES, penalty
 
 RANDOM = np.random.default_rng(1)
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], bool)

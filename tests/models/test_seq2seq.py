@@ -4,7 +4,7 @@ import pytest
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
 from regard.models.encoders import RecurrentEncoder, TransformerEncoder
-from regard.models.penalties import penalty
+from regard.models.losses import penalty
 from regard.models.seq2seq import Seq2Seq, shift
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")

@@ -16,7 +16,7 @@ from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.graph import create_pipeline
 from regard.pipeline.progress import read
-from regard.pipeline.runners import partial_run
+from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
 
@@ -62,7 +62,7 @@ def checkpoints(pipeline):
 
 def test_the_nodes_run_in_the_order_that_is_shown(make):
     """The validator before all that trains: what it refuses must go no further."""
-    assert tuple(partial_run.node_ids(compiler.Compiler().compile(make()))) == NODES
+    assert tuple(local.node_ids(compiler.Compiler().compile(make()))) == NODES
 
 
 def test_a_floor_does_not_train_again(make):

@@ -41,7 +41,7 @@ def run_corpus(tmp_path):
         from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
         from tfx.types import standard_artifacts
 
-        from regard.components.common.artifacts import Findings
+        from regard.components.common.component import Findings
         from regard.components.corpus_gen.executor import CorpusGenExecutor
 
         out = tmp_path / name

@@ -179,7 +179,7 @@ CHILD = """
 import json, sys
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
-from regard.components.common.artifacts import Findings
+from regard.components.common.component import Findings
 from regard.components.corpus_gen.executor import CorpusGenExecutor
 examples, findings = standard_artifacts.Examples(), Findings()
 corpus, out = sys.argv[1], sys.argv[2]

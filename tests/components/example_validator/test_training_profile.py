@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from regard.components.common.artifacts import Findings
+from regard.components.common.component import Findings
 from regard.components.common.errors import UserError
 from regard.components.example_validator import training_profile
 from regard.components.example_validator.training_profile import (

@@ -8,7 +8,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from regard.components.common import events, provenance
-from regard.components.common.artifacts import Findings
+from regard.components.common.component import Findings
 from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.pusher import executor

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from regard.components.common import events
-from regard.components.common.artifacts import Tokenizer
+from regard.components.common.component import Tokenizer
 from regard.components.common.errors import UserError
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES

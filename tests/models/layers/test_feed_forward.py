@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.models.layers.transformer import ACTIVATIONS, FeedForward
 
 RANDOM = np.random.default_rng(8)
 

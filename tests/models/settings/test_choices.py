@@ -11,7 +11,7 @@ from regard.models.decoders import DECODERS
 from regard.models.encoders import ENCODERS
 from regard.models.layers.cells import CELLS
 from regard.models.layers.pooling import POOLINGS
-from regard.models.penalties import PENALTIES
+from regard.models.losses import PENALTIES
 from regard.models.search import SEARCHES
 from regard.models.settings import attention, networks, search
 from regard.models.settings.training import AttentionPenaltiesConfig

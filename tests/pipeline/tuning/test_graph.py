@@ -9,7 +9,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.graph import create_pipeline
-from regard.pipeline.runners import partial_run
+from regard.pipeline.runners import local
 from regard.pipeline.tuning.graph import create_tuning, with_defaults
 from regard.pipeline.workspace import Workspace
 
@@ -59,8 +59,8 @@ def test_nodes_of_a_search_equal_those_of_a_run(read, tmp_path):
 
 def test_tuner_needs_no_training(read, tmp_path):
     ir = compiler.Compiler().compile(create_tuning(read(), Workspace(tmp_path)))
-    partial_run.remove_unneeded_nodes(ir, "Tuner")
-    assert tuple(partial_run.node_ids(ir)) == read().search_nodes
+    local.remove_unneeded_nodes(ir, "Tuner")
+    assert tuple(local.node_ids(ir)) == read().search_nodes
 
 
 def test_search_folder_depends_on_the_settings(read, tmp_path):

@@ -39,7 +39,7 @@ def run(folder, executor, inputs, declared, outputs):
 EXECUTOR = """
 from pathlib import Path
 from tfx.dsl.components.base.base_executor import BaseExecutor
-from regard.components.common.artifacts import Findings, Report
+from regard.components.common.component import Findings, Report
 from regard.components.common.errors import UserError
 
 class Executor(BaseExecutor):

@@ -1,4 +1,4 @@
-"""The base of Regard's TFX components: a declaration of what a node takes and produces."""
+"""The base of Regard's TFX components: what a node takes and produces; and types of artifacts."""
 
 from __future__ import annotations
 

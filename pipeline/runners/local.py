@@ -37,10 +37,6 @@ def run_nodes(ir: pipeline_pb2.Pipeline, runner: str) -> None:
     BeamDagRunner().run_with_ir(ir)
 
 
-if TYPE_CHECKING:
-    from tfx.proto.orchestration import pipeline_pb2
-
-
 def check_node(name: str, nodes: Iterable[str], option: str) -> str:
     """Return the node with a name, ignoring case.
 

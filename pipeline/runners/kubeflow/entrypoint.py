@@ -110,9 +110,9 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
 
 def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInputsSpec) -> None:
     """Give every artifact a type by which TFX finds its class."""
-    from regard.components.common import artifacts
+    from regard.components.common import component
 
-    kinds = artifacts.Tokenizer, artifacts.Findings, artifacts.Predictions, artifacts.Report
+    kinds = component.Tokenizer, component.Findings, component.Predictions, component.Report
     class_paths = {kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}" for kind in kinds}
     for key, listed in executor_input.inputs.artifacts.items():
         for artifact in listed.artifacts:

@@ -17,7 +17,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, write_json
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
-from regard.components.evaluator import gate, model_analysis, scoring
+from regard.components.evaluator import gate, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.components.evaluator.results import (
@@ -54,9 +54,8 @@ NODE = "Evaluator"
 class EvaluatorExecutor(BaseExecutor):
     """Writes the evaluation, and the blessing in TFX's form with the reasons.
 
-    The evaluation consists of the files in ``regard.components.evaluator.results``, the outputs
-    and references as plain text, and the metrics in the format of TensorFlow Model Analysis in
-    ``tfma/``.
+    The evaluation consists of the files in ``regard.components.evaluator.results``, and the
+    outputs and references as plain text.
     """
 
     def Do(
@@ -112,7 +111,6 @@ class EvaluatorExecutor(BaseExecutor):
         )
         decision.write(Path(blessing.uri))
         _mark(blessing, decision)
-        model_analysis.write(folder / model_analysis.FOLDER, evaluation, scored)
         _set_properties(artifact, evaluation)
         events.emit("note", node=NODE, text=decision.sentence)
 

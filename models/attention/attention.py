@@ -6,9 +6,12 @@ from typing import Any
 
 from keras import ops
 
-from regard.models.attention import windows
 from regard.models.attention.alignments import ALIGNMENTS
-from regard.models.attention.alignments.local import source_lengths
+from regard.models.attention.alignments.local import (
+    attend_in_windows,
+    should_use_windows,
+    source_lengths,
+)
 from regard.models.attention.scores import SCORES
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
@@ -132,12 +135,12 @@ class Attention(ConfiguredLayer):
         """Return context and weights of an alignment with windows, in the faster way."""
 
         def in_windows() -> tuple[Tensor, Tensor]:
-            return windows.attend_in_windows(self.score, self.alignment, query, prepared, position)
+            return attend_in_windows(self.score, self.alignment, query, prepared, position)
 
         def everywhere() -> tuple[Tensor, Tensor]:
             return self._attend_globally(query, prepared, position, False)[:2]
 
-        use_windows = windows.should_use_windows(self.alignment.window, query, prepared)
+        use_windows = should_use_windows(self.alignment.window, query, prepared)
         if isinstance(use_windows, bool):
             return in_windows() if use_windows else everywhere()
         return ops.cond(use_windows, in_windows, everywhere)

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.attention import SCORES, Attention, windows
+from regard.models.attention import SCORES, Attention
+from regard.models.attention.alignments import local
 from tests.models.attention import reference
 
 RANDOM = np.random.default_rng(11)
@@ -35,9 +36,7 @@ def inputs(source, lengths):
 
 
 def through(attention, query, prepared, position):
-    return windows.attend_in_windows(
-        attention.score, attention.alignment, query, prepared, position
-    )
+    return local.attend_in_windows(attention.score, attention.alignment, query, prepared, position)
 
 
 def numpy(x, dtype="float64"):
@@ -130,7 +129,7 @@ def test_a_graph_of_unknown_sizes_uses_windows_if_they_are_cheaper(alignment):
     for source in (4, 60):
         query, memory, _, _ = inputs(source, [source] * 2)
         prepared = attention.prepare(memory)
-        assert windows.should_use_windows(2, query, prepared) == (source == 60)
+        assert local.should_use_windows(2, query, prepared) == (source == 60)
         whole = attention.attend_with_distribution(query, prepared, training=True)[:2]
         for ours, theirs in zip(graph(query, memory), whole, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-5)

@@ -18,12 +18,15 @@ from pydantic_core import PydanticCustomError
 from regard.components.data.span_patterns import is_pattern
 from regard.models.settings.base import (
     Count,
+    Fraction,
     Listed,
     NotInTrainingKey,
     Positive,
+    Rate,
     Section,
     Share,
     absolute,
+    option,
 )
 
 Format = Literal["parallel", "tsv", "jsonl", "parquet"]
@@ -61,56 +64,44 @@ def paths_in(files: Files) -> Iterator[str]:
 class SplitConfig(Section):
     """How eval and test are split off train: by the hash of one feature."""
 
-    eval: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.05, description="Share of rows for the eval split."
+    eval: Fraction = option(0.05, "Share of rows for the eval split.")
+    test: Fraction = option(0.05, "Share of rows for the test split.")
+    by: str | None = option(
+        None,
+        "Feature whose hash decides: rows with the same value are always in the same split; null: "
+        "the first text or image of the task.",
     )
-    test: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.05, description="Share of rows for the test split."
-    )
-    by: str | None = Field(
-        default=None,
-        description="Feature whose hash decides: rows with the same value are always in the same "
-        "split; null: the first text or image of the task.",
-    )
-    seed: Count = Field(
-        default=0, description="Seed of the hash; another seed gives another split."
-    )
+    seed: Count = option(0, "Seed of the hash; another seed gives another split.")
 
 
 class SpansConfig(Section):
     """Which spans of a growing corpus a run uses."""
 
-    window: Positive | None = Field(
-        default=None, description="Number of newest spans to use; null: all."
+    window: Positive | None = option(None, "Number of newest spans to use; null: all.")
+    first: int | str | None = option(
+        None, "First span to use: a number, or a date YYYY-MM-DD if the paths contain dates."
     )
-    first: int | str | None = Field(
-        default=None,
-        description="First span to use: a number, or a date YYYY-MM-DD if the paths contain dates.",
+    last: int | str | None = option(None, "Last span to use.")
+    exclude: Listed[int | str] = option(
+        (), "Spans to leave out, for example a month with bad data.", examples=[[9]]
     )
-    last: int | str | None = Field(default=None, description="Last span to use.")
-    exclude: Listed[int | str] = Field(
-        default=(),
-        description="Spans to leave out, for example a month with bad data.",
-        examples=[[9]],
+    replay: Rate = option(
+        0.0,
+        "Share of the train split that is sampled from spans before the window, to prevent "
+        "forgetting: 0.2 adds one row for every four. Rows are sampled by hash, so equal data give "
+        "equal samples, and a larger share contains a smaller one. Replayed rows are only trained "
+        "on.",
     )
-    replay: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.0,
-        description="Share of the train split that is sampled from spans before the window, to "
-        "prevent forgetting: 0.2 adds one row for every four. Rows are sampled by "
-        "hash, so equal data give equal samples, and a larger share contains a "
-        "smaller one. Replayed rows are only trained on.",
+    test_share: Rate = option(
+        0.0,
+        "Share of rows of the newest span that is added to the test split instead of train. Rows "
+        "carry their span as the text feature span, for evaluation.slices (fixed: rows of files "
+        "without a placeholder). Above 0, the default of evaluation.production.slices is [span].",
     )
-    test_share: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.0,
-        description="Share of rows of the newest span that is added to the test split instead of "
-        "train. Rows carry their span as the text feature span, for evaluation.slices "
-        "(fixed: rows of files without a placeholder). Above 0, the default of "
-        "evaluation.production.slices is [span].",
-    )
-    marker: str | None = Field(
-        default=None,
-        description="File name that marks a span as complete, in the same folder; may contain "
-        "placeholders. null: a span is complete if each pattern has a file.",
+    marker: str | None = option(
+        None,
+        "File name that marks a span as complete, in the same folder; may contain placeholders. "
+        "null: a span is complete if each pattern has a file.",
         examples=["_SUCCESS"],
     )
 
@@ -118,48 +109,42 @@ class SpansConfig(Section):
 class CheckConfig(Section):
     """A limit on the share of affected rows, and the action above it."""
 
-    limit: Share = Field(default=0.0, description="Maximum share of affected rows.")
-    action: Literal["warn", "fail"] = Field(
-        default="warn", description="What happens above the limit."
-    )
+    limit: Share = option(0.0, "Maximum share of affected rows.")
+    action: Literal["warn", "fail"] = option("warn", "What happens above the limit.")
 
 
 class LengthRatioCheckConfig(CheckConfig):
     """Rows with one side much longer than the other."""
 
-    ratio: Annotated[float, Field(ge=1.0)] = Field(
-        default=9.0, description="Maximum ratio of the lengths of both sides, in characters."
+    ratio: Annotated[float, Field(ge=1.0)] = option(
+        9.0, "Maximum ratio of the lengths of both sides, in characters."
     )
-    limit: Share = Field(default=0.05, description="Maximum share of rows above the ratio.")
+    limit: Share = option(0.05, "Maximum share of rows above the ratio.")
 
 
 class TooLongCheckConfig(CheckConfig):
     """Rows with a very long side."""
 
-    characters: Annotated[int, Field(ge=1)] = Field(
-        default=2000, description="Maximum length of a side in characters."
-    )
-    limit: Share = Field(default=0.01, description="Maximum share of rows that are too long.")
+    characters: Positive = option(2000, "Maximum length of a side in characters.")
+    limit: Share = option(0.01, "Maximum share of rows that are too long.")
 
 
 class NearOverlapCheckConfig(CheckConfig):
     """Rows of eval and test whose input is a near-duplicate of one in train."""
 
-    similarity: Annotated[float, Field(ge=0.5, le=1.0)] = Field(
-        default=0.8,
-        description="Minimum Jaccard similarity of character 4-grams, ignoring case and spaces, "
-        "for two inputs to be near-duplicates.",
+    similarity: Annotated[float, Field(ge=0.5, le=1.0)] = option(
+        0.8,
+        "Minimum Jaccard similarity of character 4-grams, ignoring case and spaces, for two inputs "
+        "to be near-duplicates.",
     )
-    limit: Share = Field(default=0.05, description="Maximum share of affected rows.")
+    limit: Share = option(0.05, "Maximum share of affected rows.")
 
 
 class DriftCheckConfig(Section):
     """A limit on the drift of train from the data of the model in production."""
 
-    limit: Share = Field(default=0.05, description="Maximum drift.")
-    action: Literal["warn", "fail"] = Field(
-        default="warn", description="What happens above the limit."
-    )
+    limit: Share = option(0.05, "Maximum drift.")
+    action: Literal["warn", "fail"] = option("warn", "What happens above the limit.")
 
 
 class CheckSetConfig(Section):
@@ -182,86 +167,82 @@ class CheckSetConfig(Section):
 class DataChecksConfig(CheckSetConfig):
     """Data checks, in addition to the anomalies of TensorFlow Data Validation."""
 
-    empty_side: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.01, action="fail"),
-        description="Rows with an empty side. null disables a check, here and below.",
+    empty_side: CheckConfig | None = option(
+        CheckConfig(limit=0.01, action="fail"),
+        "Rows with an empty side. null disables a check, here and below.",
     )
-    length_ratio: LengthRatioCheckConfig | None = Field(
-        default=LengthRatioCheckConfig(),
-        description="Rows with one side much longer than the other.",
+    length_ratio: LengthRatioCheckConfig | None = option(
+        LengthRatioCheckConfig(), "Rows with one side much longer than the other."
     )
-    too_long: TooLongCheckConfig | None = Field(
-        default=TooLongCheckConfig(), description="Rows with a very long side."
+    too_long: TooLongCheckConfig | None = option(
+        TooLongCheckConfig(), "Rows with a very long side."
     )
-    duplicates: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.2),
-        description="Rows of train that repeat an earlier row.",
+    duplicates: CheckConfig | None = option(
+        CheckConfig(limit=0.2), "Rows of train that repeat an earlier row."
     )
-    overlap: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.0),
-        description="Rows of eval and test whose source is also in train.",
+    overlap: CheckConfig | None = option(
+        CheckConfig(limit=0.0), "Rows of eval and test whose source is also in train."
     )
-    near_overlap: NearOverlapCheckConfig | None = Field(
-        default=NearOverlapCheckConfig(),
-        description="Rows of eval and test whose source is a near-duplicate of one in train, "
-        "without those of overlap.",
+    near_overlap: NearOverlapCheckConfig | None = option(
+        NearOverlapCheckConfig(),
+        "Rows of eval and test whose source is a near-duplicate of one in train, without those of "
+        "overlap.",
     )
-    target_overlap: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.05),
-        description="Rows of eval and test with a target text that is also a target in train; "
+    target_overlap: CheckConfig | None = option(
+        CheckConfig(limit=0.05),
+        "Rows of eval and test with a target text that is also a target in train; "
         "evaluation.slices.target_overlap scores those of test separately.",
     )
-    same_sides: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.01),
-        description="Rows with equal source and target that contain letters.",
+    same_sides: CheckConfig | None = option(
+        CheckConfig(limit=0.01), "Rows with equal source and target that contain letters."
     )
-    script: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.001),
-        description="Rows with many letters of a script that is unexpected for their side: one "
-        "with less than 0.1 % of the letters of the side in train.",
+    script: CheckConfig | None = option(
+        CheckConfig(limit=0.001),
+        "Rows with many letters of a script that is unexpected for their side: one with less than "
+        "0.1 % of the letters of the side in train.",
     )
-    control_characters: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.01),
-        description="Rows with invisible characters: control, zero-width, directional and "
-        "private-use characters, U+FFFD.",
+    control_characters: CheckConfig | None = option(
+        CheckConfig(limit=0.01),
+        "Rows with invisible characters: control, zero-width, directional and private-use "
+        "characters, U+FFFD.",
     )
-    encoding: CheckConfig | None = Field(
-        default=CheckConfig(limit=0.001),
-        description="Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are "
-        "reported with the probable text, and not changed.",
+    encoding: CheckConfig | None = option(
+        CheckConfig(limit=0.001),
+        "Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are reported "
+        "with the probable text, and not changed.",
     )
-    drift_words: DriftCheckConfig | None = Field(
-        default=DriftCheckConfig(limit=0.03),
-        description="Jensen-Shannon divergence, 0 to 1, of the words in train from those of the "
-        "production model's data; the maximum of all sides.",
+    drift_words: DriftCheckConfig | None = option(
+        DriftCheckConfig(limit=0.03),
+        "Jensen-Shannon divergence, 0 to 1, of the words in train from those of the production "
+        "model's data; the maximum of all sides.",
     )
-    drift_oov: DriftCheckConfig | None = Field(
-        default=DriftCheckConfig(limit=0.02),
-        description="Share of words in train that are new since the production model, beyond the "
-        "share expected for more text of the same kind.",
+    drift_oov: DriftCheckConfig | None = option(
+        DriftCheckConfig(limit=0.02),
+        "Share of words in train that are new since the production model, beyond the share "
+        "expected for more text of the same kind.",
     )
-    drift_lengths: DriftCheckConfig | None = Field(
-        default=DriftCheckConfig(),
-        description="Jensen-Shannon divergence, 0 to 1, of the lengths in train from those of the "
-        "production model's data.",
+    drift_lengths: DriftCheckConfig | None = option(
+        DriftCheckConfig(),
+        "Jensen-Shannon divergence, 0 to 1, of the lengths in train from those of the production "
+        "model's data.",
     )
 
 
 class DataConfig(Section):
     """The data files."""
 
-    root: Annotated[str, NotInTrainingKey] = Field(
-        default=".",
-        description="Folder of the files below, relative to this file. ${VAR} and ${VAR:-default} "
-        "are environment variables, here and everywhere. REGARD_HOME is always "
-        "defined; the default of REGARD_DATA is ${REGARD_HOME}/data.",
+    root: Annotated[str, NotInTrainingKey] = option(
+        ".",
+        "Folder of the files below, relative to this file. ${VAR} and ${VAR:-default} are "
+        "environment variables, here and everywhere. REGARD_HOME is always defined; the default of "
+        "REGARD_DATA is ${REGARD_HOME}/data.",
         examples=["${REGARD_HOME}/data/quickstart"],
     )
-    format: Format | None = Field(
-        default=None,
-        description="File format: parallel files with one sentence per line, tab-separated "
-        "columns, one JSON object per line, or Parquet; null: by file name (.tsv, "
-        ".jsonl, .parquet, each also with .gz; one path per side is parallel).",
+    format: Format | None = option(
+        None,
+        "File format: parallel files with one sentence per line, tab-separated columns, one JSON "
+        "object per line, or Parquet; null: by file name (.tsv, .jsonl, .parquet, each also with "
+        ".gz; one path per side is parallel).",
     )
     train: Annotated[Files, NotInTrainingKey] = Field(
         description="Files to train on: {source: path, target: path} for parallel files (or lists "
@@ -270,55 +251,49 @@ class DataConfig(Section):
         "{VERSION} match the spans of a growing corpus in their newest versions.",
         examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
     )
-    eval: Annotated[Files | None, NotInTrainingKey] = Field(
-        default=None, description="Files of the eval split; null: split off train."
+    eval: Annotated[Files | None, NotInTrainingKey] = option(
+        None, "Files of the eval split; null: split off train."
     )
-    test: Annotated[Files | None, NotInTrainingKey] = Field(
-        default=None, description="Files of the test split; null: split off train."
+    test: Annotated[Files | None, NotInTrainingKey] = option(
+        None, "Files of the test split; null: split off train."
     )
-    split: SplitConfig | None = Field(
-        default=SplitConfig(),
-        description="How eval and test are split off train. Cannot be combined with eval and test.",
+    split: SplitConfig | None = option(
+        SplitConfig(),
+        "How eval and test are split off train. Cannot be combined with eval and test.",
     )
-    spans: Annotated[SpansConfig, NotInTrainingKey] = Field(
-        default=SpansConfig(),
-        description="Which spans to use if paths have placeholders. Paths of eval and test with "
-        "placeholders follow the spans of train; paths without are the same in every "
-        "run.",
+    spans: Annotated[SpansConfig, NotInTrainingKey] = option(
+        SpansConfig(),
+        "Which spans to use if paths have placeholders. Paths of eval and test with placeholders "
+        "follow the spans of train; paths without are the same in every run.",
     )
-    columns: dict[str, int | str] | None = Field(
-        default=None,
-        description="Column of each feature: a number from 1 (tsv), a name (tsv with header, "
-        "parquet) or a key (jsonl). null: the order of the task's features for tsv "
-        "without header (source, target for translation), otherwise the columns or "
-        "keys with the names of the features.",
+    columns: dict[str, int | str] | None = option(
+        None,
+        "Column of each feature: a number from 1 (tsv), a name (tsv with header, parquet) or a key "
+        "(jsonl). null: the order of the task's features for tsv without header (source, target "
+        "for translation), otherwise the columns or keys with the names of the features.",
     )
-    extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(
-        default=(),
-        description="Additional text columns for evaluation.slices; in a tsv file without header "
-        "they follow the columns of the task. All files need them; a row may leave "
-        "them empty.",
+    extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = option(
+        (),
+        "Additional text columns for evaluation.slices; in a tsv file without header they follow "
+        "the columns of the task. All files need them; a row may leave them empty.",
         examples=[["domain"]],
     )
-    images: str | None = Field(
-        default=None,
-        description="Folder of the images that rows refer to, relative to root; null: root. Only "
-        "for tasks with images.",
+    images: str | None = option(
+        None,
+        "Folder of the images that rows refer to, relative to root; null: root. Only for tasks "
+        "with images.",
     )
-    header: bool = Field(
-        default=False, description="The first line of a tsv file contains column names."
+    header: bool = option(False, "The first line of a tsv file contains column names.")
+    bad_rows: Literal["fail", "skip"] = option(
+        "fail",
+        "What to do with invalid rows: not UTF-8, missing or surplus columns, missing keys, broken "
+        "JSON, invalid numbers or unreadable images. Skipped rows are counted.",
     )
-    bad_rows: Literal["fail", "skip"] = Field(
-        default="fail",
-        description="What to do with invalid rows: not UTF-8, missing or surplus columns, missing "
-        "keys, broken JSON, invalid numbers or unreadable images. Skipped rows are counted.",
+    bad_rows_limit: Annotated[Share, NotInTrainingKey] = option(
+        0.1, "Maximum share of skipped rows, for whatever reason; above it the run fails."
     )
-    bad_rows_limit: Annotated[Share, NotInTrainingKey] = Field(
-        default=0.1,
-        description="Maximum share of skipped rows, for whatever reason; above it the run fails.",
-    )
-    checks: Annotated[DataChecksConfig, NotInTrainingKey] = Field(
-        default=DataChecksConfig(), description="Quality checks of the data."
+    checks: Annotated[DataChecksConfig, NotInTrainingKey] = option(
+        DataChecksConfig(), "Quality checks of the data."
     )
 
     @model_validator(mode="before")

@@ -10,7 +10,16 @@ from pydantic_core import PydanticCustomError
 
 from regard.components.settings.data import CheckConfig, CheckSetConfig
 from regard.models.metrics import METRICS
-from regard.models.settings.base import Listed, Positive, Section, Share
+from regard.models.settings.base import (
+    Count,
+    Fraction,
+    Listed,
+    NonNegative,
+    Positive,
+    Section,
+    Share,
+    option,
+)
 
 _METRICS = ", ".join(METRICS)
 
@@ -31,27 +40,22 @@ class ProductionComparisonConfig(Section):
     difference for chance.
     """
 
-    metric: str = Field(default="bleu", description="Metric to compare.")
-    tolerance: Annotated[float, Field(ge=0.0)] = Field(
-        default=0.0, description="Tolerated loss, in the unit of the metric."
+    metric: str = option("bleu", "Metric to compare.")
+    tolerance: NonNegative = option(0.0, "Tolerated loss, in the unit of the metric.")
+    test: Literal["bootstrap", "randomization"] | None = option(
+        "randomization",
+        "Significance test: randomization (Riezler and Maxwell 2005), or bootstrap (Koehn 2004), "
+        "which needs some hundred rows and does not apply to slices; null: every loss beyond the "
+        "tolerance counts.",
     )
-    test: Literal["bootstrap", "randomization"] | None = Field(
-        default="randomization",
-        description="Significance test: randomization (Riezler and Maxwell 2005), or bootstrap "
-        "(Koehn 2004), which needs some hundred rows and does not apply to slices; "
-        "null: every loss beyond the tolerance counts.",
+    significance: Fraction = option(
+        0.05, "Significance level: a loss with a p-value at or above it is attributed to chance."
     )
-    significance: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.05,
-        description="Significance level: a loss with a p-value at or above it is attributed to "
-        "chance.",
-    )
-    slices: Listed[str] = Field(
-        default=(),
-        description="Slices in which the candidate must not be worse either, for example "
-        "domain=news or length=31+; a name alone, such as domain, stands for all of "
-        "its slices. They are tested by randomization, and their p-values are "
-        "adjusted with Holm's method (1979).",
+    slices: Listed[str] = option(
+        (),
+        "Slices in which the candidate must not be worse either, for example domain=news or "
+        "length=31+; a name alone, such as domain, stands for all of its slices. They are tested "
+        "by randomization, and their p-values are adjusted with Holm's method (1979).",
         examples=[["length", "domain=news"]],
     )
 
@@ -59,31 +63,26 @@ class ProductionComparisonConfig(Section):
 class OutputLengthRatioCheckConfig(CheckConfig):
     """Outputs much longer or shorter than every reference."""
 
-    ratio: Annotated[float, Field(gt=1.0)] = Field(
-        default=2.5,
-        description="Maximum ratio of the lengths of output and reference, in characters.",
+    ratio: Annotated[float, Field(gt=1.0)] = option(
+        2.5, "Maximum ratio of the lengths of output and reference, in characters."
     )
-    limit: Share = Field(default=0.05, description="Maximum share of affected outputs.")
+    limit: Share = option(0.05, "Maximum share of affected outputs.")
 
 
 class OutputChecksConfig(CheckSetConfig):
     """Checks of text outputs; `fail` prevents publishing."""
 
-    empty: CheckConfig = Field(default=CheckConfig(limit=0.01), description="Empty outputs.")
-    copies: CheckConfig = Field(
-        default=CheckConfig(limit=0.05), description="Outputs equal to the source."
+    empty: CheckConfig = option(CheckConfig(limit=0.01), "Empty outputs.")
+    copies: CheckConfig = option(CheckConfig(limit=0.05), "Outputs equal to the source.")
+    repetitions: CheckConfig = option(
+        CheckConfig(limit=0.01), "Outputs with a phrase repeated three or more times in a row."
     )
-    repetitions: CheckConfig = Field(
-        default=CheckConfig(limit=0.01),
-        description="Outputs with a phrase repeated three or more times in a row.",
+    length_ratio: OutputLengthRatioCheckConfig = option(
+        OutputLengthRatioCheckConfig(), "Outputs much longer or shorter than every reference."
     )
-    length_ratio: OutputLengthRatioCheckConfig = Field(
-        default=OutputLengthRatioCheckConfig(),
-        description="Outputs much longer or shorter than every reference.",
-    )
-    script: CheckConfig = Field(
-        default=CheckConfig(limit=0.01),
-        description="Outputs with letters of a script that neither references nor source contain.",
+    script: CheckConfig = option(
+        CheckConfig(limit=0.01),
+        "Outputs with letters of a script that neither references nor source contain.",
     )
 
 
@@ -99,24 +98,23 @@ class SlicePatternConfig(Section):
 class SlicesConfig(Section):
     """Slices of the test split, in addition to those by length."""
 
-    by: Listed[str] = Field(
-        default=(),
-        description="Text features whose values define slices, for example a column of "
-        "data.extra: the 30 most frequent values, and the rest.",
+    by: Listed[str] = option(
+        (),
+        "Text features whose values define slices, for example a column of data.extra: the 30 most "
+        "frequent values, and the rest.",
     )
     patterns: dict[str, SlicePatternConfig] = Field(
         default_factory=dict, description="Slices by regular expressions, with their names."
     )
-    oov: Listed[Share] | None = Field(
-        default=(0.0, 0.1),
-        description="For models that read text: upper bounds of the share of words that are not "
-        "in train (with over 50,000 words, not among the 50,000 most frequent). null: "
-        "no such slices.",
+    oov: Listed[Share] | None = option(
+        (0.0, 0.1),
+        "For models that read text: upper bounds of the share of words that are not in train (with "
+        "over 50,000 words, not among the 50,000 most frequent). null: no such slices.",
     )
-    target_overlap: bool = Field(
-        default=True,
-        description="For models that write text: rows with a reference that is also a target of "
-        "the train split (target_overlap=yes), and all other rows (target_overlap=no). Needs "
+    target_overlap: bool = option(
+        True,
+        "For models that write text: rows with a reference that is also a target of the train "
+        "split (target_overlap=yes), and all other rows (target_overlap=no). Needs "
         "data.checks.target_overlap. The model in production may have seen other targets.",
     )
     thresholds: dict[str, dict[str, float]] = Field(
@@ -136,14 +134,12 @@ class GoldAlignmentConfig(Section):
         "then target, from 0; p marks a possible link.",
         examples=["links"],
     )
-    unit: Literal["word", "character"] = Field(default="word", description="Unit that links count.")
-    layer: Positive | None = Field(
-        default=None,
-        description="Decoder layer of a Transformer, from 1; null: the last one.",
+    unit: Literal["word", "character"] = option("word", "Unit that links count.")
+    layer: Positive | None = option(
+        None, "Decoder layer of a Transformer, from 1; null: the last one."
     )
-    head: Positive | None = Field(
-        default=None,
-        description="Attention head of the layer, from 1; null: the mean of all heads.",
+    head: Positive | None = option(
+        None, "Attention head of the layer, from 1; null: the mean of all heads."
     )
 
     def heads_json(self) -> str:
@@ -154,31 +150,28 @@ class GoldAlignmentConfig(Section):
 class EvaluationConfig(Section):
     """Metrics of the test split, and what a model must reach to be published."""
 
-    metrics: Listed[str] = Field(
-        default=("bleu", "chrf", "exact_match"),
-        description=f"What is computed on the test split, of what fits the task: {_METRICS}. "
+    metrics: Listed[str] = option(
+        ("bleu", "chrf", "exact_match"),
+        f"What is computed on the test split, of what fits the task: {_METRICS}. "
         "bleu_lc is BLEU without regard to case, as many papers give it.",
     )
-    tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = Field(
-        default="13a", description="sacreBLEU tokenization for BLEU; zh for Chinese."
+    tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = option(
+        "13a", "sacreBLEU tokenization for BLEU; zh for Chinese."
     )
-    baseline: Literal["lead_1", "lead_3", "copy"] | None = Field(
-        default=None,
-        description="Baseline without a model: lead_1 and lead_3 output the first sentences of "
-        "the input, copy the whole input.",
+    baseline: Literal["lead_1", "lead_3", "copy"] | None = option(
+        None,
+        "Baseline without a model: lead_1 and lead_3 output the first sentences of the input, copy "
+        "the whole input.",
     )
-    lowercase: bool = Field(default=False, description="Ignore case in all metrics.")
-    length_buckets: Listed[Positive] = Field(
-        default=(10, 20, 30),
-        description="Upper bounds of input lengths, in tokens or points, for slices by length.",
+    lowercase: bool = option(False, "Ignore case in all metrics.")
+    length_buckets: Listed[Positive] = option(
+        (10, 20, 30), "Upper bounds of input lengths, in tokens or points, for slices by length."
     )
-    slices: SlicesConfig = Field(
-        default=SlicesConfig(), description="Further slices of the test split."
-    )
-    alignment: GoldAlignmentConfig | None = Field(
-        default=None,
-        description="Gold word alignments for the metric aer, which evaluates the model's "
-        "attention; null: none.",
+    slices: SlicesConfig = option(SlicesConfig(), "Further slices of the test split.")
+    alignment: GoldAlignmentConfig | None = option(
+        None,
+        "Gold word alignments for the metric aer, which evaluates the model's attention; null: "
+        "none.",
     )
     thresholds: dict[str, float] = Field(
         default_factory=dict,
@@ -187,21 +180,20 @@ class EvaluationConfig(Section):
         "to 1.",
         examples=[{"bleu": 30.0}],
     )
-    production: ProductionComparisonConfig | None = Field(
-        default=ProductionComparisonConfig(),
-        description="Comparison with the model in production, which a new model must not lose; "
-        "null: none. The default metric is the first of metrics.",
+    production: ProductionComparisonConfig | None = option(
+        ProductionComparisonConfig(),
+        "Comparison with the model in production, which a new model must not lose; null: none. The "
+        "default metric is the first of metrics.",
     )
-    checks: OutputChecksConfig = Field(
-        default=OutputChecksConfig(),
-        description="Degenerate outputs that metrics do not show.",
+    checks: OutputChecksConfig = option(
+        OutputChecksConfig(), "Degenerate outputs that metrics do not show."
     )
-    samples: Annotated[int, Field(ge=0)] = Field(
-        default=1000,
-        description="Number of resamples for 95% confidence intervals and for the comparison with "
-        "production. 0: neither.",
+    samples: Count = option(
+        1000,
+        "Number of resamples for 95% confidence intervals and for the comparison with production. "
+        "0: neither.",
     )
-    batch_size: Positive = Field(default=64, description="Rows per batch.")
+    batch_size: Positive = option(64, "Rows per batch.")
 
     @model_validator(mode="before")
     @classmethod

@@ -6,22 +6,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.models.settings.base import Listed, Positive, Section
+from regard.models.settings.base import Listed, Positive, Section, option
 
 
 class ServingConfig(Section):
     """Where models are published, and what they must run on."""
 
-    registry: str | None = Field(
-        default=None,
-        description="Folder of published models, <registry>/<name>/<version>; null: "
-        "${REGARD_HOME}/registry.",
+    registry: str | None = option(
+        None,
+        "Folder of published models, <registry>/<name>/<version>; null: ${REGARD_HOME}/registry.",
     )
-    tf_serving_versions: Listed[Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")]] = Field(
-        default=("2.19", "2.20"),
-        description="TensorFlow Serving versions that must support all operations of the model.",
+    tf_serving_versions: Listed[Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")]] = option(
+        ("2.19", "2.20"),
+        "TensorFlow Serving versions that must support all operations of the model.",
     )
-    check_rows: Positive = Field(
-        default=32,
-        description="Rows of the test split that the serving check runs.",
-    )
+    check_rows: Positive = option(32, "Rows of the test split that the serving check runs.")

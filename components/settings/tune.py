@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Listed, Positive, PositiveFloat, Section
+from regard.models.settings.base import Listed, Positive, PositiveFloat, Section, option
 
 DEFAULT_TRIALS = 20  # of random and Bayesian search
 DEFAULT_FACTOR = 3  # of Hyperband
@@ -16,19 +16,16 @@ MAX_SEED = 2**32 - 2  # NumPy takes 32 bits, and KerasTuner gets the seed plus o
 class Range(Section):
     """The values of one key: exactly one of linear, log and choice."""
 
-    linear: Listed[float] | None = Field(
-        default=None, description="[LOW, HIGH], sampled uniformly."
+    linear: Listed[float] | None = option(None, "[LOW, HIGH], sampled uniformly.")
+    log: Listed[float] | None = option(
+        None, "[LOW, HIGH], sampled uniformly on a logarithmic scale."
     )
-    log: Listed[float] | None = Field(
-        default=None, description="[LOW, HIGH], sampled uniformly on a logarithmic scale."
+    choice: Listed[JsonValue] | None = option(
+        None, "A list of values of any type, including whole sections."
     )
-    choice: Listed[JsonValue] | None = Field(
-        default=None, description="A list of values of any type, including whole sections."
-    )
-    step: PositiveFloat | None = Field(
-        default=None,
-        description="Difference between two values of linear, or ratio of two values of log. "
-        "null: continuous.",
+    step: PositiveFloat | None = option(
+        None,
+        "Difference between two values of linear, or ratio of two values of log. null: continuous.",
     )
 
 
@@ -39,40 +36,38 @@ class TuneConfig(Section):
         description="The keys of the sections model and training to search, with their ranges.",
         examples=[{"training.learning_rate": {"log": [0.0001, 0.01]}}],
     )
-    algorithm: Literal["hyperband", "bayesian", "random"] = Field(
-        default="hyperband",
-        description="Search algorithm. hyperband: many short trials, the best of which continue "
-        "(Li 2018); bayesian: what a Gaussian process rates best; random: random values.",
+    algorithm: Literal["hyperband", "bayesian", "random"] = option(
+        "hyperband",
+        "Search algorithm. hyperband: many short trials, the best of which continue (Li 2018); "
+        "bayesian: what a Gaussian process rates best; random: random values.",
     )
-    objective: str | None = Field(
-        default=None,
-        description="Measure to optimise on the eval split: loss, or a metric of the task such as "
-        "bleu. null: early_stopping.metric.",
+    objective: str | None = option(
+        None,
+        "Measure to optimise on the eval split: loss, or a metric of the task such as bleu. null: "
+        "early_stopping.metric.",
     )
-    max_trials: Positive | None = Field(
-        default=None,
-        description=f"Number of trials; null: {DEFAULT_TRIALS}. Hyperband derives it from "
+    max_trials: Positive | None = option(
+        None,
+        f"Number of trials; null: {DEFAULT_TRIALS}. Hyperband derives it from "
         "max_epochs and factor.",
     )
-    max_epochs: Positive | None = Field(
-        default=None,
-        description="Maximum epochs of a trial. null: training.max_epochs.",
+    max_epochs: Positive | None = option(
+        None, "Maximum epochs of a trial. null: training.max_epochs."
     )
-    max_minutes: PositiveFloat | None = Field(
-        default=None,
-        description="Maximum training time of a trial in minutes. null: training.max_minutes.",
+    max_minutes: PositiveFloat | None = option(
+        None, "Maximum training time of a trial in minutes. null: training.max_minutes."
     )
-    factor: Annotated[int, Field(ge=2)] | None = Field(
-        default=None,
-        description="Hyperband: one trial in `factor` continues, for `factor` times the epochs. "
+    factor: Annotated[int, Field(ge=2)] | None = option(
+        None,
+        "Hyperband: one trial in `factor` continues, for `factor` times the epochs. "
         f"null: {DEFAULT_FACTOR}.",
     )
-    iterations: Positive | None = Field(
-        default=None, description="Hyperband: repetitions of the whole algorithm. null: 1."
+    iterations: Positive | None = option(
+        None, "Hyperband: repetitions of the whole algorithm. null: 1."
     )
-    max_failed_trials: Positive = Field(
-        default=3, description="Consecutive failed trials after which the search stops."
+    max_failed_trials: Positive = option(
+        3, "Consecutive failed trials after which the search stops."
     )
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = Field(
-        default=17, description="Random seed of the search; training.seed is not affected."
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = option(
+        17, "Random seed of the search; training.seed is not affected."
     )

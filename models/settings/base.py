@@ -22,6 +22,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
@@ -80,14 +81,15 @@ def absolute(base: FilePath, path: str) -> str:
     return path if "://" in path else os.path.normpath(base / os.path.expanduser(path))
 
 
-def option(default: Any, description: str) -> Any:
+def option(default: Any, description: str, examples: list[Any] | None = None) -> Any:
     """Define a key of a section.
 
     Args:
         default: The value if the key is missing.
         description: What the key means, for the reference and for the JSON schema.
+        examples: Other values, for the reference and for the JSON schema.
     """
-    return Field(default=default, description=description)
+    return Field(default=default, description=description, examples=examples)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing_extensions import Self
 from regard.models.settings.base import (
     ByType,
     Count,
+    Fraction,
     NonNegative,
     NotInTrainingKey,
     Positive,
@@ -74,7 +75,7 @@ class PlateauScheduleConfig(_WarmupScheduleConfig):
     """Reduces the learning rate when the evaluation metric stops improving."""
 
     type: Literal["plateau"] = option("plateau", "Schedule type.")
-    factor: Annotated[float, Field(gt=0.0, lt=1.0)] = option(0.5, "Factor on the learning rate.")
+    factor: Fraction = option(0.5, "Factor on the learning rate.")
     patience: Positive = option(
         2, "Evaluations without improvement of early_stopping.metric before a reduction."
     )
@@ -109,9 +110,7 @@ class EarlyStoppingConfig(Section):
 class MovingAverageConfig(Section):
     """Exponential moving average of the weights, which is evaluated and exported."""
 
-    decay: Annotated[float, Field(gt=0.0, lt=1.0)] = option(
-        0.999, "Weight of the previous average at each step."
-    )
+    decay: Fraction = option(0.999, "Weight of the previous average at each step.")
 
 
 class CheckpointAveragingConfig(Section):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Positive, Problem, Section
+from regard.models.settings.base import Positive, Problem, Section, option
 from regard.models.suggestions import closest_matches
 from regard.pipeline.config.errors import show, suggest, unknown
 
@@ -59,16 +59,16 @@ class BeamConfig(Section):
     The runner does not affect the results.
     """
 
-    runner: Literal["in_process", "processes", "portable", "flink", "spark", "dataflow"] = Field(
-        default="in_process",
-        description="in_process: in the process of the node, fastest up to about 100,000 rows; "
-        "processes: in several processes on this machine; portable, flink, spark, dataflow: "
-        "on a cluster whose workers share the files (docs/scale.md).",
+    runner: Literal["in_process", "processes", "portable", "flink", "spark", "dataflow"] = option(
+        "in_process",
+        "in_process: in the process of the node, fastest up to about 100,000 rows; processes: in "
+        "several processes on this machine; portable, flink, spark, dataflow: on a cluster whose "
+        "workers share the files (docs/scale.md).",
     )
-    workers: Positive | None = Field(
-        default=None,
-        description="Number of workers: processes (null: one per core), parallelism of flink, or "
-        "maximum of dataflow. Not supported by other runners.",
+    workers: Positive | None = option(
+        None,
+        "Number of workers: processes (null: one per core), parallelism of flink, or maximum of "
+        "dataflow. Not supported by other runners.",
     )
     options: dict[str, JsonValue] = Field(
         default_factory=dict,

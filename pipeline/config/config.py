@@ -20,7 +20,7 @@ from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.tune import TuneConfig
 from regard.models import tasks
-from regard.models.settings.base import Section
+from regard.models.settings.base import Section, option
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description, Feature
 from regard.pipeline.config.beam import BeamConfig
@@ -46,44 +46,37 @@ class Config(Section):
         "digits and hyphens, starting with a letter, at most 63 characters.",
         examples=["quickstart"],
     )
-    task: str = Field(
-        default=DEFAULT_TASK, description=f"Task of the model: {', '.join(sorted(tasks.TASKS))}."
-    )
+    task: str = option(DEFAULT_TASK, f"Task of the model: {', '.join(sorted(tasks.TASKS))}.")
     data: DataConfig = Field(description="Data files.")
     # The task defines tokenizer, model and search; see ``config_class``.
-    tokenizer: Any = Field(
-        default=None, description="SentencePiece tokenizers, trained on the train split."
+    tokenizer: Any = option(None, "SentencePiece tokenizers, trained on the train split.")
+    model: Any = option(None, "Network.")
+    training: TrainingConfig = option(
+        TrainingConfig(),
+        "How the model learns. Training stops at the first of max_epochs, max_steps and "
+        "max_minutes.",
     )
-    model: Any = Field(default=None, description="Network.")
-    training: TrainingConfig = Field(
-        default=TrainingConfig(),
-        description="How the model learns. Training stops at the first of max_epochs, max_steps "
-        "and max_minutes.",
+    search: Any = option(None, "How the trained model decodes.")
+    evaluation: EvaluationConfig = option(
+        EvaluationConfig(),
+        "Metrics of the test split, and what a model must reach to be published.",
     )
-    search: Any = Field(default=None, description="How the trained model decodes.")
-    evaluation: EvaluationConfig = Field(
-        default=EvaluationConfig(),
-        description="Metrics of the test split, and what a model must reach to be published.",
+    serving: ServingConfig = option(
+        ServingConfig(), "Where models are published, and what they must run on."
     )
-    serving: ServingConfig = Field(
-        default=ServingConfig(),
-        description="Where models are published, and what they must run on.",
+    beam: BeamConfig = option(
+        BeamConfig(), "Where Beam jobs run; the result is the same everywhere."
     )
-    beam: BeamConfig = Field(
-        default=BeamConfig(),
-        description="Where Beam jobs run; the result is the same everywhere.",
+    schedule: ScheduleConfig | None = option(
+        None,
+        "When `regard schedule` checks for new data, and which conditions start a run; null: its "
+        "options decide.",
     )
-    schedule: ScheduleConfig | None = Field(
-        default=None,
-        description="When `regard schedule` checks for new data, and which conditions start a run; "
-        "null: its options decide.",
+    kubeflow: KubeflowConfig | None = option(
+        None, "Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster."
     )
-    kubeflow: KubeflowConfig | None = Field(
-        default=None,
-        description="Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster.",
-    )
-    tune: TuneConfig | None = Field(
-        default=None, description="Which keys `regard tune` searches, and how; null: none."
+    tune: TuneConfig | None = option(
+        None, "Which keys `regard tune` searches, and how; null: none."
     )
 
     @model_validator(mode="before")

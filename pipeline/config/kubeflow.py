@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.models.settings.base import Count, Section
+from regard.models.settings.base import Count, Section, option
 
 DEFAULT = "default"
 
@@ -27,11 +27,11 @@ class ResourcesConfig(Section):
     A key that is omitted has the value under ``default``; null removes it.
     """
 
-    cpu: Amount | None = Field(default=None, description="CPU cores; null: no request or limit.")
-    memory: Amount | None = Field(
-        default=None, description="Memory in gigabytes (10^9 bytes); null: no request or limit."
+    cpu: Amount | None = option(None, "CPU cores; null: no request or limit.")
+    memory: Amount | None = option(
+        None, "Memory in gigabytes (10^9 bytes); null: no request or limit."
     )
-    gpu: Count | None = Field(default=None, description="Number of NVIDIA GPUs; null: none.")
+    gpu: Count | None = option(None, "Number of NVIDIA GPUs; null: none.")
 
 
 class KubeflowConfig(Section):
@@ -42,27 +42,27 @@ class KubeflowConfig(Section):
         "which the cluster pulls it.",
         examples=["registry.example.org/regard:0.1.0"],
     )
-    gpu_image: Image | None = Field(
-        default=None,
-        description="Image of the nodes that request GPUs, built with "
-        "--build-arg ACCELERATOR=cuda; null: image.",
+    gpu_image: Image | None = option(
+        None,
+        "Image of the nodes that request GPUs, built with --build-arg ACCELERATOR=cuda; null: "
+        "image.",
         examples=["registry.example.org/regard:0.1.0-cuda"],
     )
-    pipeline_root: Bucket | None = Field(
-        default=None,
-        description="Where artifacts are stored: minio://, s3:// or gs://, a bucket and a path; "
-        "null: the cluster's default.",
+    pipeline_root: Bucket | None = option(
+        None,
+        "Where artifacts are stored: minio://, s3:// or gs://, a bucket and a path; null: the "
+        "cluster's default.",
         examples=["minio://mlpipeline/v2/artifacts"],
     )
-    home: Folder = Field(
-        default="/regard",
-        description="The value of ${REGARD_HOME} in the containers: an absolute path on a volume, "
-        "without . and .., for data, registry and checkpoints.",
+    home: Folder = option(
+        "/regard",
+        "The value of ${REGARD_HOME} in the containers: an absolute path on a volume, without . "
+        "and .., for data, registry and checkpoints.",
     )
-    registry: Folder | None = Field(
-        default=None,
-        description="Folder of the model registry in the containers: an absolute path on a volume; "
-        "null: <home>/registry.",
+    registry: Folder | None = option(
+        None,
+        "Folder of the model registry in the containers: an absolute path on a volume; null: "
+        "<home>/registry.",
     )
     volumes: dict[Claim, Folder] = Field(
         default_factory=dict,

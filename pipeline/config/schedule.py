@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from regard.components.settings.data import DataChecksConfig, DataConfig
-from regard.models.settings.base import Positive, Problem, Section, Share
+from regard.models.settings.base import Positive, Problem, Section, Share, option
 from regard.models.suggestions import did_you_mean
 
 Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]
@@ -21,19 +21,19 @@ _CONDITIONS = ("new_span", "new_rows", "drift")
 class DriftTriggerConfig(Section):
     """Maximum drift; a run starts if one of them is exceeded."""
 
-    words: Share | None = Field(
-        default=None,
-        description="Jensen-Shannon divergence of the word distributions; null: the limit of "
+    words: Share | None = option(
+        None,
+        "Jensen-Shannon divergence of the word distributions; null: the limit of "
         "data.checks.drift_words.",
     )
-    oov: Share | None = Field(
-        default=None,
-        description="Share of running words that are unexpectedly new; null: the limit of "
+    oov: Share | None = option(
+        None,
+        "Share of running words that are unexpectedly new; null: the limit of "
         "data.checks.drift_oov.",
     )
-    lengths: Share | None = Field(
-        default=None,
-        description="Jensen-Shannon divergence of the length distributions; null: the limit of "
+    lengths: Share | None = option(
+        None,
+        "Jensen-Shannon divergence of the length distributions; null: the limit of "
         "data.checks.drift_lengths.",
     )
 
@@ -49,57 +49,49 @@ class DriftTriggerConfig(Section):
 class ScheduleConfig(Section):
     """When `regard schedule` checks for new data, and which conditions start a run."""
 
-    cron: str | None = Field(
-        default=None,
-        description="When to check: minute, hour, day of the month, month and weekday; or @hourly, "
-        "@daily, @weekly, @monthly, @yearly. null: use `every`.",
+    cron: str | None = option(
+        None,
+        "When to check: minute, hour, day of the month, month and weekday; or @hourly, @daily, "
+        "@weekly, @monthly, @yearly. null: use `every`.",
         examples=["0 3 * * *"],
     )
-    timezone: str | None = Field(
-        default=None,
-        description="Time zone of cron; null: the machine's.",
-        examples=["Europe/Berlin"],
+    timezone: str | None = option(
+        None, "Time zone of cron; null: the machine's.", examples=["Europe/Berlin"]
     )
-    every: Duration | None = Field(
-        default=None,
-        description=f"Interval between checks: {_FORMAT}. null: {DEFAULT_INTERVAL}, unless cron is "
-        "set.",
+    every: Duration | None = option(
+        None,
+        f"Interval between checks: {_FORMAT}. null: {DEFAULT_INTERVAL}, unless cron is set.",
         examples=["1h"],
     )
-    new_span: bool = Field(
-        default=False,
-        description="Run if there is a span that the last training did not have, or had in another "
-        "version or with other content.",
+    new_span: bool = option(
+        False,
+        "Run if there is a span that the last training did not have, or had in another version or "
+        "with other content.",
     )
-    new_rows: Positive | None = Field(
-        default=None,
-        description="Run if data.train has at least this number of rows that the last training did "
-        "not have; null: ignore rows.",
+    new_rows: Positive | None = option(
+        None,
+        "Run if data.train has at least this number of rows that the last training did not have; "
+        "null: ignore rows.",
         examples=[10000],
     )
-    drift: DriftTriggerConfig | None = Field(
-        default=None,
-        description="Run if the training split has drifted beyond these limits from the data of "
-        "the model in production, or if there is none; {}: use the limits of data.checks; null: "
-        "ignore drift.",
+    drift: DriftTriggerConfig | None = option(
+        None,
+        "Run if the training split has drifted beyond these limits from the data of the model in "
+        "production, or if there is none; {}: use the limits of data.checks; null: ignore drift.",
     )
-    require: Literal["any", "all"] = Field(
-        default="any",
-        description="Whether any or all of new_span, new_rows and drift must hold, where set. "
-        "If none is set, every change of data or settings starts a run.",
+    require: Literal["any", "all"] = option(
+        "any",
+        "Whether any or all of new_span, new_rows and drift must hold, where set. If none is set, "
+        "every change of data or settings starts a run.",
     )
-    catchup: bool = Field(
-        default=True,
-        description="Whether to check once after times of cron were missed.",
+    catchup: bool = option(True, "Whether to check once after times of cron were missed.")
+    attempts: Positive = option(
+        3,
+        "Maximum number of attempts with the same data and settings if runs fail. A run that is "
+        "refused because of its data or settings is not repeated.",
     )
-    attempts: Positive = Field(
-        default=3,
-        description="Maximum number of attempts with the same data and settings if runs fail. A "
-        "run that is refused because of its data or settings is not repeated.",
-    )
-    backoff: Duration = Field(
-        default="10m",
-        description=f"Wait after the first failure, doubled after each further one: {_FORMAT}.",
+    backoff: Duration = option(
+        "10m", f"Wait after the first failure, doubled after each further one: {_FORMAT}."
     )
 
     @property

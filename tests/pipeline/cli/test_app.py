@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-ROOT = Path(__file__).resolve().parents[2]
+from regard.pipeline import supervisor
+from regard.pipeline.cli.app import app, main
+
+ROOT = Path(__file__).resolve().parents[3]
 FAKE = str(Path(__file__).parents[1] / "fake_worker.py")
 # The command with another worker than the one that needs TFX.
 WITH_FAKE = f"""
@@ -26,23 +30,39 @@ main()
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(tmp_path, monkeypatch):
     """A workspace with a configuration and its data."""
-    (tmp_path / "train.tsv").write_text("".join(f"a {i}\tb\n" for i in range(200)))
-    (tmp_path / "tiny.yaml").write_text(
-        f"name: tiny\ndata:\n  root: {tmp_path}\n  train: train.tsv\n"
-    )
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "w"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("train.tsv").write_text("".join(f"a {i}\tb\n" for i in range(200)))
+    Path("tiny.yaml").write_text(f"name: tiny\ndata:\n  root: {tmp_path}\n  train: train.tsv\n")
     return tmp_path
 
 
-def _command(home: Path, *arguments: str, fake: str | None = None) -> subprocess.Popen:
-    start = ["-c", WITH_FAKE, fake] if fake else ["-m", "regard.pipeline.cli"]
-    environment = {**os.environ, "REGARD_HOME": str(home / "w"), "COLUMNS": "100"}
-    environment.pop("FORCE_COLOR", None)
+@pytest.fixture
+def regard(home, monkeypatch, capfd):
+    """Run a command in this process; return its exit status, output and errors."""
+
+    def call(*arguments: str, fake: str | None = None) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["regard", *arguments])
+        if fake:
+            monkeypatch.setattr(
+                supervisor, "worker_command", lambda *_: [sys.executable, FAKE, fake]
+            )
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capfd.readouterr()
+
+    return call
+
+
+def _start(*arguments: str) -> subprocess.Popen:
+    """Start a command with a fake worker in a process."""
     return subprocess.Popen(
-        [sys.executable, *start, *arguments],
-        cwd=ROOT,
-        env=environment,
+        [sys.executable, "-c", WITH_FAKE, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -50,15 +70,7 @@ def _command(home: Path, *arguments: str, fake: str | None = None) -> subprocess
     )
 
 
-def _regard(home: Path, *arguments: str, fake: str | None = None) -> tuple[int, str, str]:
-    process = _command(home, *arguments, fake=fake)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
 def test_every_command_has_help():
-    from regard.pipeline.cli.app import app
-
     def command_paths(typer_app, path=()):
         for command in typer_app.registered_commands:
             yield (*path, command.name or command.callback.__name__)
@@ -66,15 +78,14 @@ def test_every_command_has_help():
             yield from command_paths(group.typer_instance, (*path, group.name))
 
     commands = list(command_paths(app))
-    assert ("deploy", "render") in commands
-    assert ("run",) in commands
+    assert {("deploy", "render"), ("run",)} <= set(commands)
     for command in commands:
         result = CliRunner().invoke(app, [*command, "--help"])
         assert result.exit_code == 0, (command, result.exception)
         assert "Usage: " in result.stdout
 
 
-def _imports(home: Path, *arguments: str) -> tuple[str, str]:
+def _imports(*arguments: str) -> tuple[str, str]:
     """Return the output of a command, and which large libraries it imports."""
     code = (
         f"import sys; sys.argv = ['regard', *{arguments!r}]\n"
@@ -83,16 +94,13 @@ def _imports(home: Path, *arguments: str) -> tuple[str, str]:
         "heavy = {'tensorflow', 'tfx', 'keras', 'numpy', 'pyarrow', 'apache_beam', 'matplotlib'}\n"
         "print(*sorted((heavy | {'pydantic', 'yaml'}) & set(sys.modules)))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "REGARD_HOME": str(home / "w")}
-    out = subprocess.check_output(
-        [sys.executable, "-c", code], cwd=home, env=environment, text=True
-    )
+    out = subprocess.check_output([sys.executable, "-c", code], text=True)
     text, _, modules = out.removesuffix("\n").rpartition("\n")
     return text, modules
 
 
 def test_help_does_not_import_large_libraries(home):
-    text, modules = _imports(home, "--help")
+    text, modules = _imports("--help")
     assert modules == ""
     commands = "run compare validate runs predict lineage registry rollback data config doctor"
     for command in commands.split():
@@ -100,110 +108,92 @@ def test_help_does_not_import_large_libraries(home):
 
 
 def test_validate_does_not_import_training_libraries(home):
-    assert _imports(home, "validate", "tiny.yaml")[1] == "pydantic"
+    assert _imports("validate", "tiny.yaml")[1] == "pydantic"
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("rnu",), "Did you mean 'run'"),
-        (("predict",), "MODEL"),
-        (("run", "tiny.yam"), "No such file"),
-        (("runs", "quickstrat"), "Unknown pipeline"),
-        (("runs", "diff", "a", "b"), "Unknown run 'a'"),
-        (("runs", "dif", "a", "b"), "Did you mean 'diff'"),
-        (("data", "generate", "quickstar"), "quickstart"),
-        (("predict", "quickstrat", "x"), "there is no model"),
+        ("rnu", "Did you mean 'run'"),
+        ("predict", "MODEL"),
+        ("run tiny.yam", "No such file"),
+        ("run tiny.yaml --from Trianer", "Did you mean Trainer?"),
+        ("run tiny.yaml --from Pusher --to Trainer", "runs after"),
+        ("run tiny.yaml --runner spark", "local or beam"),
+        ("runs quickstrat", "Unknown pipeline"),
+        ("runs diff a b", "Unknown run 'a'"),
+        ("runs dif a b", "Did you mean 'diff'"),
+        ("data generate quickstar", "quickstart"),
+        ("predict quickstrat x", "there is no model"),
     ],
 )
-def test_user_errors_exit_with_status_2_and_without_traceback(home, arguments, text):
-    code, out, err = _regard(home, *arguments)
-    assert code == 2
+def test_user_errors_exit_with_status_2_and_without_traceback(home, regard, arguments, text):
+    code, out, err = regard(*arguments.split())
+    assert (code, out) == (2, "")
     assert text in err
-    assert out == ""
     assert "Traceback" not in err
-
-
-def test_unknown_node_and_runner(home):
-    config = str(home / "tiny.yaml")
-    code, _, err = _regard(home, "run", config, "--from", "Trianer")
-    assert (code, "Did you mean Trainer?" in err) == (2, True)
-    code, _, err = _regard(home, "run", config, "--from", "Pusher", "--to", "Trainer")
-    assert (code, "runs after" in err) == (2, True)
-    code, _, err = _regard(home, "run", config, "--runner", "spark")
-    assert (code, "local or beam" in err) == (2, True)
     assert not (home / "w").exists()
 
 
-def test_validate(home):
-    code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
+def test_validate(home, regard):
+    code, out, _ = regard("validate", "tiny.yaml")
     assert code == 0
     assert re.search(r"pipeline tiny, 1\d\d train, \d+ eval, \d+ test from 1 file\.$", out.strip())
-    code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"), "--json")
-    assert json.loads(out)["files"] == {"train": [str(home / "train.tsv")]}
-    assert sum(json.loads(out)["rows"].values()) == 200
-    with open(home / "train.tsv", "ab") as file:
+    content = json.loads(regard("validate", "tiny.yaml", "--json")[1])
+    assert content["files"] == {"train": [str(home / "train.tsv")]}
+    assert sum(content["rows"].values()) == 200
+
+
+def test_validate_reports_unreadable_data(home, regard):
+    with open("train.tsv", "ab") as file:
         file.write(b"a\xff\tb\n")
-    code, out, err = _regard(home, "validate", str(home / "tiny.yaml"))
+    code, out, err = regard("validate", "tiny.yaml")
     assert (code, out) == (2, "")
     assert f"{home / 'train.tsv'}:201: not UTF-8" in err
-    assert "data.encoding_errors" in err
-    (home / "train.tsv").unlink()
-    code, _, err = _regard(home, "validate", str(home / "tiny.yaml"))
-    assert (code, "train.tsv" in err) == (2, True)
+    assert "data.bad_rows" in err
 
 
-def test_validate_lists_spans_and_files(home):
-    text = (home / "tiny.yaml").read_text().replace("train.tsv", "'{SPAN}/v{VERSION}.tsv'")
-    (home / "tiny.yaml").write_text(text + "  spans: {window: 2, test_share: 0.1}\n")
+def test_validate_lists_spans_and_files(home, regard):
+    text = Path("tiny.yaml").read_text().replace("train.tsv", "'{SPAN}/v{VERSION}.tsv'")
+    Path("tiny.yaml").write_text(text + "  spans: {window: 2, test_share: 0.1}\n")
     for name in ("1/v1", "3/v1", "3/v2", "4/v1"):
         (home / name).parent.mkdir(exist_ok=True)
         (home / f"{name}.tsv").write_text("".join(f"{name} {i}\tb\n" for i in range(100)))
-    code, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
-    assert code == 0
-    head, *lines = out.splitlines()
+    head, third, *lines = regard("validate", "tiny.yaml")[1].splitlines()
     assert head.endswith("from 2 files.")
-    pattern = r"  span 3, version 2: \d+ train, \d+ eval, \d+ test"
-    assert re.fullmatch(pattern, lines[0])
-    assert lines[1] == "    3/v2.tsv"
-    assert lines[3] == "    4/v1.tsv"
-    assert len(lines) == 4
-    _, out, _ = _regard(home, "validate", str(home / "tiny.yaml"), "--json")
-    spans = json.loads(out)["spans"]
+    assert re.fullmatch(r"  span 3, version 2: \d+ train, \d+ eval, \d+ test", third)
+    assert (lines[0], lines[2:]) == ("    3/v2.tsv", ["    4/v1.tsv"])
+    spans = json.loads(regard("validate", "tiny.yaml", "--json")[1])["spans"]
     assert [(span["span"], span["version"]) for span in spans] == [(3, 2), (4, 1)]
     assert sum(spans[1]["rows"].values()) == 100
     (home / "6").mkdir()
     (home / "6" / "v1.tsv").write_text("a\tb\n")
-    _, out, _ = _regard(home, "validate", str(home / "tiny.yaml"))
-    *_, gap, small = out.splitlines()
-    assert gap == "  1 span is missing between 4 and 6: 5"
-    assert "of span 6" in small
+    assert "of span 6" in regard("validate", "tiny.yaml")[1].splitlines()[-1]
 
 
-def test_comparison_can_be_validated_but_not_run(home):
-    path = home / "m.yaml"
-    path.write_text("name: m\nbase: tiny.yaml\nmodels: {a: {}, b: {model.dropout: 0.5}}\n")
-    code, out, err = _regard(home, "validate", str(path))
+def test_comparison_can_be_validated_but_not_run(home, regard):
+    text = "name: m\nbase: tiny.yaml\nmodels: {a: {}, b: {model.dropout: 0.5}}\n"
+    Path("m.yaml").write_text(text)
+    code, out, err = regard("validate", "m.yaml")
     assert (code, err) == (0, "")
     assert re.search(r"comparison m of 2 models, 1\d\d train, ", out)
-    path.write_text("name: m\nbase: tiny.yaml\nmodels: {a: {}, b: {model.dropuot: 0.5}}\n")
-    code, _, err = _regard(home, "validate", str(path))
-    assert (code, "m.yaml:3: " in err, "Did you mean dropout?" in err) == (2, True, True)
-    code, _, err = _regard(home, "run", str(path))
+    code, _, err = regard("run", "m.yaml")
     assert (code, "describes a comparison of several models" in err) == (2, True)
-    assert f"regard compare {path}" in err
+    assert "regard compare m.yaml" in err
+    Path("m.yaml").write_text(text.replace("dropout", "dropuot"))
+    code, _, err = regard("validate", "m.yaml")
+    assert (code, "m.yaml:3: " in err, "Did you mean dropout?" in err) == (2, True, True)
 
 
-def test_successful_run_is_recorded_and_listed(home):
-    code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
+def test_successful_run_is_recorded_and_listed(home, regard):
+    code, out, err = regard("run", "tiny.yaml", fake="ok")
     assert (code, err) == (0, "")
     assert "⟲ CorpusGen cached" in out
     assert "✓ Trainer 2.0 s" in out
     assert "published  version 3: /r/tiny/3" in out
     (directory,) = (home / "w" / "pipelines" / "tiny" / "runs").iterdir()
     record = json.loads((directory / "run.json").read_text())
-    assert record["status"] == "succeeded"
-    assert record["pushed_version"] == "3"
+    assert (record["status"], record["pushed_version"]) == ("succeeded", "3")
     assert record["nodes"]["CorpusGen"] == {"state": "cached", "seconds": 0.1}
     assert record["nodes"]["Trainer"] == {"state": "done", "seconds": 2.0, "peak_bytes": 7 << 30}
     assert (record["data_fingerprint"], record["parent"], record["seed"]) == ("f00d", "2", 17)
@@ -212,52 +202,30 @@ def test_successful_run_is_recorded_and_listed(home):
     assert record["machine"]["memory_bytes"] > 0
     assert {"tensorflow", "keras"} <= set(record["stack"])
     assert "name: tiny" in (directory / "config.yaml").read_text()
-    code, out, _ = _regard(home, "runs", "--json")
-    assert [(r["name"], r["status"]) for r in json.loads(out)] == [("tiny", "succeeded")]
-    code, out, _ = _regard(home, "runs")
-    assert directory.name in out
+    assert directory.name in regard("runs")[1]
 
 
-def test_runs_are_limited_and_compared(home):
-    for how in ("ok", "not-blessed"):
-        _regard(home, "run", str(home / "tiny.yaml"), fake=how)
-    newest, oldest = json.loads(_regard(home, "runs", "tiny", "--json")[1])
-    code, out, _ = _regard(home, "runs", "--limit", "1", "--json")
+def test_runs_are_limited_and_compared(regard):
+    code, out, _ = regard("run", "tiny.yaml", "--json", fake="ok")
+    summary = json.loads(out)  # and nothing else
+    assert (code, summary["status"], summary["pushed"]["version"]) == (0, "succeeded", "3")
+    assert regard("run", "tiny.yaml", fake="not-blessed")[0] == 3
+    newest, oldest = json.loads(regard("runs", "tiny", "--json")[1])
+    code, out, _ = regard("runs", "--limit", "1", "--json")
     assert (code, [record["id"] for record in json.loads(out)]) == (0, [newest["id"]])
-    code, out, _ = _regard(home, "runs", "diff", "tiny@3", "tiny")
-    assert code == 0
-    assert out.splitlines()[0].split() == ["tiny", oldest["id"], newest["id"]]
-    assert "not blessed" in out.splitlines()[1]
-    code, out, _ = _regard(home, "runs", "diff", "tiny@3", "tiny", "--json")
+    lines = regard("runs", "diff", "tiny@3", "tiny")[1].splitlines()
+    assert lines[0].split() == ["tiny", oldest["id"], newest["id"]]
+    assert "not blessed" in lines[1]
+    _, out, _ = regard("runs", "diff", "tiny@3", "tiny", "--json")
     assert json.loads(out)["a"]["run"] == f"tiny/{oldest['id']}"
 
 
-def test_json_output_only(home):
-    code, out, _ = _regard(home, "run", str(home / "tiny.yaml"), "--json", fake="ok")
-    summary = json.loads(out)
-    assert (code, summary["status"], summary["pushed"]["version"]) == (0, "succeeded", "3")
-
-
-def test_rejected_model_gives_status_3(home):
-    assert _regard(home, "run", str(home / "tiny.yaml"), fake="not-blessed")[0] == 3
-
-
-@pytest.mark.parametrize(
-    ("how", "status", "parts"),
-    [
-        (
-            "user",
-            2,
-            ("the batch is too large", "training.batch_tokens", "Make it smaller.", "log.txt"),
-        ),
-        ("crash", 1, ("the worker process crashed with SIGSEGV",)),
-    ],
-)
-def test_failed_node_is_explained(home, how, status, parts):
-    code, out, _ = _regard(home, "run", str(home / "tiny.yaml"), fake=how)
-    assert code == status
-    for part in ("Trainer failed: ", f"regard run {home / 'tiny.yaml'}", *parts):
+def test_failed_node_is_explained(regard):
+    code, out, _ = regard("run", "tiny.yaml", fake="user")
+    assert code == 2
+    for part in ("Trainer failed: the batch is too large", "Make it smaller.", "log.txt"):
         assert part in out
+    assert "regard run tiny.yaml" in out
 
 
 def _wait_for_busy(home: Path) -> None:
@@ -269,76 +237,69 @@ def _wait_for_busy(home: Path) -> None:
     raise AssertionError("the worker did not start")
 
 
-def test_ctrl_c_stops_and_shows_how_to_resume(home):
-    process = _command(home, "run", str(home / "tiny.yaml"), fake="slow")
+def test_ctrl_c_stops_and_shows_how_to_resume(home, regard):
+    process = _start("slow", "run", "tiny.yaml")
     _wait_for_busy(home)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
     assert "Stopping" in out
-    assert f"regard run {home / 'tiny.yaml'}" in out
-    assert json.loads(_regard(home, "runs", "--json")[1])[0]["status"] == "interrupted"
+    assert "regard run tiny.yaml" in out
+    assert json.loads(regard("runs", "--json")[1])[0]["status"] == "interrupted"
 
 
-def test_second_run_is_refused_or_waits(home):
-    first = _command(home, "run", str(home / "tiny.yaml"), fake="slow")
+def test_second_run_is_refused_or_waits(home, regard):
+    first = _start("slow", "run", "tiny.yaml")
     _wait_for_busy(home)
-    code, _, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
-    assert code == 2
-    assert str(first.pid) in err
-    assert "--wait" in err
-    waiting = _command(home, "run", str(home / "tiny.yaml"), "--wait", fake="ok")
+    code, _, err = regard("run", "tiny.yaml", fake="ok")
+    assert (code, str(first.pid) in err, "--wait" in err) == (2, True, True)
+    waiting = _start("ok", "run", "tiny.yaml", "--wait")
     assert "Waiting for run" in waiting.stderr.readline()
     assert waiting.poll() is None
     first.send_signal(signal.SIGTERM)
-    assert first.wait(30) == 130
-    first.communicate()
+    first.communicate(timeout=30)
+    assert first.returncode == 130
     out, _ = waiting.communicate(timeout=30)
     assert waiting.returncode == 0
     assert "✓ Trainer" in out
 
 
 def test_closed_pipe_causes_no_traceback(home):
-    result = subprocess.run(
-        f"{sys.executable} -m regard.pipeline.cli config reference | head -1",
-        shell=True, cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
-    assert result.stderr == ""
-    assert len(result.stdout.splitlines()) == 1
+    command = f"{sys.executable} -m regard.pipeline.cli config reference | head -1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (result.stderr, len(result.stdout.splitlines())) == ("", 1)
 
 
-def test_config_schema_is_json(home):
-    code, out, _ = _regard(home, "config", "schema")
+def test_config_schema_is_json(regard):
+    code, out, _ = regard("config", "schema")
     assert code == 0
     assert "name" in json.loads(out)["properties"]
 
 
-def test_full_disk_before_the_worker_starts_is_recorded(home):
-    code = "import errno\nfrom regard.pipeline import supervisor\n"
-    code += "def full(*_):\n    raise OSError(errno.ENOSPC, 'No space left on device')\n"
-    code += "supervisor.supervise = full\nfrom regard.pipeline.cli.app import main\nmain()\n"
-    result = subprocess.run(
-        [sys.executable, "-c", code, "run", str(home / "tiny.yaml")],
-        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "REGARD_HOME": str(home)},
-    )  # fmt: skip
-    assert result.returncode == 2
-    assert "No space left on device" in result.stderr
-    assert "Traceback" not in result.stderr
-    (record,) = (home / "pipelines" / "tiny" / "runs").glob("*/run.json")
+def test_full_disk_before_the_worker_starts_is_recorded(home, regard, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(supervisor, "supervise", fail)
+    code, _, err = regard("run", "tiny.yaml")
+    assert code == 2
+    assert "No space left on device" in err
+    (record,) = home.glob("w/pipelines/tiny/runs/*/run.json")
     assert json.loads(record.read_text())["status"] == "failed"
 
 
-def test_unwritable_workspace_is_a_user_error(home):
+def test_unwritable_workspace_is_a_user_error(home, regard):
     (home / "w").touch()  # a file in place of the folder, so that even root cannot write
-    code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
+    code, out, err = regard("run", "tiny.yaml", fake="ok")
     assert (code, out) == (2, "")
     assert f"{home / 'w'}/pipelines/tiny: The pipeline's folder is not writable" in err
     assert "REGARD_HOME" in err
 
 
-def test_missing_data_is_reported_before_the_worker_starts(home):
+def test_missing_data_is_reported_before_the_worker_starts(home, regard):
     (home / "train.tsv").unlink()
-    code, out, err = _regard(home, "run", str(home / "tiny.yaml"), fake="ok")
-    assert (code, out) == (2, "")
-    assert "data.train: no such file" in err
+    for command in ("validate", "run"):
+        code, out, err = regard(command, "tiny.yaml", fake="ok")
+        assert (code, out) == (2, "")
+        assert "data.train: no such file" in err
     assert not (home / "w").exists()

@@ -9,9 +9,7 @@ from regard.pipeline.cli.data import app
 
 def test_generate(tmp_path):
     arguments = ["generate", "hull", "--rows", "80", "--out", str(tmp_path), "--json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    content = json.loads(result.stdout)
+    content = json.loads(CliRunner().invoke(app, arguments).stdout)
     assert content["rows"] == {"train": 72, "eval": 4, "test": 3}
     assert content["files_written"] == 4
     assert json.loads((tmp_path / "hull.json").read_text())["seed"] == 17

@@ -12,13 +12,7 @@ from regard.components.common.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.config import load
 from regard.pipeline.scheduling.snapshot import take_snapshot
-from regard.pipeline.scheduling.state import (
-    FILE,
-    Attempt,
-    ScheduleState,
-    read_state,
-    write_state,
-)
+from regard.pipeline.scheduling.state import FILE, Attempt, ScheduleState, read_state, write_state
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from tests.pipeline.scheduling.growing_corpus import GrowingCorpus
 

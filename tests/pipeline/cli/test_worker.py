@@ -7,15 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli.rendering.live import TerminalDisplay
-from regard.pipeline.cli.worker import worker
 from regard.pipeline.run import RunRequest, run_pipeline
+from tests.processes import free_port, is_alive, wait_for
 
 DISPLAY = TerminalDisplay(Console())
 CONFIG = """
@@ -25,84 +25,55 @@ training: {devices: workers}
 """
 
 
-def task(index):
-    return json.dumps(
-        {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": index}}
-    )
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(CONFIG)
+    return tmp_path / "tiny.yaml"
 
 
-def test_run_requires_the_chief(monkeypatch, tmp_path):
-    config = tmp_path / "tiny.yaml"
-    config.write_text(CONFIG)
+def test_run_requires_the_chief(monkeypatch, config):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(UserError, match="no workers are known"):
         run_pipeline(RunRequest(config), DISPLAY)
-    monkeypatch.setenv("TF_CONFIG", task(1))
+    task = {"type": "worker", "index": 1}
+    cluster = {"worker": ["a:1", "b:2"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
     for last in (None, "Trainer", "Reporter"):
         with pytest.raises(UserError, match="This is worker 1"):
             run_pipeline(RunRequest(config, last=last), DISPLAY)
 
 
 @pytest.mark.parametrize("options", [{"tune": True, "last": "Tuner"}, {"last": "preprocess"}])
-def test_tf_config_is_not_required_without_the_trainer(monkeypatch, tmp_path, options):
+def test_tf_config_is_not_required_without_the_trainer(monkeypatch, config, options):
     """A trial uses one device."""
-    config = tmp_path / "tiny.yaml"
-    config.write_text(CONFIG)
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(UserError, match="/nowhere"):  # the next check
         run_pipeline(RunRequest(config, **options), DISPLAY)
 
 
-def test_worker_must_not_be_the_chief(monkeypatch, capsys):
-    monkeypatch.setenv("TF_CONFIG", task(0))
-    with pytest.raises(UserError, match="regard run"):
-        worker()
-
-
-def waiting(folder):
-    """The command of a worker whose chief does not come, and the process that waits for it."""
-    with socket.socket() as one, socket.socket() as other:
-        for each in (one, other):
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in (one, other)]
-    place = {
-        "cluster": {"worker": [f"127.0.0.1:{port}" for port in ports]},
-        "task": {"type": "worker", "index": 1},
-    }
+def start_worker(folder):
+    """Start a worker whose chief does not come; return the command and its waiting process."""
+    ports = free_port(), free_port()
+    task = {"type": "worker", "index": 1}
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
     command = subprocess.Popen(
         [sys.executable, "-m", "regard.pipeline.cli", "worker"],
-        env={**os.environ, "TF_CONFIG": json.dumps(place), "TMPDIR": str(folder)},
+        env={
+            **os.environ,
+            "TF_CONFIG": json.dumps({"cluster": cluster, "task": task}),
+            "TMPDIR": str(folder),
+        },
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: listens(ports[1]))
-    (child,) = children(command.pid)
-    return command, child
+    wait_for(lambda: listens(ports[1]))
+    children = Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text()
+    return command, int(children)
 
 
 def listens(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
-
-
-def children(process):
-    with open(f"/proc/{process}/task/{process}/children", encoding="utf-8") as file:
-        return [int(one) for one in file.read().split()]
-
-
-def ended(process):
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"  # ended, whoever is to know it
-    except FileNotFoundError:
-        return True
-
-
-def until(true, seconds=60):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +85,11 @@ def until(true, seconds=60):
     ],
 )
 def test_a_worker_that_waits_is_ended_by_a_signal(tmp_path, number, status):
-    command, child = waiting(tmp_path)
+    command, child = start_worker(tmp_path)
     command.send_signal(number)
     try:
         assert command.wait(10) == status
-        until(lambda: ended(child), 10)
+        wait_for(lambda: not is_alive(child), 10)
     finally:
         for process in (command.pid, child):
             with contextlib.suppress(ProcessLookupError):

@@ -51,6 +51,12 @@ class Running:
 
 
 @pytest.fixture
+def anyio_backend():
+    """The event loop of asynchronous tests."""
+    return "asyncio"
+
+
+@pytest.fixture
 def run():
     """Start servers, and stop them at the end of the test."""
     running = []

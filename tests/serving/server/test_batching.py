@@ -12,6 +12,8 @@ from regard.serving.server.batching import Batcher
 from regard.serving.server.errors import ServingError
 from regard.serving.server.options import BatchingOptions
 
+pytestmark = pytest.mark.anyio
+
 
 class Doubler:
     """Doubles numbers, records the shapes of the batches, and can be blocked."""
@@ -34,127 +36,113 @@ def inputs(*values):
     return {"x": np.array(values, "float32")}
 
 
-def batcher(model, threads=1, **options):
-    return Batcher(BatchingOptions(**options), model, asyncio.Semaphore(threads))
+@pytest.fixture
+async def batcher():
+    """Create batchers, and close them at the end of the test."""
+    created = []
+
+    def create(model, **options):
+        created.append(Batcher(BatchingOptions(**options), model, asyncio.Semaphore(1)))
+        return created[-1]
+
+    yield create
+    for one in created:
+        await one.close()
 
 
-def submit_all(requests, **options):
+@pytest.fixture
+def submit_all(batcher):
     """Return the outputs of simultaneous requests, and the shapes of the batches."""
 
-    async def main():
+    async def submit_all(requests, **options):
         model = Doubler()
-        batches = batcher(model, timeout_seconds=0.02, **options)
+        batches = batcher(model, **{"timeout_seconds": 0.02, **options})
         results = await asyncio.gather(*map(batches.submit, requests), return_exceptions=True)
-        await batches.close()
         return results, model.shapes
 
-    return asyncio.run(main())
+    return submit_all
 
 
-def test_simultaneous_requests_share_a_batch():
-    results, shapes = submit_all([inputs(1), inputs(2, 3), inputs(4)], max_batch_size=8)
+async def test_simultaneous_requests_share_a_batch(submit_all):
+    results, shapes = await submit_all([inputs(1), inputs(2, 3), inputs(4)], max_batch_size=8)
     assert [one["y"].tolist() for one in results] == [[2], [4, 6], [8]]
     assert shapes == [(4,)]
 
 
-def test_a_full_batch_does_not_wait():
-    async def main():
-        model = Doubler()
-        batches = batcher(model, max_batch_size=2, timeout_seconds=60)
-        results = await asyncio.wait_for(
-            asyncio.gather(*(batches.submit(inputs(i)) for i in range(4))), 5
-        )
-        await batches.close()
-        return results, model.shapes
-
-    results, shapes = asyncio.run(main())
+async def test_a_full_batch_does_not_wait(submit_all):
+    requests = submit_all(map(inputs, range(4)), max_batch_size=2, timeout_seconds=60)
+    results, shapes = await asyncio.wait_for(requests, 5)
     assert [float(one["y"][0]) for one in results] == [0, 2, 4, 6]
     assert shapes == [(2,), (2,)]
 
 
-def test_a_request_that_does_not_fit_opens_the_next_batch():
-    results, shapes = submit_all([inputs(1, 2), inputs(3, 4), inputs(5)], max_batch_size=3)
+async def test_a_request_that_does_not_fit_opens_the_next_batch(submit_all):
+    results, shapes = await submit_all([inputs(1, 2), inputs(3, 4), inputs(5)], max_batch_size=3)
     assert shapes == [(2,), (3,)]
     assert [one["y"].tolist() for one in results] == [[2, 4], [6, 8], [10]]
 
 
-def test_rows_of_different_shapes_do_not_share_a_batch():
+async def test_rows_of_different_shapes_do_not_share_a_batch(submit_all):
     wide, narrow = {"x": np.ones((1, 3))}, {"x": np.full((1, 2), 5.0)}
-    results, shapes = submit_all([wide, wide, narrow])
+    results, shapes = await submit_all([wide, wide, narrow])
     assert shapes == [(2, 3), (1, 2)]
     assert results[2]["y"].tolist() == [[10, 10]]
 
 
-def test_a_request_larger_than_a_batch_runs_alone():
-    results, shapes = submit_all([inputs(1), inputs(1, 2, 3), inputs(4)], max_batch_size=2)
+async def test_a_request_larger_than_a_batch_runs_alone(submit_all):
+    results, shapes = await submit_all([inputs(1), inputs(1, 2, 3), inputs(4)], max_batch_size=2)
     assert shapes == [(1,), (3,), (1,)]
     assert results[1]["y"].tolist() == [2, 4, 6]
 
 
-def test_a_full_queue_rejects_requests_and_recovers():
-    async def main():
-        model = Doubler(is_blocked=True)
-        batches = batcher(model, max_batch_size=1, max_queued_batches=2)
-        first = asyncio.ensure_future(batches.submit(inputs(0)))
-        await asyncio.sleep(0.01)  # the first batch runs
-        waiting = [asyncio.ensure_future(batches.submit(inputs(i))) for i in (1, 2)]
-        await asyncio.sleep(0)
-        with pytest.raises(ServingError) as caught:
-            await batches.submit(inputs(3))
-        model.unblock.set()
-        results = [await one for one in (first, *waiting)]
-        after = await batches.submit(inputs(4))
-        await batches.close()
-        return caught.value, results, after
-
-    error, results, after = asyncio.run(main())
-    assert error.code is StatusCode.UNAVAILABLE
-    assert [float(one["y"][0]) for one in results] == [0, 2, 4]
-    assert float(after["y"][0]) == 8
+async def test_a_full_queue_rejects_requests_and_recovers(batcher):
+    model = Doubler(is_blocked=True)
+    batches = batcher(model, max_batch_size=1, max_queued_batches=2)
+    first = asyncio.ensure_future(batches.submit(inputs(0)))
+    await asyncio.sleep(0.01)  # the first batch runs
+    waiting = [asyncio.ensure_future(batches.submit(inputs(i))) for i in (1, 2)]
+    await asyncio.sleep(0)
+    with pytest.raises(ServingError) as caught:
+        await batches.submit(inputs(3))
+    assert caught.value.code is StatusCode.UNAVAILABLE
+    model.unblock.set()
+    results = [*await asyncio.gather(first, *waiting), await batches.submit(inputs(4))]
+    assert [float(one["y"][0]) for one in results] == [0, 2, 4, 8]
 
 
-def test_a_failed_batch_fails_its_requests_only():
-    results, _ = submit_all([inputs(1), inputs(-1), inputs(3)], max_batch_size=2)
+async def test_a_failed_batch_fails_its_requests_only(submit_all):
+    results, _ = await submit_all([inputs(1), inputs(-1), inputs(3)], max_batch_size=2)
     assert [getattr(one, "message", None) for one in results] == ["negative", "negative", None]
     assert results[2]["y"].tolist() == [6]
 
 
-def test_a_cancelled_request_does_not_run():
-    async def main():
-        model = Doubler(is_blocked=True)
-        batches = batcher(model, max_batch_size=1)
-        first = asyncio.ensure_future(batches.submit(inputs(1)))
-        await asyncio.sleep(0.01)
-        second = asyncio.ensure_future(batches.submit(inputs(2)))
-        await asyncio.sleep(0)
-        second.cancel()
-        await asyncio.sleep(0)
-        model.unblock.set()
-        result = await first
-        await batches.close()
-        return result, model.shapes
-
-    result, shapes = asyncio.run(main())
-    assert result["y"].tolist() == [2]
-    assert len(shapes) == 1
+async def test_a_cancelled_request_does_not_run(batcher):
+    model = Doubler(is_blocked=True)
+    batches = batcher(model, max_batch_size=1)
+    first = asyncio.ensure_future(batches.submit(inputs(1)))
+    await asyncio.sleep(0.01)
+    second = asyncio.ensure_future(batches.submit(inputs(2)))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.sleep(0)
+    model.unblock.set()
+    assert (await first)["y"].tolist() == [2]
+    await batches.close()
+    assert len(model.shapes) == 1
 
 
-def test_outputs_without_the_batch_cannot_be_split():
+async def test_outputs_without_the_batch_cannot_be_split(batcher):
     async def model(inputs):
         return {"y": np.zeros(5)}
 
-    async def main():
-        batches = batcher(model, timeout_seconds=0.02)
-        return await asyncio.gather(
-            *(batches.submit(inputs(1)) for _ in range(2)), return_exceptions=True
-        )
-
-    for error in asyncio.run(main()):
+    batches = batcher(model, timeout_seconds=0.02)
+    requests = [batches.submit(inputs(1)) for _ in range(2)]
+    for error in await asyncio.gather(*requests, return_exceptions=True):
         assert "for a batch of 2" in error.message
 
 
-def test_a_request_without_a_batch_dimension_runs_alone():
+async def test_a_request_without_a_batch_dimension_runs_alone(submit_all):
     scalar = {"x": np.array(1.5, "float32")}
-    results, shapes = submit_all([inputs(1), scalar, scalar, inputs(2)])
+    results, shapes = await submit_all([inputs(1), scalar, scalar, inputs(2)])
     assert shapes == [(1,), (), (), (1,)]
     assert [float(one["y"].ravel()[0]) for one in results] == [2, 3, 3, 4]

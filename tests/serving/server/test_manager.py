@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import shutil
 
 import numpy as np
 import pytest
 from grpc import StatusCode
 
+from regard.serving import locks
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import ModelConfig, VersionPolicy
 from regard.serving.server.options import BatchingOptions, ManagerOptions
 from regard.serving.server.versions import AVAILABLE, END, START, ModelSpec, list_versions
 
+pytestmark = pytest.mark.anyio
 INPUTS = {"x": np.zeros(1)}
+ALL = VersionPolicy(None, all_versions=True)
 
 
 class FakeServable:
@@ -50,9 +51,21 @@ def folder(tmp_path):
     return tmp_path
 
 
-def manager(folder, policy=None, **options):
-    config = ModelConfig("m", folder, policy or VersionPolicy())
-    return ModelManager([config], ManagerOptions(poll_seconds=0, **options), load=FakeServable)
+@pytest.fixture
+async def start(folder):
+    """Start managers of a folder, and close them at the end of the test."""
+    managers = []
+
+    async def start(policy=None, **options):
+        config = ModelConfig("m", folder, policy or VersionPolicy())
+        options = ManagerOptions(**{"poll_seconds": 0, **options})
+        managers.append(ModelManager([config], options, load=FakeServable))
+        await managers[-1].start()
+        return managers[-1]
+
+    yield start
+    for one in managers:
+        await one.close()
 
 
 def states(created):
@@ -71,115 +84,83 @@ async def version(created, number=None):
     return int((await created.predict(ModelSpec("m", number), "", INPUTS)).outputs["version"][0])
 
 
-def run(test):
-    asyncio.run(test())
+async def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(folder, start):
+    created = await start(batching=BatchingOptions(timeout_seconds=0.5))
+    request = asyncio.ensure_future(version(created))
+    await asyncio.sleep(0)  # it waits in a batch
+    (folder / "2").mkdir()
+    await created.poll()
+    assert states(created) == {2: AVAILABLE, 1: "UNLOADING"}
+    assert created.find(ModelSpec("m")).number == 2
+    with pytest.raises(ServingError, match="No version 1"):
+        await version(created, 1)
+    assert await request == 1
+    await wait_until_unloaded(created)
+    assert states(created) == {2: AVAILABLE, 1: END}
+    shutil.rmtree(folder / "1")
+    await created.poll()
+    assert states(created) == {2: AVAILABLE}
 
 
-def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(folder):
-    async def test():
-        created = manager(folder, batching=BatchingOptions(timeout_seconds=0.5))
-        await created.start()
-        request = asyncio.ensure_future(version(created))
-        await asyncio.sleep(0)  # it waits in a batch
-        (folder / "2").mkdir()
-        await created.poll()
-        assert states(created) == {2: AVAILABLE, 1: "UNLOADING"}
-        assert created.find(ModelSpec("m")).number == 2
-        with pytest.raises(ServingError, match="No version 1"):
-            await version(created, 1)
-        assert await request == 1
-        await wait_until_unloaded(created)
-        assert states(created) == {2: AVAILABLE, 1: END}
-        shutil.rmtree(folder / "1")
-        await created.poll()
-        assert states(created) == {2: AVAILABLE}
-        await created.close()
-
-    run(test)
-
-
-def test_a_loaded_version_locks_its_folder(folder):
+async def test_a_loaded_version_locks_its_folder(folder, start):
     def is_locked(number):
-        descriptor = os.open(folder / number, os.O_RDONLY)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.acquire_folder(folder / number).release()
         except BlockingIOError:
             return True
-        finally:
-            os.close(descriptor)
         return False
 
-    async def test():
-        created = manager(folder, load_retries=0)
-        assert not is_locked("1")
-        await created.start()
-        assert is_locked("1")
-        (folder / "2").mkdir()
-        (folder / "2" / "broken").touch()
-        await created.poll()
-        assert (is_locked("1"), is_locked("2")) == (True, False)
-        (folder / "3").mkdir()
-        await created.poll()
-        await wait_until_unloaded(created)
-        assert (is_locked("1"), is_locked("3")) == (False, True)
-        await created.close()
-        assert not is_locked("3")
-
-    run(test)
+    created = await start(load_retries=0)
+    assert is_locked("1")
+    (folder / "2").mkdir()
+    (folder / "2" / "broken").touch()
+    await created.poll()
+    assert (is_locked("1"), is_locked("2")) == (True, False)
+    (folder / "3").mkdir()
+    await created.poll()
+    await wait_until_unloaded(created)
+    assert (is_locked("1"), is_locked("3")) == (False, True)
+    await created.close()
+    assert not is_locked("3")
 
 
-def test_a_broken_version_does_not_replace_a_good_one(folder):
-    async def test():
-        created = manager(folder, load_retries=1, retry_seconds=0)
-        await created.start()
-        (folder / "2").mkdir()
-        (folder / "2" / "broken").touch()
-        await created.poll()
-        assert states(created) == {2: START, 1: AVAILABLE}
-        assert await version(created) == 1
-        await created.poll()
-        assert states(created) == {2: END, 1: AVAILABLE}
-        assert created.list_states(ModelSpec("m", 2))[0].error.message == "broken"
-        await created.poll()  # retries are limited
-        assert await version(created) == 1
-        # A repaired version has a new number.
-        (folder / "3").mkdir()
-        await created.poll()
-        assert await version(created) == 3
-        await created.close()
-
-    run(test)
+async def test_a_broken_version_does_not_replace_a_good_one(folder, start):
+    created = await start(load_retries=1, retry_seconds=0)
+    (folder / "2").mkdir()
+    (folder / "2" / "broken").touch()
+    await created.poll()
+    assert states(created) == {2: START, 1: AVAILABLE}
+    assert await version(created) == 1
+    await created.poll()
+    assert states(created) == {2: END, 1: AVAILABLE}
+    assert created.list_states(ModelSpec("m", 2))[0].error.message == "broken"
+    await created.poll()  # retries are limited
+    assert await version(created) == 1
+    # A repaired version has a new number.
+    (folder / "3").mkdir()
+    await created.poll()
+    assert await version(created) == 3
 
 
-def test_an_unexpected_error_stops_neither_the_server_nor_other_versions(folder):
-    async def test():
-        (folder / "2").mkdir()
-        (folder / "2" / "unexpected").touch()
-        created = manager(folder, VersionPolicy(None, all_versions=True), load_retries=0)
-        await created.start()
-        assert states(created) == {2: END, 1: AVAILABLE}
-        assert created.list_states(ModelSpec("m", 2))[0].error.message == "Could not load version 2"
-        assert await version(created) == 1
-        await created.close()
-
-    run(test)
+async def test_an_unexpected_error_stops_neither_the_server_nor_other_versions(folder, start):
+    (folder / "2").mkdir()
+    (folder / "2" / "unexpected").touch()
+    created = await start(ALL, load_retries=0)
+    assert states(created) == {2: END, 1: AVAILABLE}
+    assert created.list_states(ModelSpec("m", 2))[0].error.message == "Could not load version 2"
+    assert await version(created) == 1
 
 
-def test_a_failed_load_is_repeated_later(folder):
-    async def test():
-        (folder / "1" / "broken").touch()
-        created = manager(folder, load_retries=3, retry_seconds=0.05)
-        await created.start()
-        (folder / "1" / "broken").unlink()
-        await created.poll()
-        with pytest.raises(ServingError):
-            await version(created)  # too early
-        await asyncio.sleep(0.06)
-        await created.poll()
-        assert await version(created) == 1
-        await created.close()
-
-    run(test)
+async def test_a_failed_load_is_repeated_later(folder, start):
+    (folder / "1" / "broken").touch()
+    created = await start(load_retries=3, retry_seconds=0.05)
+    (folder / "1" / "broken").unlink()
+    await created.poll()
+    with pytest.raises(ServingError):
+        await version(created)  # too early
+    await asyncio.sleep(0.06)
+    await created.poll()
+    assert await version(created) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,107 +168,70 @@ def test_a_failed_load_is_repeated_later(folder):
     [
         (VersionPolicy(), [4]),
         (VersionPolicy(latest=2), [3, 4]),
-        (VersionPolicy(None, all_versions=True), [1, 3, 4]),
+        (ALL, [1, 3, 4]),
         (VersionPolicy(None, specific=(1, 4, 9)), [1, 4]),
     ],
 )
-def test_policies(folder, policy, served):
+async def test_policies(folder, start, policy, served):
     for name in ("3", "0004", "005x", "-6"):
         (folder / name).mkdir()
     assert sorted(list_versions(folder)) == [1, 3, 4]
-
-    async def test():
-        created = manager(folder, policy)
-        await created.start()
-        assert sorted(states(created)) == served
-        await created.close()
-
-    run(test)
+    created = await start(policy)
+    assert sorted(states(created)) == served
 
 
-def test_a_new_policy_unloads_and_reloads(folder):
-    async def test():
-        (folder / "2").mkdir()
-        created = manager(folder, VersionPolicy(None, all_versions=True))
-        await created.start()
-        await created.reload([ModelConfig("m", folder, VersionPolicy(None, specific=(1,)))])
-        await wait_until_unloaded(created)
-        assert await version(created) == 1
-        await created.reload([ModelConfig("m", folder, VersionPolicy(None, all_versions=True))])
-        assert await version(created) == 2
-        await created.close()
-
-    run(test)
+async def test_a_new_policy_unloads_and_reloads(folder, start):
+    (folder / "2").mkdir()
+    created = await start(ALL)
+    await created.reload([ModelConfig("m", folder, VersionPolicy(None, specific=(1,)))])
+    await wait_until_unloaded(created)
+    assert await version(created) == 1
+    await created.reload([ModelConfig("m", folder, ALL)])
+    assert await version(created) == 2
 
 
-def test_a_loaded_version_stays_when_its_folder_disappears(folder):
-    async def test():
-        created = manager(folder)
-        await created.start()
-        shutil.rmtree(folder)
-        await created.poll()
-        assert await version(created) == 1
-        await created.close()
-
-    run(test)
+async def test_a_loaded_version_stays_when_its_folder_disappears(folder, start):
+    created = await start()
+    shutil.rmtree(folder)
+    await created.poll()
+    assert await version(created) == 1
 
 
-def test_labels(folder):
-    async def test():
-        (folder / "2").mkdir()
-        created = manager(folder)
-        await created.start()
-        # A label may name a version of the same reload.
-        both = VersionPolicy(None, specific=(1, 2))
-        await created.reload([ModelConfig("m", folder, both, {"stable": 1, "canary": 2})])
-        with pytest.raises(ServingError, match="names version 5, which is not available"):
-            await created.reload([ModelConfig("m", folder, both, {"stable": 5})])
-        for label, number in (("stable", 1), ("canary", 2)):
-            assert created.find(ModelSpec("m", label=label)).number == number
-        await created.close()
-
-    run(test)
+async def test_labels(folder, start):
+    (folder / "2").mkdir()
+    created = await start()
+    # A label may name a version of the same reload.
+    both = VersionPolicy(None, specific=(1, 2))
+    await created.reload([ModelConfig("m", folder, both, {"stable": 1, "canary": 2})])
+    with pytest.raises(ServingError, match="names version 5, which is not available"):
+        await created.reload([ModelConfig("m", folder, both, {"stable": 5})])
+    for label, number in (("stable", 1), ("canary", 2)):
+        assert created.find(ModelSpec("m", label=label)).number == number
 
 
-def test_too_many_requests_are_rejected(folder):
-    async def test():
-        created = manager(folder, batching=BatchingOptions(1, 0, 2))
-        await created.start()
-        result = await asyncio.gather(*(version(created) for _ in range(3)), return_exceptions=True)
-        codes = [getattr(one, "code", None) for one in result]
-        assert codes == [None, None, StatusCode.UNAVAILABLE]
-        assert await version(created) == 1
-        await created.close()
-
-    run(test)
+async def test_too_many_requests_are_rejected(start):
+    created = await start(batching=BatchingOptions(1, 0, 2))
+    result = await asyncio.gather(*(version(created) for _ in range(3)), return_exceptions=True)
+    codes = [getattr(one, "code", None) for one in result]
+    assert codes == [None, None, StatusCode.UNAVAILABLE]
+    assert await version(created) == 1
 
 
-def test_it_polls_for_new_versions(folder):
-    async def test():
-        config = ModelConfig("m", folder)
-        created = ModelManager([config], ManagerOptions(poll_seconds=0.02), load=FakeServable)
-        await created.start()
-        (folder / "2").mkdir()
-        for _ in range(200):
-            await asyncio.sleep(0.01)
-            if await version(created) == 2:
-                break
-        assert await version(created) == 2
-        await created.close()
-
-    run(test)
+async def test_it_polls_for_new_versions(folder, start):
+    created = await start(poll_seconds=0.02)
+    (folder / "2").mkdir()
+    for _ in range(200):
+        await asyncio.sleep(0.01)
+        if await version(created) == 2:
+            break
+    assert await version(created) == 2
 
 
-def test_one_batcher_for_each_signature(folder):
-    async def test():
-        created = manager(folder)
-        await created.start()
-        for signature in ("a", "b", "a"):
-            await created.predict(ModelSpec("m"), signature, INPUTS)
-        assert set(created.find(ModelSpec("m")).batchers) == {"a", "b"}
-        await created.close()
-
-    run(test)
+async def test_one_batcher_for_each_signature(start):
+    created = await start()
+    for signature in ("a", "b", "a"):
+        await created.predict(ModelSpec("m"), signature, INPUTS)
+    assert set(created.find(ModelSpec("m")).batchers) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -299,8 +243,8 @@ def test_one_batcher_for_each_signature(folder):
         (asyncio.CancelledError(), "CANCELLED"),
     ],
 )
-def test_requests_are_counted_by_their_result(folder, error, status):
-    created = manager(folder)
+async def test_requests_are_counted_by_their_result(start, error, status):
+    created = await start()
     for model in ("m", "unknown"):
         expected = contextlib.nullcontext() if error is None else pytest.raises(type(error))
         with expected, created.track_request(model, "Predict", "GRPC"):

@@ -107,8 +107,8 @@ def test_prune_prints_results_and_reasons(registry):
     assert dry.startswith("m@3  kept: live\nm@2  would be removed\nm@1  kept: pinned\n1 version (")
     assert registry.versions("m") == [1, 2, 3]
     output = json.loads(regard("registry", "prune", "m", "--keep", "1", "--json"))
-    kept = {one["version"]: one["kept_because"] for one in output["versions"]}
-    assert kept == {3: "live", 2: None, 1: "pinned"}
+    reasons = {one["version"]: one["kept_because"] for one in output["versions"]}
+    assert reasons == {3: "live", 2: None, 1: "pinned"}
     assert registry.versions("m") == [1, 3]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,33 @@ def first_error(problems: ReadProblems, **section: Any) -> UserError:
 def table(*rows: Sequence[Any]) -> str:
     """Rows as tab-separated text."""
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files, also into new folders."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_records(path: Path, rows: Iterable[Mapping[str, Sequence[str] | int]]) -> str:
+    """Write a TFRecord file of rows of texts and integers, and return its path."""
+    import tensorflow as tf
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+        for row in rows:
+            example = tf.train.Example()
+            for name, value in row.items():
+                feature = example.features.feature[name]
+                if isinstance(value, int):
+                    feature.int64_list.value.append(value)
+                else:
+                    feature.bytes_list.SetInParent()
+                    feature.bytes_list.value.extend(text.encode() for text in value)
+            writer.write(example.SerializeToString())
+    return str(path)
 
 
 def picture(kind: str = "png", shade: int = 0, size: tuple[int, int] = (6, 4)) -> bytes:

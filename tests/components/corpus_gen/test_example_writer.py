@@ -19,16 +19,10 @@ from tests.components.corpora import CAPTIONED, SUMMARISED, TRANSLATION
 
 def test_row_becomes_tf_example():
     record = ExampleEncoder(TRANSLATION, "/data/a.en.gz", Images(""))(7, ["one", "漢"])
-    parsed = tf.io.parse_single_example(
-        record,
-        {
-            **{n: tf.io.FixedLenFeature([], tf.string) for n in ("source", "target", "file")},
-            "line": tf.io.FixedLenFeature([], tf.int64),
-        },
-    )
-    assert parsed["target"].numpy().decode() == "漢"
-    assert parsed["file"].numpy() == b"a.en.gz"
-    assert parsed["line"].numpy() == 7
+    stored = tf.train.Example.FromString(record).features.feature
+    assert stored["target"].bytes_list.value == ["漢".encode()]
+    assert stored["file"].bytes_list.value == [b"a.en.gz"]
+    assert stored["line"].int64_list.value == [7]
 
 
 def test_unfinished_shard_has_temporary_name(tmp_path):
@@ -38,11 +32,6 @@ def test_unfinished_shard_has_temporary_name(tmp_path):
     assert re.fullmatch(r"part-00000\.gz\.[0-9a-f]{8}\.tmp", unfinished.name)
     writer.close()
     assert [path.name for path in tmp_path.iterdir()] == ["part-00000.gz"]
-
-
-def test_missing_folder_is_an_os_error(tmp_path):
-    with pytest.raises(OSError, match="none"):
-        ShardWriter(str(tmp_path / "none" / "part")).write(b"row")
 
 
 def test_full_disk_is_an_os_error():
@@ -95,9 +84,6 @@ def test_shards_are_limited(tmp_path, limit):
         writer.write(b"x" * size)
     writer.close()
     shards = sorted(tmp_path.iterdir())
-    sizes = [
-        [len(r.numpy()) for r in tf.data.TFRecordDataset(str(path), compression_type="GZIP")]
-        for path in shards
-    ]
+    sizes = [[len(r.numpy()) for r in tf.data.TFRecordDataset(str(p), "GZIP")] for p in shards]
     assert sizes == ([[4, 5, 6], [20, 1]] if "rows_per_shard" in limit else [[4, 5, 6], [20], [1]])
     assert [path.name for path in shards] == [f"part-0000{i}.gz" for i in range(len(sizes))]

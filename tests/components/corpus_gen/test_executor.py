@@ -2,29 +2,26 @@ from __future__ import annotations
 
 import errno
 import gzip
-import hashlib
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
+import shutil
 from pathlib import Path
 
 import pytest
+from tfx.components.util import examples_utils
 
 from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ShardWriter
 from regard.components.corpus_gen.executor import _publish
-from tests.components.corpora import corpus_of
+from tests.components.corpora import write_files
+
+SPLITS = ("train", "eval", "test")
 
 
-def pairs(tmp_path, count, name="train", start=0):
-    rows = range(start, start + count)
-    (tmp_path / f"{name}.en").write_text("".join(f"sentence {i}\n" for i in rows))
-    (tmp_path / f"{name}.de.gz").write_bytes(
-        gzip.compress("".join(f"Satz {i}\n" for i in rows).encode())
-    )
+def pairs(tmp_path, count, name="train"):
+    (tmp_path / f"{name}.en").write_text("".join(f"sentence {i}\n" for i in range(count)))
+    target = "".join(f"Satz {i}\n" for i in range(count))
+    (tmp_path / f"{name}.de.gz").write_bytes(gzip.compress(target.encode()))
     return {"source": f"{name}.en", "target": f"{name}.de.gz"}
 
 
@@ -33,10 +30,9 @@ def paths_in(folder: Path):
 
 
 def test_separate_splits_with_file_and_line(tmp_path, generate):
+    write_files(tmp_path, {"0.tsv": "one\teins\n", "1.tsv": "two\tzwei\nthree\tdrei\n"})
     out = generate(
-        train=[str(p) for p in tsvs(tmp_path, "one\teins\n", "two\tzwei\nthree\tdrei\n")],
-        eval=pairs(tmp_path, 2, "eval"),
-        test=pairs(tmp_path, 3, "test"),
+        train=["0.tsv", "1.tsv"], eval=pairs(tmp_path, 2, "eval"), test=pairs(tmp_path, 3, "test")
     )
     assert out.rows("train") == [
         ("one", "eins", "0.tsv", 1),
@@ -45,53 +41,33 @@ def test_separate_splits_with_file_and_line(tmp_path, generate):
     ]
     assert out.rows("eval") == [(f"sentence {i}", f"Satz {i}", "eval.en", i + 1) for i in (0, 1)]
     assert out.findings["rows"] == {"train": 3, "eval": 2, "test": 3}
-    assert paths_in(out.folder / "Split-train") == [
-        "data_tfrecord-00000-of-00002.gz",
-        "data_tfrecord-00001-of-00002.gz",
-    ]
-
-
-def tsvs(tmp_path, *contents):
-    for i, content in enumerate(contents):
-        path = tmp_path / f"{i}.tsv"
-        path.write_text(content)
-        yield path
+    shards = [f"data_tfrecord-0000{i}-of-00002.gz" for i in (0, 1)]
+    assert paths_in(out.folder / "Split-train") == shards
 
 
 def test_artifact_properties_for_tfx(tmp_path, generate):
-    from tfx.components.util import examples_utils
-
-    files = pairs(tmp_path, 2)
-    artifact = generate(train=files, eval=files, test=files).artifact
-    assert json.loads(artifact.split_names) == ["train", "eval", "test"]
+    artifact = generate(**dict.fromkeys(SPLITS, pairs(tmp_path, 2))).artifact
+    assert json.loads(artifact.split_names) == [*SPLITS]
     assert examples_utils.get_payload_format_string(artifact) == "FORMAT_TF_EXAMPLE"
 
 
 def test_same_input_gives_same_bytes(tmp_path, generate):
-    def digests(folder):
-        return {
-            str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
-            for p in folder.rglob("*.gz")
-        }
+    def shards(name):
+        section = {"train": pairs(tmp_path, 300), "split": {"eval": 0.3, "test": 0.3}}
+        folder = generate(name, **section).folder
+        return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.gz")}
 
-    files = pairs(tmp_path, 300)
-    section = {"train": files, "split": {"eval": 0.3, "test": 0.3}}
-    first = digests(generate("one", **section).folder)
-    assert len(first) == 3
-    assert digests(generate("two", **section).folder) == first
+    one = shards("one")
+    assert len(one) == 3
+    assert shards("two") == one
 
 
 def test_skipped_rows_are_counted_and_reported(tmp_path, generate, monkeypatch):
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(log))
     (tmp_path / "a.tsv").write_bytes(b"a\tb\nc\nd\te\n\xff\tf\n")
-    out = generate(
-        train="a.tsv",
-        eval=pairs(tmp_path, 1, "eval"),
-        test=pairs(tmp_path, 1, "test"),
-        bad_rows="skip",
-        bad_rows_limit=0.4,
-    )
+    files = {"train": "a.tsv", **dict.fromkeys(SPLITS[1:], pairs(tmp_path, 1))}
+    out = generate(**files, bad_rows="skip", bad_rows_limit=0.4)
     assert out.findings["skipped"] == 2
     assert out.findings["problems"]["row/skip"]["examples"][0]["line"] == 2
     assert [row[3] for row in out.rows("train")] == [1, 3]
@@ -105,24 +81,19 @@ def error_of(generate, **section) -> UserError:
     return caught.value
 
 
-def test_full_disk_is_a_user_error(tmp_path, generate, monkeypatch):
-    def write(self, record):
+@pytest.mark.parametrize(
+    "target",
+    ["example_writer.ShardWriter.write", "group_conversion.write_uri"],
+    ids=["rows", "result"],
+)
+def test_full_disk_is_a_user_error(tmp_path, generate, monkeypatch, target):
+    def write(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(ShardWriter, "write", write)
+    monkeypatch.setattr(f"regard.components.corpus_gen.{target}", write)
     error = error_of(generate, train=pairs(tmp_path, 50))
     assert error.where == str(tmp_path / "out" / "examples")
     assert error.message == "no space left on the disk"
-    assert paths_in(tmp_path / "out" / "examples") == []
-
-
-def test_disk_too_full_for_a_result(tmp_path, generate, monkeypatch):
-    def write(path, text):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("regard.components.corpus_gen.group_conversion.write_uri", write)
-    error = error_of(generate, train=pairs(tmp_path, 50))
-    assert "no space left" in error.message
     assert paths_in(tmp_path / "out" / "examples") == []
 
 
@@ -133,36 +104,26 @@ def test_output_path_is_a_file(tmp_path, generate):
     assert error.where == str(tmp_path / "out" / "examples")
 
 
-def test_killed_run_leaves_no_split(tmp_path, generate):
-    big = "".join(f"sentence {i} of a corpus that takes a while\tSatz {i}\n" for i in range(10**6))
-    (tmp_path / "big.tsv").write_text(big)
-    corpus = json.dumps(corpus_of(tmp_path, train="big.tsv").to_json())
-    out = tmp_path / "out" / "examples"
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, corpus, str(tmp_path / "out")],
-        cwd=Path(__file__).parents[3],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not any(path.stat().st_size for path in out.rglob("*.tmp")):
-            assert child.poll() is None, "it ended before it could be killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    assert not list(out.glob("Split-*"))
-    assert list(out.glob(".writing-*"))
+def test_killed_run_leaves_no_split(tmp_path, generate, monkeypatch):
+    out, killed = tmp_path / "out" / "examples", tmp_path / "killed"
+    write = ShardWriter.write
 
-    (tmp_path / "big.tsv").write_text(big[: 10**5].rpartition("\n")[0])
-    assert generate(train="big.tsv").findings["rows"]["train"] > 1000
-    assert sorted(path.name for path in out.iterdir()) == [
-        "Split-eval",
-        "Split-test",
-        "Split-train",
-    ]
+    def write_and_copy(self, record):
+        write(self, record)
+        if not killed.exists():
+            shutil.copytree(out, killed)  # what a SIGKILL would leave
+
+    monkeypatch.setattr(ShardWriter, "write", write_and_copy)
+    section = dict.fromkeys(SPLITS, pairs(tmp_path, 50))
+    generate(**section)
+    (work,) = killed.iterdir()
+    assert work.name.startswith(".writing-")
+    assert list(work.rglob("*.tmp"))
+
+    shutil.rmtree(out)
+    killed.rename(out)
+    generate(**section)
+    assert {path.name for path in out.iterdir()} == {f"Split-{name}" for name in SPLITS}
 
 
 def test_files_of_killed_attempts_are_no_shards(tmp_path):
@@ -175,27 +136,9 @@ def test_files_of_killed_attempts_are_no_shards(tmp_path):
     assert shard.name == "data_tfrecord-00000-of-00001.gz"
 
 
-CHILD = """
-import json, sys
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.types import standard_artifacts
-from regard.components.common.component import Findings
-from regard.components.corpus_gen.executor import CorpusGenExecutor
-examples, findings = standard_artifacts.Examples(), Findings()
-corpus, out = sys.argv[1], sys.argv[2]
-sys.argv[1:] = []
-examples.uri, findings.uri = out + "/examples", out + "/findings"
-args = ["--runner=FnApiRunner", "--direct_running_mode=in_memory", "--sdk_container_image=unused"]
-context = BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=out + "/tmp")
-outputs = {"examples": [examples], "findings": [findings]}
-CorpusGenExecutor(context).Do({}, outputs, {"corpus": corpus, "fingerprint": ""})
-"""
-
-
 def test_fingerprint_is_given_or_computed_by_the_node(tmp_path, generate):
-    for split, rows in (("train", "a\tb\n"), ("eval", "c\td\n"), ("test", "e\tf\n")):
-        (tmp_path / f"{split}.tsv").write_text(rows)
-    files = {"train": "train.tsv", "eval": "eval.tsv", "test": "test.tsv"}
+    (tmp_path / "train.tsv").write_text("a\tb\n")
+    files = dict.fromkeys(SPLITS, "train.tsv")
     assert generate("given", "f00", **files).findings["fingerprint"] == "f00"
     first = generate("first", **files).findings["fingerprint"]
     assert len(first) == 64

@@ -86,8 +86,5 @@ def test_undecodable_images_are_invalid_rows(tmp_path, folder):
     result = convert_rows(tmp_path, folder, rows, features=CAPTIONED, bad_rows="skip")
     assert result.rows == {"train": 1}
     assert (result.problems.rows, result.problems.skipped_rows) == (4, 2)
-    problems = [(p.line, p.text) for p in result.problems.examples]
-    assert problems == [
-        (1, "cut.jpg is truncated or damaged"),
-        (3, "cut.jpg is truncated or damaged"),
-    ]
+    message = "cut.jpg is truncated or damaged"
+    assert [(p.line, p.text) for p in result.problems.examples] == [(1, message), (3, message)]

@@ -9,10 +9,11 @@ import pytest
 from regard.components.common.errors import UserError
 from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
 from regard.components.data.spans import resolve_spans
-from tests.components.corpora import CAPTIONED, corpus_of, picture
+from tests.components.corpora import CAPTIONED, corpus_of, picture, write_files
 
 ROWS = "".join(f"word {i}\tWORD {i}\n" for i in range(200))
-GZIP = gzip.compress(ROWS.encode(), mtime=0)
+JSON = "".join(f'{{"source": "word {i}", "target": "WORD {i}"}}\n' for i in range(200))
+GZIP = gzip.compress(ROWS.encode())
 SPLITS = {"eval": "good.tsv", "test": "good.tsv"}
 
 
@@ -22,16 +23,13 @@ def survey(corpus):
     return summary, notes + summary.notes
 
 
-def write(folder, files):
-    for name, content in {"good.tsv": ROWS, **files}.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
 VALID = {
     "hashed split": ({"a.tsv": ROWS}, {"train": "a.tsv", "split": {"seed": 3}}),
     "gzip and separate splits": ({"a.tsv.gz": GZIP}, {"train": "a.tsv.gz", **SPLITS}),
+    "dates and JSON lines": (
+        dict.fromkeys(("2026-11-19.jsonl", "2026-11-20.jsonl"), JSON),
+        {"train": "{YYYY}-{MM}-{DD}.jsonl", "spans": {"test_share": 0.2}},
+    ),
     "skipped rows and lines": (
         {"a.tsv": ROWS.encode() + b"one\n\xff\tB\n"},
         {"train": "a.tsv", **SPLITS, "bad_rows": "skip"},
@@ -61,31 +59,25 @@ def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
 
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
     files, section = VALID[name]
-    write(tmp_path, files)
+    write_files(tmp_path, {"good.tsv": ROWS, **files})
     corpus = corpus_of(tmp_path, **section)
     summary, notes = survey(corpus)
     out = run_corpus(corpus)
     assert out.findings["rows"] == summary.rows
     assert out.findings["skipped"] == summary.problems.skipped_rows
-    spans = [
-        {key: value for key, value in span.items() if key != "fingerprint"}
-        for span in out.findings.get("spans", [])
-    ]
+    spans = out.findings.get("spans", [])
+    assert all(span.pop("fingerprint") for span in spans)
     assert spans == [span.to_json() for span in summary.spans]
     recorded = [event for event, _ in events.read(tmp_path / "events.jsonl")]
     assert [e["text"] for e in recorded if e["kind"] == "warning"] == notes
     assert [len(out.rows(split)) for split in summary.rows] == list(summary.rows.values())
 
 
+REPLAY = {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.1}}
 INVALID = {
     "an empty file": ({"a.tsv": ""}, {}, "a.tsv", "empty"),
-    "invalid UTF-8": (
-        {"a.tsv": ROWS.encode() + b"a\xff\tb\n"},
-        {},
-        "a.tsv:201",
-        "not UTF-8: byte 0xFF",
-    ),
-    "a missing column": ({"a.tsv": ROWS + "a\n"}, {}, "a.tsv:201", "1 column instead of 2"),
+    "invalid UTF-8": ({"a.tsv": b"a\tb\na\xff\tb\n"}, {}, "a.tsv:2", "not UTF-8: byte 0xFF"),
+    "a missing column": ({"a.tsv": "a\tb\na\n"}, {}, "a.tsv:2", "1 column instead of 2"),
     "sides of different length": (
         {"a": "1\n2\n3\n", "b": "1\n2\n"},
         {"train": {"source": "a", "target": "b"}},
@@ -111,12 +103,7 @@ INVALID = {
         "test would have no rows (1 row skipped)",
     ),
     "a missing file": ({}, {"train": "b.tsv"}, "data.train", "no such file"),
-    "a broken rule": (
-        {"a.tsv": ROWS},
-        {"split": {"by": "target"}},
-        "data.split",
-        "cannot be combined",
-    ),
+    "a broken rule": ({}, {"split": {"by": "target"}}, "data.split", "cannot be combined"),
     "an incomplete span": (
         {"1.en": "a\n", "2.en": "a\n", "2.de": "a\n"},
         {"train": {"source": "{SPAN}.en", "target": "{SPAN}.de"}},
@@ -125,32 +112,33 @@ INVALID = {
     ),
     "a replayed span with an invalid line": (
         {"1.tsv": b"a\tb\n\xff\tc\n", "2.tsv": ROWS},
-        {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.1}},
+        REPLAY,
         "1.tsv:2",
         "not UTF-8",
     ),
-    "an empty replayed span": (
-        {"1.tsv": b"", "2.tsv": ROWS},
-        {"train": "{SPAN}.tsv", "spans": {"window": 1, "replay": 0.1}},
-        "1.tsv",
-        "empty",
-    ),
+    "an empty replayed span": ({"1.tsv": "", "2.tsv": ROWS}, REPLAY, "1.tsv", "empty"),
 }
 
 
-@pytest.mark.parametrize("name", INVALID)
-def test_invalid_corpora(tmp_path, run_corpus, name):
-    files, changes, where, message = INVALID[name]
-    write(tmp_path, files)
-    section = {"train": "a.tsv", **SPLITS, "bad_rows_limit": 0.05, **changes}
-    corpus = corpus_of(tmp_path, **section)
+def same_error(corpus, run_corpus):
+    """The error that both give for a corpus."""
     with pytest.raises(UserError) as surveyed:
         survey(corpus)
     with pytest.raises(UserError) as converted:
         run_corpus(corpus)
     assert str(surveyed.value) == str(converted.value)
-    assert surveyed.value.where == (where if where.startswith("data.") else f"{tmp_path}/{where}")
-    assert message in surveyed.value.message
+    return surveyed.value
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_corpora(tmp_path, run_corpus, name):
+    files, changes, where, message = INVALID[name]
+    write_files(tmp_path, {"good.tsv": ROWS, **files})
+    section = {"train": "a.tsv", **SPLITS, "bad_rows_limit": 0.05, **changes}
+    corpus = corpus_of(tmp_path, **section)
+    error = same_error(corpus, run_corpus)
+    assert error.where == (where if where.startswith("data.") else f"{tmp_path}/{where}")
+    assert message in error.message
     examples = tmp_path / "out" / "examples"
     assert not examples.exists() or not list(examples.iterdir())
 
@@ -159,12 +147,8 @@ def test_missing_images(tmp_path, run_corpus):
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "a.tsv").write_text("a.png\tone\nb.png\ttwo\n")
     files = dict.fromkeys(("train", "eval", "test"), "a.tsv")
-    with pytest.raises(UserError) as surveyed:
-        survey(corpus_of(tmp_path, CAPTIONED, **files))
-    with pytest.raises(UserError) as converted:
-        run_corpus(corpus_of(tmp_path, CAPTIONED, **files))
-    assert str(surveyed.value) == str(converted.value)
-    assert surveyed.value.message == "b.png: no such file (3 invalid rows in total)"
+    error = same_error(corpus_of(tmp_path, CAPTIONED, **files), run_corpus)
+    assert error.message == "b.png: no such file (3 invalid rows in total)"
     skipping = corpus_of(tmp_path, CAPTIONED, **files, bad_rows="skip", bad_rows_limit=0.5)
     summary, _ = survey(skipping)
     assert summary.rows == run_corpus(skipping).findings["rows"] == dict.fromkeys(files, 1)

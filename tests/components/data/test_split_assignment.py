@@ -39,7 +39,9 @@ def test_assignment_never_changes():
 def test_spellings_of_the_same_source():
     split = HashedSplit({"eval": 0.4, "test": 0.4})
     for i in range(50):
-        assert split([f"caf\u00e9 {i}"]) == split([f"  cafe\u0301 {i}\t"])
+        one, other = [f"caf\u00e9 {i}"], [f"  cafe\u0301 {i}\t"]
+        assert split(one) == split(other)
+        assert replay_bin(one) == replay_bin(other)
 
 
 def default_split(features=TRANSLATION, **split):

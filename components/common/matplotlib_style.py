@@ -23,12 +23,6 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7A7A7A"
 # Matplotlib's default font has no Chinese, Japanese or Korean; the first installed one is used.
 FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei",
          "PingFang SC", "Microsoft YaHei", "Noto Sans", "Arial Unicode MS"]  # fmt: skip
-FONTS_REMEDY = (
-    "Some characters are drawn as boxes, because no installed font has them. Install the packages "
-    "fonts-noto-cjk and fonts-noto-core, or their equivalents on your system."
-)
-# By format; no date, so that equal figures give equal files.
-_METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {"Software": None}}
 _STYLE: dict[Any, Any] = {
     "font.family": FONTS,
     "axes.spines.top": False,
@@ -58,17 +52,9 @@ def style(changes: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path) -> bool:
-    """Save a figure atomically as SVG or PNG, by the extension of the file name.
-
-    Returns:
-        Whether all characters have a font; others are drawn as boxes. See ``FONTS_REMEDY``.
-    """
-    kind = path.suffix.removeprefix(".")
-    with atomic_path(path) as temporary, warnings.catch_warnings(record=True) as recorded:
-        warnings.simplefilter("always")
-        figure.savefig(temporary, format=kind, dpi=150, metadata=_METADATA[kind])
-    others = [one for one in recorded if "missing from font" not in str(one.message)]
-    for other in others:
-        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return len(others) == len(recorded)
+def save(figure: Figure, path: Path) -> None:
+    """Save a figure atomically as SVG; characters without a font are drawn as boxes."""
+    with atomic_path(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*missing from font")
+        # No date, so that equal figures give equal files.
+        figure.savefig(temporary, format="svg", metadata={"Date": None})

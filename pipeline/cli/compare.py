@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import JsonOption, argument, flag, option
+from regard.pipeline.cli.options import JsonOption, argument, option
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ def compare(
         list[str] | None,
         option("--only", "LABEL", "Train only these models, for example --only A,B."),
     ] = None,
-    table_only: Annotated[
-        bool, flag("--table-only", "Train nothing; write table and plots.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train several models on the same data, and compare them in a table and two plots.
@@ -56,7 +53,7 @@ def compare(
     [bold]Exit status[/bold]: 0 success; 1 a model failed; 2 invalid input;
     130 interrupted.
     """
-    from regard.pipeline.compare import jobs as training
+    from regard.pipeline.compare.jobs import train_models
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.compare.results import ComparisonFolder, gather
     from regard.pipeline.context import resolve_data
@@ -66,7 +63,6 @@ def compare(
     labels = _selected(only, comparison)
     folder = ComparisonFolder.of(workspace, comparison.name)
     command = ["regard", "compare", *map(str, configs), *(["--name", name] if name else [])]
-    outcome = training.Outcome()
 
     def write() -> ComparisonResults:
         results = gather(comparison, workspace)
@@ -81,15 +77,12 @@ def compare(
             message = f"The results cannot be written: {type(error).__name__}: {error}"
             terminal.err().print(message, soft_wrap=True, markup=False)
 
-    if not table_only:
-        notes: list[str] = []
-        resolve_data(comparison.members[0].config, notes)  # the data of all models is the same
-        for note in notes:
-            terminal.err().print(f"data: {note}", soft_wrap=True)
-        console = terminal.err() if as_json else terminal.out()
-        outcome = training.train_models(
-            comparison, labels, jobs, workspace, console, write_after_model
-        )
+    notes: list[str] = []
+    resolve_data(comparison.members[0].config, notes)  # the data of all models is the same
+    for note in notes:
+        terminal.err().print(f"data: {note}", soft_wrap=True)
+    console = terminal.err() if as_json else terminal.out()
+    outcome = train_models(comparison, labels, jobs, workspace, console, write_after_model)
     results = write()
     if as_json:
         terminal.print_json({**results.to_json(), "directory": str(folder.root)})

@@ -17,10 +17,6 @@ def report(
         str, argument("RUN", "Run id, pipeline name (its newest run), or NAME@VERSION.")
     ],
     output: Annotated[Path | None, option("--output -o", "FILE", "File of the page.")] = None,
-    figures: Annotated[
-        Path | None,
-        option("--figures", "FOLDER", "Folder for all figures as SVG and PNG files."),
-    ] = None,
     show: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -33,38 +29,30 @@ def report(
 
       regard report quickstart --open
 
-      regard report quickstart@2 -o report.html --figures figures/
+      regard report quickstart@2 -o report.html
     """
-    from regard.components.common.matplotlib_style import FONTS_REMEDY
     from regard.pipeline import run_store
     from regard.pipeline.lineage import run_report
 
     stored_run = run_store.find(Workspace.from_environment(), run)
     path = (output or stored_run.directory / run_report.FILE).absolute()
-    _check_paths(path, figures)
+    _check_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    facts = run_report.write_report(stored_run, path)
-    files, has_fonts = run_report.write_figures(facts, figures) if figures else ([], True)
-    if not has_fonts:
-        terminal.err().print(FONTS_REMEDY, soft_wrap=True)
+    run_report.write_report(stored_run, path)
     if as_json:
-        content = {"run": stored_run.id, "report": str(path), "figures": list(map(str, files))}
-        terminal.print_json(content)
+        terminal.print_json({"run": stored_run.id, "report": str(path)})
     else:
         terminal.print_lines(str(path))
-        if figures:
-            terminal.print_lines(f"{len(files)} figures in {figures}")
     if show:
         typer.launch(path.as_uri())
 
 
-def _check_paths(path: Path, figures: Path | None) -> None:
-    """Raise a `UserError` if the page or its figures cannot be written."""
+def _check_path(path: Path) -> None:
+    """Raise a `UserError` if the page cannot be written."""
     from regard.components.common.errors import UserError
     from regard.components.common.files import is_writable
 
     if path.is_dir():
         raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
-    for folder in filter(None, (path.parent, figures)):
-        if not is_writable(folder):
-            raise UserError("The folder is not writable.", str(folder), "Choose another folder.")
+    if not is_writable(path.parent):
+        raise UserError("The folder is not writable.", str(path.parent), "Choose another folder.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,14 +55,6 @@ def serve(
     rest_port: Annotated[
         int, option("--rest-api-port", "PORT", "REST port; 0 to disable.", min=0, max=65535)
     ] = 8501,
-    poll: Annotated[
-        float,
-        option("--poll", "SECONDS", "Interval between scans for new versions; 0: once.", min=0),
-    ] = 1.0,
-    threads: Annotated[
-        int | None,
-        option("--threads", "N", "Batches that run at once.", "number of cores", min=1),
-    ] = None,
     timeout: Annotated[
         float, option("--timeout", "SECONDS", "Time limit for a REST request.", min=0.001)
     ] = 30.0,
@@ -77,9 +68,6 @@ def serve(
     key: Annotated[
         Path | None, option("--tls-key", "FILE", "PEM file with the private key.")
     ] = None,
-    page: Annotated[
-        bool, option("--page/--no-page", None, "Serve a web UI alongside the API.")
-    ] = True,
     registry: RegistryOption = None,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
@@ -110,9 +98,8 @@ def serve(
     run_server(
         list_models(models or [], model_config, registry or Workspace.from_environment().registry),
         ManagerOptions(
-            poll_seconds=poll,
             batching=BatchingOptions(max_batch_size, batch_timeout / 1000),
-            threads=threads or os.cpu_count() or 1,
+            threads=os.cpu_count() or 1,
         ),
         ServerOptions(
             host,
@@ -122,19 +109,17 @@ def serve(
             max_megabytes << 20,
             (certificate, key) if certificate and key else None,
         ),
-        page,
-        on_start=partial(_print_addresses, has_page=page),
+        on_start=_print_addresses,
         on_stop=lambda: terminal.err().print("Stopping. Finishing the requests in progress …"),
     )
 
 
-def _print_addresses(server: RunningServer, has_page: bool) -> None:
+def _print_addresses(server: RunningServer) -> None:
     console = terminal.out()
     names = ", ".join(server.models)
     console.print(f"Serving {names} after {server.start_seconds:.1f} s. Press Ctrl-C to stop.")
     if server.rest_url is not None:
-        if has_page:
-            console.print(f"  Page  {server.rest_url}/")
+        console.print(f"  Page  {server.rest_url}/")
         name = server.models[0].partition("@")[0]
         console.print(f"  REST  {server.rest_url}/v1/models/{name}:predict")
     if server.grpc_address is not None:

@@ -106,7 +106,6 @@ def serve(
     models: Sequence[ModelConfig],
     manager_options: ManagerOptions,
     server_options: ServerOptions,
-    has_page: bool = True,
     on_start: Callable[[RunningServer], None] = lambda server: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
@@ -116,7 +115,6 @@ def serve(
         models: the models.
         manager_options: how they are loaded and run.
         server_options: addresses and limits.
-        has_page: whether to serve the web page.
         on_start: called when the server accepts requests.
         on_stop: called when the server begins to stop.
 
@@ -146,7 +144,7 @@ def serve(
 
     async def run() -> None:
         manager = ModelManager(models, manager_options)
-        server = Server(manager, server_options, create_routes(manager) if has_page else ())
+        server = Server(manager, server_options, create_routes(manager))
         stop_event, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop_event.set)

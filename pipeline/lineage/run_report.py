@@ -1,4 +1,4 @@
-"""The report of a run in the run store, and its figures as files."""
+"""The report of a run in the run store."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Any
 
 from regard.components.common.files import atomic_write
 from regard.components.common.formatting import format_bytes
-from regard.components.common.matplotlib_style import save, style
 from regard.components.reporter import page
-from regard.components.reporter.attention_statistics import measure_attention
-from regard.components.reporter.figures import draw_figures
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
 from regard.pipeline import progress, run_store
 from regard.pipeline.config.config import NODES
@@ -19,7 +16,6 @@ from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
 
 FILE = "report.html"
-FORMATS = ("svg", "png")
 
 
 def read_facts(run: Run) -> RunFacts:
@@ -49,31 +45,9 @@ def read_facts(run: Run) -> RunFacts:
     return RunFacts(info, folders)
 
 
-def write_report(run: Run, path: Path) -> RunFacts:
-    """Write the page of a run atomically, and return its facts."""
-    facts = read_facts(run)
-    atomic_write(path, page.render(facts))
-    return facts
-
-
-def write_figures(facts: RunFacts, folder: Path) -> tuple[list[Path], bool]:
-    """Write every figure of a report as SVG and PNG.
-
-    Args:
-        facts: of the run.
-        folder: created if missing.
-
-    Returns:
-        The files in the order of the page, and whether the fonts cover all characters.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    has_fonts: dict[Path, bool] = {}
-    with style(page.DRAWING_STYLE):
-        for entry in draw_figures(facts, measure_attention(facts)):
-            entry.figure.axes[0].set_title(entry.title, loc="left")
-            for path in (folder / f"{entry.name}.{kind}" for kind in FORMATS):
-                has_fonts[path] = save(entry.figure, path)
-    return list(has_fonts), all(has_fonts.values())
+def write_report(run: Run, path: Path) -> None:
+    """Write the page of a run atomically."""
+    atomic_write(path, page.render(read_facts(run)))
 
 
 def _versions(record: Mapping[str, Any]) -> dict[str, str]:

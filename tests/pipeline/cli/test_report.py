@@ -30,11 +30,10 @@ def test_default_output(home):
     assert "no such file" in path.read_text(encoding="utf-8")
 
 
-def test_output_and_figures_options(home):
+def test_output_option(home):
     path = home / "a" / "r.html"
-    result = invoke("mine", "-o", str(path), "--figures", str(home / "f"), "--json")
-    output = json.loads(result.stdout)
-    assert (output["report"], output["figures"]) == (str(path), [])
+    result = invoke("mine", "-o", str(path), "--json")
+    assert json.loads(result.stdout)["report"] == str(path)
     assert path.is_file()
 
 
@@ -43,7 +42,6 @@ def test_output_and_figures_options(home):
     [
         ("nine", "Unknown run 'nine'"),
         ("mine -o {home}", "path is a folder"),
-        ("mine --figures {home}/file", "not writable"),
         ("mine -o {home}/file/x.html", "not writable"),
     ],
 )

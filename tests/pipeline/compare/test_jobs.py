@@ -144,20 +144,6 @@ def test_only_selected_models(simulation):
     assert "Did you mean large?" in err
 
 
-def test_table_only_trains_nothing(simulation):
-    simulation.simulate(large="user")
-    simulation.run("--only", "small,large")
-    started = simulation.started()
-    (simulation.directory / "table.md").unlink()
-    (simulation.directory / "results.json").unlink()
-    code, _, err = simulation.run("--table-only")
-    assert (code, err) == (0, "")
-    assert "| small | 4,000 |" in (simulation.directory / "table.md").read_text()
-    states = {label: model["state"] for label, model in simulation.results().items()}
-    assert states == {"small": "finished", "large": "failed", "wide": "waiting"}
-    assert simulation.started() == started
-
-
 def test_invalid_input_trains_nothing(simulation):
     simulation.matrix.write_text(simulation.matrix.read_text() + "  last: {model.embeding: 9}\n")
     code, out, err = simulation.run()

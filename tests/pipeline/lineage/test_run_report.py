@@ -82,12 +82,3 @@ def test_deleted_artifacts_are_omitted(run, tmp_path):
     facts = run_report.read_facts(run)
     assert "predictions" not in facts.folders
     assert facts.table is None
-
-
-def test_figures_are_written_as_files(run, tmp_path):
-    files, has_fonts = run_report.write_figures(run_report.read_facts(run), tmp_path / "figures")
-    assert has_fonts
-    names = {file.name for file in files}
-    assert {"loss.svg", "loss.png", "by-length.svg", "entropy.png"} <= names
-    assert all(file.stat().st_size > 1000 for file in files)
-    assert (tmp_path / "figures" / "loss.png").read_bytes().startswith(b"\x89PNG")

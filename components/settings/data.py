@@ -227,6 +227,11 @@ class DataChecksConfig(CheckSetConfig):
         "model's data.",
     )
 
+    @property
+    def drift_checks(self) -> dict[str, DriftCheckConfig]:
+        """The active checks of drift by name."""
+        return {name: check for name, check in self if isinstance(check, DriftCheckConfig)}
+
 
 class DataConfig(Section):
     """The data files."""

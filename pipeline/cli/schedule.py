@@ -46,11 +46,7 @@ def schedule(
     ] = None,
     drift: Annotated[
         bool,
-        flag(
-            "--drift",
-            "Drift beyond the limits of schedule.drift or data.checks.",
-            rich_help_panel=_CONDITIONS,
-        ),
+        flag("--drift", "Drift beyond the limits of data.checks.", rich_help_panel=_CONDITIONS),
     ] = False,
     no_catchup: Annotated[
         bool, flag("--no-catchup", "Do not make up for missed times of --cron.")
@@ -89,7 +85,7 @@ def schedule(
         "every": every,
         "new_span": new_span or None,
         "new_rows": new_rows,
-        "drift": {} if drift else None,
+        "drift": drift or None,
         "catchup": False if no_catchup else None,
     }
     overrides = {key: value for key, value in overrides.items() if value is not None}

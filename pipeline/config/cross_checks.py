@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 from regard.components.data.config_rules import validate_data
-from regard.components.settings.data import DriftCheckConfig
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.models.metrics import METRICS, MetricSpec, metrics_for, missing_tokenizer_package
@@ -130,9 +129,8 @@ def _alignment(config: Config) -> Iterator[Problem]:
 
 def _drift(config: Config) -> Iterator[Problem]:
     """Check that drift checks which fail a run have something to compare with."""
-    for name, check in config.data.checks:
-        is_drift = isinstance(check, DriftCheckConfig) and check.action == "fail"
-        if is_drift and config.evaluation.production is None:
+    for name, check in config.data.checks.drift_checks.items():
+        if check.action == "fail" and config.evaluation.production is None:
             path = ("data", "checks", name, "action")
             yield Problem(path, "nothing is compared if evaluation.production is null; use warn")
 

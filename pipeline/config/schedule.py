@@ -9,41 +9,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from regard.components.settings.data import DataChecksConfig, DataConfig
-from regard.models.settings.base import Positive, Problem, Section, Share, option
+from regard.models.settings.base import Positive, Problem, Section, option
 from regard.models.suggestions import did_you_mean
 
 Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]
 DEFAULT_INTERVAL = "15m"
 _FORMAT = "numbers with the unit s, m, h or d, such as 90s, 15m, 1h30m or 2d"
 _CONDITIONS = ("new_span", "new_rows", "drift")
-
-
-class DriftTriggerConfig(Section):
-    """Maximum drift; a run starts if one of them is exceeded."""
-
-    words: Share | None = option(
-        None,
-        "Jensen-Shannon divergence of the word distributions; null: the limit of "
-        "data.checks.drift_words.",
-    )
-    oov: Share | None = option(
-        None,
-        "Share of running words that are unexpectedly new; null: the limit of "
-        "data.checks.drift_oov.",
-    )
-    lengths: Share | None = option(
-        None,
-        "Jensen-Shannon divergence of the length distributions; null: the limit of "
-        "data.checks.drift_lengths.",
-    )
-
-    def by_check(self, checks: DataChecksConfig) -> dict[str, float]:
-        """Return the limit of each measure by the name of its data check; no limit, no entry."""
-        limits = {f"drift_{name}": limit for name, limit in self}
-        for name, limit in limits.items():
-            if limit is None and (check := getattr(checks, name)) is not None:
-                limits[name] = check.limit
-        return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 class ScheduleConfig(Section):
@@ -74,10 +46,10 @@ class ScheduleConfig(Section):
         "null: ignore rows.",
         examples=[10000],
     )
-    drift: DriftTriggerConfig | None = option(
-        None,
-        "Run if the training split has drifted beyond these limits from the data of the model in "
-        "production, or if there is none; {}: use the limits of data.checks; null: ignore drift.",
+    drift: bool = option(
+        False,
+        "Run if the training split has drifted beyond the limits of data.checks from the data of "
+        "the model in production, or if there is none.",
     )
     require: Literal["any", "all"] = option(
         "any",
@@ -122,8 +94,8 @@ def validate_schedule(schedule: ScheduleConfig, data: DataConfig) -> Iterator[Pr
         yield Problem(("schedule", "timezone"), "has no effect without schedule.cron")
     if schedule.new_span and not data.has_spans:
         yield Problem(("schedule", "new_span"), "needs a path of data with a {SPAN}")
-    if schedule.drift is not None:
-        yield from _check_drift(schedule.drift, data.checks)
+    if schedule.drift:
+        yield from _check_drift(data.checks)
 
 
 def _check_cron(cron: str, timezone: str | None) -> Iterator[Problem]:
@@ -144,12 +116,11 @@ def _check_cron(cron: str, timezone: str | None) -> Iterator[Problem]:
         yield Problem(("schedule", "cron"), f"{error}; use for example '0 3 * * 1-5', or @daily")
 
 
-def _check_drift(drift: DriftTriggerConfig, checks: DataChecksConfig) -> Iterator[Problem]:
-    limits = drift.by_check(checks)
+def _check_drift(checks: DataChecksConfig) -> Iterator[Problem]:
+    limits = checks.drift_checks
     if not limits:
-        yield Problem(("schedule", "drift"), "needs a limit, such as {words: 0.03}")
-    for name, limit in limits.items():
-        check = getattr(checks, name)
-        if check is not None and check.action == "fail" and limit >= check.limit:
-            message = f"must be less than {check.limit:g}, above which data.checks.{name} fails"
-            yield Problem(("schedule", "drift", name.removeprefix("drift_")), message)
+        yield Problem(("schedule", "drift"), "needs a limit, such as data.checks.drift_words")
+    for name, check in limits.items():
+        if check.action == "fail":
+            message = f"has no effect while data.checks.{name} fails; set its action to warn"
+            yield Problem(("schedule", "drift"), message)

@@ -22,7 +22,6 @@ from regard.pipeline.scheduling.state import FileGroup, TrainedData
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
-    from regard.pipeline.config.schedule import DriftTriggerConfig
     from regard.pipeline.scheduling.snapshot import DataSnapshot
 
 CURRENT_PROFILE = "profile.json"
@@ -78,18 +77,13 @@ def check_new_rows(
 
 
 def check_drift(
-    snapshot: DataSnapshot,
-    config: Config,
-    limits: DriftTriggerConfig,
-    folder: Path,
-    save: bool = True,
+    snapshot: DataSnapshot, config: Config, folder: Path, save: bool = True
 ) -> ConditionResult:
     """Check whether the training split has drifted beyond a limit.
 
     Args:
         snapshot: the current data.
-        config: the pipeline's configuration.
-        limits: the maximum of each measure; those that are not set are the data checks'.
+        config: the pipeline's configuration; its data checks have the limits.
         folder: the schedule's, where profiles are cached if it exists.
         save: whether to cache the profile.
     """
@@ -98,7 +92,8 @@ def check_drift(
     path = version and registry.path(config.name, version) / PROFILE
     if not path or not path.is_file():
         return ConditionResult("drift", True, "no version in production to measure it against yet")
-    name, maximum = f"{config.name}@{version}", limits.by_check(config.data.checks)
+    name = f"{config.name}@{version}"
+    maximum = {measure: check.limit for measure, check in config.data.checks.drift_checks.items()}
     values = measure_drift(read_profile(path, _REMEDY), cached_profile(snapshot, folder, save))
     largest = {
         measure: max(

@@ -181,5 +181,5 @@ def _evaluate_conditions(
         yield conditions.check_new_span(snapshot, state.trained)
     if schedule.new_rows is not None:
         yield conditions.check_new_rows(snapshot, state.trained, schedule.new_rows)
-    if schedule.drift is not None:
-        yield conditions.check_drift(snapshot, settings.config, schedule.drift, folder, save)
+    if schedule.drift:
+        yield conditions.check_drift(snapshot, settings.config, folder, save)

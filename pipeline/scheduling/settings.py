@@ -95,10 +95,8 @@ def _merge(config: Config, overrides: Mapping[str, object]) -> ScheduleConfig | 
         values.pop("every", None)
     if "every" in overrides:
         values = {k: v for k, v in values.items() if k not in ("cron", "timezone")}
-    # The option --drift has no limits, so it keeps those of the file.
-    values = {**values, **overrides, **({"drift": values["drift"]} if values.get("drift") else {})}
     try:
-        schedule = ScheduleConfig.model_validate(values)
+        schedule = ScheduleConfig.model_validate({**values, **overrides})
     except ValidationError as error:
         raise _option_error(problems(error, ScheduleConfig)[0]) from None
     for problem in validate_schedule(schedule, config.data):

@@ -126,7 +126,7 @@ def test_dry_run_during_a_run(corpus, paths, folder):
 
 
 def test_options_override_the_file(corpus):
-    corpus.configure("  new_span: true\n  require: all\n  drift: {words: 0.5}\n")
+    corpus.configure("  new_span: true\n  require: all\n  drift: false\n")
     plan = dry_run(corpus, "--new-rows", "10", "--drift", "--cron", "@daily", "--time-zone", "UTC")
     names = [result["condition"] for result in plan["conditions"]]
     assert names == ["new_span", "new_rows", "drift"]

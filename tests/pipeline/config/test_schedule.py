@@ -26,13 +26,6 @@ def test_the_default_interval_is_15_minutes(tmp_path):
     assert schedule.conditions == ("new_span",)
 
 
-def test_drift_limits_default_to_those_of_the_data_checks(tmp_path):
-    text = HEAD + "  checks: {drift_words: {limit: 0.1}, drift_lengths: null}\n"
-    config = load_config(tmp_path, text + "schedule: {drift: {oov: 0.2}}\n")
-    limits = config.schedule.drift.by_check(config.data.checks)
-    assert limits == {"drift_words": 0.1, "drift_oov": 0.2}
-
-
 CASES = {
     "an invalid expression": (
         WITH + "  cron: 0 25 * * *\n",
@@ -67,13 +60,13 @@ CASES = {
         "3: schedule.new_span: needs a path of data with a {SPAN}",
     ),
     "a drift that data checks refuse": (
-        HEAD + "  checks: {drift_words: {limit: 0.1, action: fail}}\nschedule: {drift: {}}\n",
-        "5: schedule.drift.words: must be less than 0.1, above which data.checks.drift_words",
+        HEAD + "  checks: {drift_words: {limit: 0.1, action: fail}}\nschedule: {drift: true}\n",
+        "5: schedule.drift: has no effect while data.checks.drift_words fails; set its action",
     ),
     "drift without limits": (
         HEAD + "  checks: {drift_words: null, drift_oov: null, drift_lengths: null}\n"
-        "schedule: {drift: {}}\n",
-        "5: schedule.drift: needs a limit, such as {words: 0.03}",
+        "schedule: {drift: true}\n",
+        "5: schedule.drift: needs a limit, such as data.checks.drift_words",
     ),
 }
 

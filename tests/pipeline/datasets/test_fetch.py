@@ -13,13 +13,15 @@ from regard.components.common.errors import UserError
 from regard.pipeline.datasets import fetch as module
 from regard.pipeline.datasets.fetch import fetch, fetch_multi30k
 
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
 # Texts that cannot be compressed, so that a connection can be cut in the middle of a file.
 TEXTS = {
-    f"{split}.{language}.gz": "".join(
-        hashlib.sha256(f"{split}{language}{i}".encode()).hexdigest() + "\n" for i in range(500)
-    ).encode()
-    for split in ("train", "val")
-    for language in ("de", "en")
+    name: "".join(f"{sha256(f'{name}{i}'.encode())}\n" for i in range(500)).encode()
+    for name in ("train.de.gz", "train.en.gz", "val.de.gz", "val.en.gz")
 }
 
 
@@ -33,9 +35,7 @@ def download(server, monkeypatch, tmp_path):
         split, language, _ = name.split(".")
         server.files[name] = gzip.compress(text, 1)
         entry = {"name": name, "split": split, "language": language, "lines": 500}
-        entry["sha256"] = hashlib.sha256(server.files[name]).hexdigest()
-        entry["text_sha256"] = hashlib.sha256(text).hexdigest()
-        entries.append(entry)
+        entries.append({**entry, "sha256": sha256(server.files[name]), "text_sha256": sha256(text)})
     manifest = {"name": "toy", "version": "abc", "url": server.url, "files": entries}
 
     def call(directory=tmp_path / "data", url=server.url, progress=None):
@@ -87,7 +87,7 @@ def test_interrupted_download_leaves_no_file(download, server, tmp_path):
 
 
 def test_wrong_checksum(download, server, tmp_path):
-    expected = hashlib.sha256(server.files["train.en.gz"]).hexdigest()
+    expected = sha256(server.files["train.en.gz"])
     server.files["train.en.gz"] = gzip.compress(b"something else\n")
     with pytest.raises(UserError) as info:
         download()

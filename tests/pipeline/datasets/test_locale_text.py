@@ -49,11 +49,7 @@ def test_dates(tag, name, native, text):
 
 def test_date_parts():
     aligned = write_date(FORMATS["en_GB"], "full", DAY)
-    assert aligned_parts(aligned) == {
-        ("20", "20"),
-        ("November", "11"),
-        ("2026", "2026"),
-    }
+    assert aligned_parts(aligned) == {("20", "20"), ("November", "11"), ("2026", "2026")}
 
 
 @pytest.mark.parametrize(
@@ -87,40 +83,27 @@ def test_ambiguous_times_are_not_written():
 
 def test_day_period_is_aligned_with_the_hour():
     aligned = write_time(FORMATS["en"], "short", dt.time(14, 5))
-    assert aligned_parts(aligned) == {
-        ("2", "14"),
-        ("PM", "14"),
-        ("05", "05"),
-    }
+    assert aligned_parts(aligned) == {("2", "14"), ("PM", "14"), ("05", "05")}
 
 
 def test_join_shifts_the_parts():
     formats = FORMATS["de"]
-    date = write_date(formats, "long", DAY)
-    aligned = join_date_time(
-        formats, "{1} 'um' {0}", date, write_time(formats, "=HH:mm 'Uhr'", dt.time(9, 7))
-    )
+    time = write_time(formats, "=HH:mm 'Uhr'", dt.time(9, 7))
+    aligned = join_date_time(formats, "{1} 'um' {0}", write_date(formats, "long", DAY), time)
     assert aligned.source == "20. November 2026 um 09:07 Uhr"
     assert aligned.target == "2026-11-20T09:07"
-    assert aligned_parts(aligned) == {
-        ("20", "20"),
-        ("November", "11"),
-        ("2026", "2026"),
-        ("09", "09"),
-        ("07", "07"),
-    }
+    dates = {("20", "20"), ("November", "11"), ("2026", "2026")}
+    assert aligned_parts(aligned) == dates | {("09", "09"), ("07", "07")}
 
 
-def test_join_separates_digits():
+@pytest.mark.parametrize(
+    ("name", "text"), [("short", "2026/11/20 14:05"), ("long", "2026年11月20日14:05")]
+)
+def test_join_separates_digits(name, text):
     formats = FORMATS["zh"]
     time = write_time(formats, "short", dt.time(14, 5))
-    assert (
-        join_date_time(formats, "{1}{0}", write_date(formats, "short", DAY), time).source
-        == "2026/11/20 14:05"
-    )
-    assert join_date_time(formats, "{1}{0}", write_date(formats, "long", DAY), time).source == (
-        "2026年11月20日14:05"
-    )
+    date = write_date(formats, name, DAY)
+    assert join_date_time(formats, "{1}{0}", date, time).source == text
 
 
 @pytest.mark.parametrize(
@@ -167,10 +150,9 @@ def test_amounts(tag, value, currency, form, text):
     assert unit in text
 
 
-def test_shared_symbols_are_not_written():
-    assert write_amount(FORMATS["en"], Decimal("5.00"), "USD", "symbol") is None
-    assert write_amount(FORMATS["zh"], Decimal("5.00"), "CNY", "symbol") is None
-    assert write_amount(FORMATS["es"], Decimal("5.00"), "INR", "symbol") is None
+@pytest.mark.parametrize(("tag", "currency"), [("en", "USD"), ("zh", "CNY"), ("es", "INR")])
+def test_shared_symbols_are_not_written(tag, currency):
+    assert write_amount(FORMATS[tag], Decimal("5.00"), currency, "symbol") is None
 
 
 def test_words():

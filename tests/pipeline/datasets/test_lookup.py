@@ -1,4 +1,4 @@
-"""Lookup of data sets by name."""
+"""Lookup of data sets by name, and what all generators have in common."""
 
 import subprocess
 import sys
@@ -16,6 +16,21 @@ def test_unknown_names():
         datasets.writer("generate", "multi30k")
     with pytest.raises(UserError, match="Choose one of: multi30k"):
         datasets.writer("fetch", "wmt")
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (command, _) in datasets.DATASETS.items() if command == "generate"]
+)
+def test_seed_determines_every_byte(name, tmp_path):
+    for folder, seed in (("a", 3), ("b", 3), ("c", 4)):
+        datasets.writer("generate", name)(tmp_path / folder, rows=120, seed=seed)
+    a, b, c = (contents(tmp_path / folder) for folder in "abc")
+    assert a == b
+    assert [file for file in a if "/" not in file and a[file] == c[file]] == []
 
 
 def test_listing_imports_no_libraries():

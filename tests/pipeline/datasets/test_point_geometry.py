@@ -15,10 +15,8 @@ def random_points(rows, n, limit=10**6, seed=0):
 
 @pytest.mark.parametrize("n", [1, 2, 7, 20])
 def test_left_to_right(n):
-    for points, result in zip(
-        random_points(50, n), left_to_right(random_points(50, n)), strict=True
-    ):
-        assert result == sorted(range(n), key=lambda i: points[i][0])
+    points = random_points(50, n)
+    assert left_to_right(points) == [sorted(range(n), key=lambda i: row[i][0]) for row in points]
 
 
 def test_points_with_equal_x_have_no_order():

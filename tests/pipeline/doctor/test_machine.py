@@ -1,7 +1,6 @@
 """Facts about the machine from simulated kernel files and tools."""
 
 import os
-import stat
 
 import pytest
 
@@ -36,12 +35,9 @@ def set_kernel_files(monkeypatch, files):
 
 def test_cores_respect_a_container_limit(monkeypatch):
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
-    set_kernel_files(monkeypatch, {"/sys/fs/cgroup/cpu.max": "250000 100000"})
-    assert machine.cores() == 2
-    set_kernel_files(monkeypatch, {"/sys/fs/cgroup/cpu.max": "max 100000"})
-    assert machine.cores() == 16
-    set_kernel_files(monkeypatch, {})
-    assert machine.cores() == 16
+    for limit, cores in (("250000 100000", 2), ("max 100000", 16), ("", 16)):
+        set_kernel_files(monkeypatch, {"/sys/fs/cgroup/cpu.max": limit})
+        assert machine.cores() == cores
 
 
 def test_memory_respects_a_container_limit(monkeypatch):
@@ -54,29 +50,28 @@ def test_memory_respects_a_container_limit(monkeypatch):
 
 
 def test_cpu_flags(monkeypatch):
-    set_kernel_files(
-        monkeypatch, {"/proc/cpuinfo": "processor : 0\nflags\t\t: fpu avx2 avx512_bf16\n"}
-    )
+    flags = "processor : 0\nflags\t\t: fpu avx2 avx512_bf16\n"
+    set_kernel_files(monkeypatch, {"/proc/cpuinfo": flags})
     assert machine.cpu_flags() == {"fpu", "avx2", "avx512_bf16"}
     set_kernel_files(monkeypatch, {})
     assert machine.cpu_flags() == set()
 
 
-def fake_tool(folder, script):
-    tool = folder / "nvidia-smi"
-    tool.write_text(f"#!/bin/sh\n{script}\n")
-    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
-
-
-def test_gpus(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (None, ([], "")),
+        ('echo "NVIDIA H200, 143771 MiB, 570.1"; echo', (["NVIDIA H200, 143771 MiB, 570.1"], "")),
+        ("echo no driver >&2; exit 9", ([], "no driver")),
+        ("exit 9", ([], "exit status 9")),
+    ],
+)
+def test_query_driver(monkeypatch, tmp_path, script, expected):
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
-    assert machine.query_driver() == ([], "")
-    fake_tool(tmp_path, 'echo "NVIDIA H200, 143771 MiB, 570.1"; echo')
-    assert machine.query_driver() == (["NVIDIA H200, 143771 MiB, 570.1"], "")
-    fake_tool(tmp_path, "echo no driver >&2; exit 9")
-    assert machine.query_driver() == ([], "no driver")
-    fake_tool(tmp_path, "exit 9")
-    assert machine.query_driver() == ([], "exit status 9")
+    if script is not None:
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    assert machine.query_driver() == expected
 
 
 def test_free_disk_of_a_missing_folder(tmp_path):

@@ -53,11 +53,8 @@ def test_way_depends_on_glibc_and_the_shim(monkeypatch, libc, shim, expected):
 
 
 def test_exit_status_and_json_follow_the_worst_check():
-    good, warning, failure = (
-        Check("a", "ok", "1"),
-        Check("b", "warn", "2", "x"),
-        Check("c", "fail", "3"),
-    )
+    good, failure = Check("a", "ok", "1"), Check("c", "fail", "3")
+    warning = Check("b", "warn", "2", "x")
     assert report.exit_status([good, warning]) == 0
     assert report.exit_status([good, failure, warning]) == 2
     assert report.to_json([good, warning])["status"] == "warn"

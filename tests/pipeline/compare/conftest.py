@@ -68,8 +68,15 @@ class SimulatedComparison:
 
     def started(self) -> list[str]:
         """Returns the labels whose workers have started, in order."""
+        return [label for label, _ in self._starts()]
+
+    def threads(self) -> list[str]:
+        """Returns the number of threads of each worker that has started."""
+        return [threads for _, threads in self._starts()]
+
+    def _starts(self) -> list[list[str]]:
         path = self.folder / "started.txt"
-        return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def start(self, *arguments: str) -> subprocess.Popen:
         """Starts the command with the matrix."""
@@ -96,6 +103,10 @@ class SimulatedComparison:
         """Returns the models of ``results.json`` by label."""
         content = json.loads((self.directory / "results.json").read_text())
         return {model["label"]: model for model in content["models"]}
+
+    def states(self) -> list[str]:
+        """Returns the state of each model, in the order of the matrix."""
+        return [model["state"] for model in self.results().values()]
 
 
 @pytest.fixture

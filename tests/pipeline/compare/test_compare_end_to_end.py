@@ -1,7 +1,5 @@
 """Two small models, from one file to the table, killed and resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -60,6 +58,11 @@ def start(folder, *arguments):
     )  # fmt: skip
 
 
+def finish(process):
+    out, _ = process.communicate(timeout=900)
+    assert process.returncode == 0, out
+
+
 def nodes(folder, pipeline):
     """Returns the state of each node of the newest run."""
     runs = sorted((folder / "home" / "pipelines" / pipeline / "runs").iterdir())
@@ -81,9 +84,7 @@ def test_killed_comparison_of_two_models_resumes(tmp_path):
     first.send_signal(signal.SIGKILL)
     first.communicate()
 
-    second = start(tmp_path)
-    out, _ = second.communicate(timeout=900)
-    assert second.returncode == 0, out
+    finish(start(tmp_path))
     directory = tmp_path / "home" / "compare" / "tiny"
     content = json.loads((directory / "results.json").read_text())
     none, dot = content["models"]
@@ -99,9 +100,7 @@ def test_killed_comparison_of_two_models_resumes(tmp_path):
     assert "tok:char" in (directory / "table.md").read_text()
     assert (directory / "bleu-by-length.svg").stat().st_size > 1000
 
-    third = start(tmp_path, "--only", "dot")
-    out, _ = third.communicate(timeout=300)
-    assert third.returncode == 0, out
+    finish(start(tmp_path, "--only", "dot"))
     assert set(nodes(tmp_path, "tiny-dot").values()) == {"cached"}
     again = json.loads((directory / "results.json").read_text())["models"]
     assert [m["metrics"] for m in again] == [m["metrics"] for m in (none, dot)]

@@ -1,7 +1,5 @@
 """Merging of located mappings."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.pipeline.compare.merge import located, merge

@@ -1,7 +1,5 @@
 """The results of a comparison."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -25,7 +23,12 @@ def comparison(tmp_path, workspace, **training):
     return read_comparison([tmp_path / "m.yaml"], workspace)
 
 
-def add_run(workspace, member, status, events=(), **record):
+@pytest.fixture
+def member(tmp_path, workspace):
+    return comparison(tmp_path, workspace).members[0]
+
+
+def add_run(workspace, member, status=run_store.SUCCEEDED, events=(), **record):
     """Adds a run of a member's pipeline to the run store."""
     run = run_store.create(workspace.pipeline(member.config.name))
     run.config.write_text(resolved_yaml(member.config))
@@ -48,9 +51,9 @@ def artifacts(folder, perplexities=(9.0, 7.0, 8.0), **training):
         {"step": i, "epoch": i, "seconds": 1.0 * i, "perplexity": value, "bleu": 10.0 + i}
         for i, value in enumerate(perplexities, start=1)
     ]
+    training = {"parameters": 5, "seconds": 3.5, "history": history, "best_step": 2} | training
     files = {
-        "training.json": {"parameters": 5, "seconds": 3.5, "history": history, "best_step": 2}
-        | training,
+        "training.json": training,
         "predictions.json": {"sentences_per_second": 2.5, "device": "CPU", "batch_size": 64},
         "metrics.json": {"rows": 4, "metrics": {"bleu": BLEU}},
         "by_length.json": {"unit": "source tokens", "buckets": [BUCKET]},
@@ -68,12 +71,8 @@ def test_models_without_a_run_are_waiting(tmp_path, workspace):
     assert content.to_json() == {"name": "m", "models": models, "baselines": []}
 
 
-def test_finished_model(tmp_path, workspace):
-    member = comparison(tmp_path, workspace).members[0]
-    run = add_run(
-        workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"),
-        nodes={"Trainer": "done"},
-    )  # fmt: skip
+def test_finished_model(tmp_path, workspace, member):
+    run = add_run(workspace, member, events=artifacts(tmp_path / "x"))
     entry = results.model_result(member, workspace)
     assert entry.state == "finished"
     assert entry.run == run.id
@@ -83,15 +82,10 @@ def test_finished_model(tmp_path, workspace):
     assert entry.by_length[0].model_dump() == BUCKET
 
 
-def test_task_without_perplexity(tmp_path, workspace):
-    member = comparison(tmp_path, workspace).members[0]
-    events = artifacts(tmp_path / "x")
-    content = json.loads((tmp_path / "x" / "training.json").read_text())
-    for entry in content["history"]:
-        entry["loss"] = entry.pop("perplexity") / 100
+def test_task_without_perplexity(tmp_path, workspace, member):
+    history = [{"step": i, "epoch": i, "seconds": 1.0 * i, "loss": 0.1 / i} for i in (1, 2)]
+    add_run(workspace, member, events=artifacts(tmp_path / "x", history=history))
     (tmp_path / "x" / "by_length.json").unlink()
-    (tmp_path / "x" / "training.json").write_text(json.dumps(content))
-    add_run(workspace, member, run_store.SUCCEEDED, events, nodes={"Trainer": "done"})
     model = results.model_result(member, workspace)
     content = results.ComparisonResults(name="m", models=[model])
     assert model.perplexity is None
@@ -105,12 +99,11 @@ def test_task_without_perplexity(tmp_path, workspace):
 def test_baselines_are_below_the_models(tmp_path, workspace):
     compared = comparison(tmp_path, workspace)
     assert results.gather(compared, workspace).baselines == []
-    events = artifacts(tmp_path / "x")
+    add_run(workspace, compared.members[0], events=artifacts(tmp_path / "x"))
     metrics = {"bleu": {**BLEU, "value": 3.0}}
     content = json.loads((tmp_path / "x" / "metrics.json").read_text())
     content["baseline"] = {"name": "lead_1", "label": "lead-1", "metrics": metrics}
     (tmp_path / "x" / "metrics.json").write_text(json.dumps(content))
-    add_run(workspace, compared.members[0], run_store.SUCCEEDED, events, nodes={"Trainer": "done"})
     content = results.gather(compared, workspace)
     assert content.to_json()["baselines"] == [
         {"label": "lead-1", "state": "finished", "metrics": metrics}
@@ -129,33 +122,27 @@ def test_baselines_are_below_the_models(tmp_path, workspace):
         ({"history": []}, None),
     ],
 )
-def test_perplexity_is_that_of_the_exported_weights(tmp_path, workspace, record, perplexity):
-    member = comparison(tmp_path, workspace).members[0]
-    add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x", **record))
+def test_perplexity_is_that_of_the_exported_weights(
+    tmp_path, workspace, member, record, perplexity
+):
+    add_run(workspace, member, events=artifacts(tmp_path / "x", **record))
     assert results.model_result(member, workspace).perplexity == perplexity
 
 
 @pytest.mark.parametrize(
-    ("status", "events", "record", "expected"),
+    ("status", "events", "state"),
     [
-        (run_store.INTERRUPTED, [], {}, {"state": "interrupted"}),
-        (run_store.RUNNING, [], {}, {"state": "killed"}),
-        (run_store.SUCCEEDED, [node("Trainer")], {}, {"state": "waiting"}),
-        (
-            run_store.FAILED, [], {"failure": {"node": "Trainer", "error": "no"}},
-            {"state": "failed", "error": "Trainer: no"},
-        ),
+        (run_store.INTERRUPTED, [], "interrupted"),
+        (run_store.RUNNING, [], "killed"),
+        (run_store.SUCCEEDED, [node("Trainer")], "waiting"),
     ],
-)  # fmt: skip
-def test_state_of_a_run(tmp_path, workspace, status, events, record, expected):
-    member = comparison(tmp_path, workspace).members[0]
-    add_run(workspace, member, status, events, **record)
-    entry = results.model_result(member, workspace)
-    assert {key: getattr(entry, key) for key in expected} == expected
+)
+def test_state_of_a_run(workspace, member, status, events, state):
+    add_run(workspace, member, status, events)
+    assert results.model_result(member, workspace).state == state
 
 
-def test_running_model(tmp_path, workspace):
-    member = comparison(tmp_path, workspace).members[0]
+def test_running_model(workspace, member):
     run = add_run(workspace, member, run_store.RUNNING, [node("Trainer", "running")])
     with lock_pipeline(workspace.pipeline("m-a").lock) as lock:
         lock.describe(run.id)
@@ -164,16 +151,15 @@ def test_running_model(tmp_path, workspace):
 
 def test_results_of_another_configuration_are_ignored(tmp_path, workspace):
     member = comparison(tmp_path, workspace, max_epochs=3).members[0]
-    add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"))
+    add_run(workspace, member, events=artifacts(tmp_path / "x"))
     changed = comparison(tmp_path, workspace, max_epochs=4).members[0]
     assert results.model_result(changed, workspace).state == "waiting"
     assert not results.model_result(changed, workspace).metrics
     assert results.model_result(member, workspace).metrics
 
 
-def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace):
-    member = comparison(tmp_path, workspace).members[0]
-    run = add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"))
+def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace, member):
+    run = add_run(workspace, member, events=artifacts(tmp_path / "x"))
     lines = run.config.read_text().splitlines()
     shorter = [line for line in lines if not line.startswith("  label_smoothing:")]
     assert len(shorter) == len(lines) - 1
@@ -181,17 +167,15 @@ def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace):
     assert results.model_result(member, workspace).state == "finished"
 
 
-def test_failure_after_a_success_keeps_the_figures(tmp_path, workspace):
-    member = comparison(tmp_path, workspace).members[0]
-    good = add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"))
-    add_run(workspace, member, run_store.FAILED, [], failure={"error": "no"})
+def test_failure_after_a_success_keeps_the_figures(tmp_path, workspace, member):
+    good = add_run(workspace, member, events=artifacts(tmp_path / "x"))
+    add_run(workspace, member, run_store.FAILED, failure={"node": "Trainer", "error": "no"})
     entry = results.model_result(member, workspace)
-    assert (entry.state, entry.error, entry.run) == ("failed", "no", good.id)
+    assert (entry.state, entry.error, entry.run) == ("failed", "Trainer: no", good.id)
 
 
-def test_missing_and_damaged_artifacts(tmp_path, workspace):
-    member = comparison(tmp_path, workspace).members[0]
-    add_run(workspace, member, run_store.SUCCEEDED, artifacts(tmp_path / "x"))
+def test_missing_and_damaged_artifacts(tmp_path, workspace, member):
+    add_run(workspace, member, events=artifacts(tmp_path / "x"))
     (tmp_path / "x" / "training.json").write_text("{")
     (tmp_path / "x" / "predictions.json").unlink()
     entry = results.model_result(member, workspace)

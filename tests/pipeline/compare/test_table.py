@@ -1,7 +1,5 @@
 """The table of a comparison."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.pipeline.compare import table

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import errno
 import os
 from types import SimpleNamespace
@@ -22,15 +20,10 @@ def _raised_from(outer: Exception, inner: Exception) -> Exception:
 
 
 def test_user_error_among_the_causes():
-    cause = UserError("too few", where="a.tsv:3", remedy="Add some.")
-    failure = explain(_raised_from(RuntimeError("library"), cause), "CorpusGen")
-    assert failure == {
-        "node": "CorpusGen",
-        "error": "too few",
-        "where": "a.tsv:3",
-        "remedy": "Add some.",
-        "user": True,
-    }
+    facts = {"where": "a.tsv:3", "remedy": "Add some."}
+    error = _raised_from(RuntimeError("library"), UserError("too few", **facts))
+    expected = {"node": "CorpusGen", "error": "too few", **facts, "user": True}
+    assert explain(error, "CorpusGen") == expected
 
 
 def test_is_transient():
@@ -53,21 +46,20 @@ def test_user_error_in_the_text_of_a_beam_error():
     assert failure["user"]
 
 
-def test_full_disk_and_read_only_folder_are_user_errors():
-    full = explain(_raised_from(RuntimeError("x"), OSError(errno.ENOSPC, "No space", "/d/f")))
-    assert full["user"]
-    assert full["where"] == "/d/f"
-    assert "space" in full["remedy"]
-    read_only = explain(OSError(errno.EROFS, "Read-only file system", "/d"))
-    assert read_only["user"]
-    assert "the option or key for this folder" in read_only["remedy"]
-    assert explain(RuntimeError("sqlite: No space left on device (28)"))["user"]
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.ENOSPC, "Free some space"), (errno.EROFS, "with REGARD_HOME")]
+)
+def test_full_disk_and_read_only_folder_are_user_errors(number, remedy):
+    failure = explain(_raised_from(RuntimeError("x"), OSError(number, "No", "/d/f")))
+    assert (failure["user"], failure["where"]) == (True, "/d/f")
+    assert remedy in failure["remedy"]
 
 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("Error when executing query: database or disk is full query: COMMIT;", errno.ENOSPC),
+        ("sqlite: No space left on device (28)", errno.ENOSPC),
         ("FAILED_PRECONDITION: /w/x; Disk quota exceeded", errno.EDQUOT),
         ("attempt to write a readonly database", errno.EROFS),
     ],
@@ -75,33 +67,35 @@ def test_full_disk_and_read_only_folder_are_user_errors():
 def test_disk_errors_in_messages_of_libraries(tmp_path, monkeypatch, text, error):
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     monkeypatch.setattr(failures.tempfile, "gettempdir", lambda: str(tmp_path))
-    failure = explain(RuntimeError(text), "Trainer")
+    failure = explain(RuntimeError(text))
+    assert (failure["error"], failure["where"]) == (os.strerror(error), str(tmp_path))
     assert failure["user"]
-    assert failure["error"] == os.strerror(error)
-    assert failure["where"] == str(tmp_path)
-    assert failure["remedy"]
 
 
 def test_the_fullest_disk_is_named(tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
-    usage = {tmp_path: 0, tmp_path / "t": 5}
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     monkeypatch.setattr(failures.tempfile, "gettempdir", lambda: str(tmp_path / "t"))
-    monkeypatch.setattr(
-        failures.shutil, "disk_usage", lambda path: SimpleNamespace(free=usage[path])
-    )
-    assert explain(OSError(errno.ENOSPC, "No space"))["where"] == str(tmp_path)
-    usage[tmp_path] = 9
-    assert explain(OSError(errno.ENOSPC, "No space"))["where"] == str(tmp_path / "t")
+    for fullest in (tmp_path, tmp_path / "t"):
+        free = {tmp_path: 5, tmp_path / "t": 5, fullest: 0}
+        usage = {path: SimpleNamespace(free=space) for path, space in free.items()}
+        monkeypatch.setattr(failures.shutil, "disk_usage", usage.get)
+        assert explain(OSError(errno.ENOSPC, "No space"))["where"] == str(fullest)
 
 
-def test_other_errors_are_one_sentence():
-    failure = explain(ValueError("shapes differ\nshape a\nshape b"))
-    assert failure["error"] == "ValueError: shapes differ"
-    assert not failure["user"]
-    assert explain(KeyError())["error"] == "KeyError: no message"
-    trace = "Traceback (most recent call last):\n  File\nValueError: bad [while running 'A/B']"
-    assert explain(RuntimeError(trace))["error"] == "RuntimeError: ValueError: bad"
+TRACE = "Traceback (most recent call last):\n  File\nValueError: bad [while running 'A/B']"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("shapes differ\nshape a\nshape b"), "ValueError: shapes differ"),
+        (KeyError(), "KeyError: no message"),
+        (RuntimeError(TRACE), "RuntimeError: ValueError: bad"),
+    ],
+)
+def test_other_errors_are_one_sentence(error, text):
+    assert explain(error) == {"error": text, "user": False}
 
 
 def test_long_message_is_cut():

@@ -115,26 +115,17 @@ class TestDrift:
 
         return run
 
-    @pytest.fixture
-    def push(self, corpus, paths):
-        """Writes the profile of the current data to a version in production."""
-
-        def run():
-            folder = corpus.folder / "home/registry/tiny/1"
-            (folder / PROFILE).parent.mkdir(parents=True)
-            (folder / "saved_model.pb").touch()
-            data = take_snapshot(corpus.config(), paths).corpus
-            (folder / PROFILE).write_text(json.dumps(profile_training_split(data)))
-
-        return run
-
     def test_without_a_reference(self, corpus, check):
         corpus.write_span(1)
         assert check().is_met
 
-    def test_from_the_version_in_production(self, corpus, check, push):
+    def test_from_the_version_in_production(self, corpus, paths, check):
         corpus.write_span(1, count=2000)
-        push()
+        folder = corpus.folder / "home/registry/tiny/1"
+        (folder / PROFILE).parent.mkdir(parents=True)
+        (folder / "saved_model.pb").touch()
+        profile = profile_training_split(take_snapshot(corpus.config(), paths).corpus)
+        (folder / PROFILE).write_text(json.dumps(profile))
         result = check()
         assert not result.is_met
         assert result.text.startswith("since tiny@1: words of source 0.000 (≤ 0.03)")

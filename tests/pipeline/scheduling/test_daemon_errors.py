@@ -1,7 +1,5 @@
 """The scheduler with a broken file, missing data, a full disk, a wrong clock."""
 
-from __future__ import annotations
-
 import errno
 import os
 
@@ -44,15 +42,12 @@ def test_a_clock_that_was_set_back(simulation):
 
 
 def test_a_broken_configuration_is_reported_once_and_retried(simulation):
-    good = (simulation.folder / "tiny.yaml").read_text()
-    daemon = simulation.serve(
-        60,
-        {
-            1: lambda: simulation.write_span(2),
-            2: lambda: (simulation.folder / "tiny.yaml").write_text(good + "\nnonsense: 1\n"),
-            25.1: lambda: (simulation.folder / "tiny.yaml").write_text(good),
-        },
-    )
+    events = {
+        1: lambda: simulation.write_span(2),
+        2: lambda: simulation.configure(NIGHTLY + "nonsense: 1\n"),
+        25.1: lambda: simulation.configure(NIGHTLY),
+    }
+    daemon = simulation.serve(60, events)
     (line,) = daemon.starting_with("the configuration cannot be used: ")
     assert "nonsense: unknown key" in line
     assert simulation.statuses == ["pushed", "pushed"]

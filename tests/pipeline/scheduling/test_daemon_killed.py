@@ -1,7 +1,5 @@
 """A scheduler that is killed with signal 9 during a run, and started again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -50,10 +48,7 @@ def kill_daemon(hourly):
 def test_a_run_that_survives_is_waited_for(hourly, kill_daemon):
     run = kill_daemon("waits 1.5", with_run=False)
     daemon = hourly.serve(0.5, pace=0.02)
-    assert daemon.lines[:2] == [
-        f"waiting for run {run}",
-        f"run {run}: pushed as tiny@1 (1.0 s)",
-    ]
+    assert daemon.lines[:2] == [f"waiting for run {run}", f"run {run}: pushed as tiny@1 (1.0 s)"]
     assert hourly.statuses == ["pushed"]
 
 

@@ -5,15 +5,7 @@ import json
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.pipeline.scheduling.state import (
-    FILE,
-    Attempt,
-    FileGroup,
-    ScheduleState,
-    TrainedData,
-    read_state,
-    write_state,
-)
+from regard.pipeline.scheduling import state
 
 DATA = {"key": "k", "groups": [], "spans": {}}
 OPEN = {"key": "k", "started": 1.0, "reason": "new", "data": DATA}
@@ -21,14 +13,15 @@ ENDED = {"key": "k", "started": 1.0, "reason": "new", "ended": 2.0, "status": "p
 
 
 def test_a_state_is_read_as_it_was_written(tmp_path):
-    group = FileGroup(files=[("a.tsv", 3, "d1")], rows=7)
-    data = TrainedData(key="k", groups=[group], spans={"1": ["d1"]}, run="1")
-    attempt = Attempt(key="k", started=1.0, reason="new", data=data, pid=5)
-    history = [Attempt(**ENDED)]
-    state = ScheduleState(created=1, checked=2, attempt=attempt, trained=data, history=history)
-    assert read_state(tmp_path) == ScheduleState()
-    write_state(tmp_path, state)
-    assert read_state(tmp_path) == state
+    group = state.FileGroup(files=[("a.tsv", 3, "d1")], rows=7)
+    data = state.TrainedData(key="k", groups=[group], spans={"1": ["d1"]}, run="1")
+    attempt = state.Attempt(key="k", started=1.0, reason="new", data=data, pid=5)
+    content = state.ScheduleState(
+        created=1, checked=2, attempt=attempt, trained=data, history=[state.Attempt(**ENDED)]
+    )
+    assert state.read_state(tmp_path) == state.ScheduleState()
+    state.write_state(tmp_path, content)
+    assert state.read_state(tmp_path) == content
 
 
 @pytest.mark.parametrize(
@@ -52,7 +45,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
 )
 def test_an_invalid_state_is_refused(tmp_path, content, key):
     text = content if isinstance(content, str) else json.dumps(content)
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / state.FILE).write_text(text)
     with pytest.raises(UserError, match=f"cannot be read: {key}") as caught:
-        read_state(tmp_path)
+        state.read_state(tmp_path)
     assert "Remove the file" in caught.value.remedy

@@ -40,53 +40,34 @@ class FakeApi:
         self.delay_seconds = 0.0
         self.url = ""
 
-    def routes(self) -> list[Route]:
-        paths = {
-            "experiments": (self.handle_experiments, ["GET", "POST"]),
-            "runs": (self.create_run, ["POST"]),
-            "recurringruns": (self.handle_recurring_runs, ["GET", "POST"]),
-        }
-        return [
-            Route(f"{PREFIX}/{name}", endpoint, methods=methods)
-            for name, (endpoint, methods) in paths.items()
-        ]
-
-    async def override(self, request: Request) -> Response | None:
-        """The fixed response or the refusal, if there is one."""
-        name = request.url.path.removeprefix(f"{PREFIX}/")
+    async def respond(self, request: Request) -> Response:
+        """Responds as configured, or as the API would."""
+        name = request.path_params["name"]
         await asyncio.sleep(self.delay_seconds)
         if name in self.responses:
             return self.responses[name]
         header = request.headers.get("authorization")
         if self.token and header != f"Bearer {self.token}":
             return JSONResponse({"error": "no token"}, 403 if header else 401)
-        return None
+        methods = {"experiments": self.handle_experiments, "runs": self.create_run}
+        return await {**methods, "recurringruns": self.handle_recurring_runs}[name](request)
 
     async def handle_experiments(self, request: Request) -> Response:
-        if response := await self.override(request):
-            return response
         if request.method == "GET":
             matches = [e for e in self.experiments if e["display_name"] == filtered_name(request)]
             return JSONResponse({"experiments": matches})
         body = parse(await request.body(), "V2beta1Experiment")
-        experiment = {
-            "experiment_id": f"e{len(self.experiments)}",
-            "display_name": body.display_name,
-        }
-        self.experiments.append(experiment)
-        return JSONResponse(experiment)
+        identifier = f"e{len(self.experiments)}"
+        self.experiments.append({"experiment_id": identifier, "display_name": body.display_name})
+        return JSONResponse(self.experiments[-1])
 
     async def create_run(self, request: Request) -> Response:
-        if response := await self.override(request):
-            return response
         run = parse(await request.body(), "V2beta1Run")
         check_spec(run.pipeline_spec)
         self.runs.append(run)
         return JSONResponse({"run_id": "r1", "display_name": run.display_name})
 
     async def handle_recurring_runs(self, request: Request) -> Response:
-        if response := await self.override(request):
-            return response
         if request.method == "GET":
             names = [r.display_name for r in self.recurring_runs]
             matches = [{"display_name": n} for n in names if n == filtered_name(request)]
@@ -132,7 +113,7 @@ def serve_api(**options: Any) -> Iterator[FakeApi]:
         options: of uvicorn, for example a certificate.
     """
     api = FakeApi()
-    app = Starlette(routes=api.routes())
+    app = Starlette(routes=[Route(f"{PREFIX}/{{name}}", api.respond, methods=["GET", "POST"])])
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

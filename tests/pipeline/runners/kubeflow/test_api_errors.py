@@ -23,31 +23,24 @@ def schedule(api):
     return KubeflowClient(api.url).schedule(SUBMISSION, "regard", "tiny", "0 0 0 * * *")
 
 
-RESPONSES_WITHOUT_ID = {
-    "login page": ("experiments", HTMLResponse("<html>Log in</html>")),
-    "login page for runs only": ("runs", HTMLResponse("<html>Log in</html>")),
-    "list": ("experiments", JSONResponse([])),
-    "empty": ("experiments", Response(b"")),
-    "no id": ("runs", JSONResponse({})),
-    "not text": ("runs", Response(b"\xff\xfe")),
+RESPONSES = {
+    "login page": (HTMLResponse("<html>Log in</html>"), "not the API of Kubeflow Pipelines"),
+    "list": (JSONResponse([]), "not the API of Kubeflow Pipelines"),
+    "empty": (Response(b""), "not the API of Kubeflow Pipelines"),
+    "no id": (JSONResponse({}), "not the API of Kubeflow Pipelines"),
+    "not text": (Response(b"\xff\xfe"), "not the API of Kubeflow Pipelines"),
+    "redirect": (RedirectResponse("/dex/auth"), r"redirects to /dex/auth \(307\)"),
 }
 
 
-@pytest.mark.parametrize("start", [submit, schedule])
-@pytest.mark.parametrize("case", RESPONSES_WITHOUT_ID)
-def test_a_response_without_an_id_is_an_error(api, case, start):
-    path, response = RESPONSES_WITHOUT_ID[case]
-    api.responses[path.replace("runs", "recurringruns") if start is schedule else path] = response
-    with pytest.raises(UserError, match="not the API of Kubeflow Pipelines") as caught:
+@pytest.mark.parametrize(
+    ("start", "path"), [(submit, "experiments"), (submit, "runs"), (schedule, "recurringruns")]
+)
+@pytest.mark.parametrize("case", RESPONSES)
+def test_a_response_of_another_server(api, case, start, path):
+    api.responses[path], message = RESPONSES[case]
+    with pytest.raises(UserError, match=message) as caught:
         start(api)
-    assert "KF_PIPELINES_TOKEN" in caught.value.remedy
-
-
-@pytest.mark.parametrize("path", ["experiments", "runs"])
-def test_a_redirect_to_a_login_page(api, path):
-    api.responses[path] = RedirectResponse("/dex/auth")
-    with pytest.raises(UserError, match=r"redirects to /dex/auth \(307\)") as caught:
-        submit(api)
     assert "KF_PIPELINES_TOKEN" in caught.value.remedy
 
 

@@ -15,7 +15,7 @@ from tests.pipeline.runners.kubeflow.pipelines import (
     write_config,
 )
 
-GPU_IMAGE = "registry.example.org/regard:1-cuda"
+IMAGE = "registry.example.org/regard:1"
 RICH = """
 kubeflow:
   image: registry.example.org/regard:1
@@ -50,19 +50,21 @@ def constant(pipeline, node, name):
     return inputs_of(pipeline, node)[name]["runtimeValue"]["constant"]
 
 
+def defaults(pipeline):
+    return {name: p["defaultValue"] for name, p in pipeline.parameters.items()}
+
+
 def container(pipeline, node):
     return pipeline.spec["deploymentSpec"]["executors"][f"{node}_executor"]["container"]
 
 
 def test_every_node_runs_our_entrypoint_in_the_image(plain):
     assert set(plain.spec["root"]["dag"]["tasks"]) == set(NODES)
+    command = ["python", "-m", "regard.pipeline.runners.kubeflow.entrypoint"]
     for node in NODES:
-        node_container = container(plain, node)
-        assert set(node_container) <= {"image", "command", "args", "resources"}
-        assert node_container["image"] == "registry.example.org/regard:1"
-        command = ["python", "-m", "regard.pipeline.runners.kubeflow.entrypoint"]
-        assert node_container["command"] == command
-        assert "--runner=FnApiRunner" in node_container["args"]
+        facts = dict(container(plain, node))
+        assert "--runner=FnApiRunner" in facts.pop("args")
+        assert facts == {"image": IMAGE, "command": command}
 
 
 def test_paths_are_those_of_the_containers(plain):
@@ -83,31 +85,24 @@ def test_fingerprint_and_production_version_are_resolved_at_run_time(plain):
 
 
 def test_run_parameters_default_to_the_configuration(plain, rich):
-    defaults = {name: p["defaultValue"] for name, p in plain.parameters.items()}
-    assert defaults == {"max_epochs": 20, "seed": 17}
+    assert defaults(plain) == {"max_epochs": 20, "seed": 17}
+    assert defaults(rich) == {"max_epochs": 0, "seed": 4}
     for name, parameter in plain.parameters.items():
         assert parameter["parameterType"] == "NUMBER_INTEGER"
         assert parameter["isOptional"] is True
         assert parameter["description"] == PARAMETERS[name].description
     for node in ("Trainer", "Pusher", "Reporter"):
         assert inputs_of(plain, node)["seed"] == {"componentInputParameter": "seed"}
-    defaults = {name: p["defaultValue"] for name, p in rich.parameters.items()}
-    assert defaults == {"max_epochs": 0, "seed": 4}
 
 
-def test_nodes_request_their_resources(plain, rich):
-    assert "resources" not in container(plain, "Trainer")
+def test_nodes_request_their_resources(rich):
     default = {"cpuRequest": 2.0, "cpuLimit": 2.0, "memoryRequest": 4.0, "memoryLimit": 4.0}
     assert container(rich, "CorpusGen")["resources"] == default
-    assert container(rich, "Trainer")["resources"] == {
-        **default,
-        "memoryRequest": 16.5,
-        "memoryLimit": 16.5,
-        "accelerator": {"type": "nvidia.com/gpu", "count": "1"},
-    }
-    accelerator = container(rich, "Predictor")["resources"]["accelerator"]
-    assert accelerator == {"type": "nvidia.com/gpu", "count": "2"}
-    gpu_nodes = {node for node in NODES if container(rich, node)["image"] == GPU_IMAGE}
+    gpus = {"type": "nvidia.com/gpu", "count": "2"}
+    assert container(rich, "Predictor")["resources"] == {**default, "accelerator": gpus}
+    more = {"memoryRequest": 16.5, "memoryLimit": 16.5, "accelerator": {**gpus, "count": "1"}}
+    assert container(rich, "Trainer")["resources"] == {**default, **more}
+    gpu_nodes = {node for node in NODES if container(rich, node)["image"] == f"{IMAGE}-cuda"}
     assert gpu_nodes == {"Trainer", "Predictor"}
 
 
@@ -141,20 +136,12 @@ def test_spans_are_resolved_at_run_time(tmp_path):
     config = config.replace('.tsv"}', '.tsv", spans: {window: 3}}')
     pipeline = compile_config(tmp_path, config=config)
     corpus = json.loads(constant(pipeline, "CorpusGen", "corpus"))
-    data = corpus["config"]
-    assert data["train"] == "train-{SPAN}.tsv"
-    assert data["spans"]["window"] == 3
+    assert corpus["config"]["train"] == "train-{SPAN}.tsv"
     assert corpus["spans"] is None
-    definitions = {
-        name: (p["parameterType"], p["defaultValue"]) for name, p in pipeline.parameters.items()
-    }
-    assert definitions == {
-        "max_epochs": ("NUMBER_INTEGER", 20),
-        "seed": ("NUMBER_INTEGER", 17),
-        "first_span": ("STRING", ""),
-        "last_span": ("STRING", ""),
-        "span_window": ("NUMBER_INTEGER", 3),
-    }
+    spans = {"first_span": "", "last_span": "", "span_window": 3}
+    assert defaults(pipeline) == {"max_epochs": 20, "seed": 17, **spans}
+    kinds = [pipeline.parameters[name]["parameterType"] for name in spans]
+    assert kinds == ["STRING", "STRING", "NUMBER_INTEGER"]
     for node in ("CorpusGen", "Pusher", "Reporter"):
         assert inputs_of(pipeline, node)["last_span"] == {"componentInputParameter": "last_span"}
     assert "# Parameter last_span (default empty): Last span" in pipeline.to_yaml()

@@ -16,17 +16,19 @@ def artifact(uri, title=None):
     return {"artifacts": [{"name": "7", "uri": uri, "type": schema}]}
 
 
-def run(folder, executor, inputs, declared, outputs):
+def run(folder, executor):
+    """Runs an executor as the launcher does, with one artifact in and one out."""
     output_file = folder / "kfp_outputs" / "output_metadata.json"
+    inputs = {"findings": artifact("minio://b/in")}
+    outputs = {"report": artifact("minio://b/out", "regard.Report")}
     executor_input = {
         "inputs": {"artifacts": inputs, "parameterValues": {"note": "hello"}},
         "outputs": {"artifacts": outputs, "outputFile": str(output_file)},
     }
-    types = {
-        key: {"artifactType": {"instanceSchema": f"title: {t}"}} for key, t in declared.items()
-    }
+    types = {"findings": {"artifactType": {"instanceSchema": "title: regard.Findings"}}}
     spec = {"artifacts": types, "parameters": {"note": {"parameterType": "STRING"}}}
-    call = ["-m", "regard.pipeline.runners.kubeflow.entrypoint", "--executor_class_path", executor]
+    call = ["-m", "regard.pipeline.runners.kubeflow.entrypoint"]
+    call += ["--executor_class_path", f"own_executor.{executor}"]
     call += ["--json_serialized_invocation_args", json.dumps(executor_input)]
     call += ["--json_serialized_inputs_spec_args", json.dumps(spec)]
     environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
@@ -66,18 +68,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def call(folder, executor):
-    return run(
-        folder,
-        f"own_executor.{executor}",
-        {"findings": artifact("minio://b/in")},
-        {"findings": "regard.Findings"},
-        {"report": artifact("minio://b/out", "regard.Report")},
-    )
-
-
 def test_a_node_uses_local_folders_and_reports_uris(folder):
-    result, output_file = call(folder, "Executor")
+    result, output_file = run(folder, "Executor")
     assert result.returncode == 0, result.stderr
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hello"
     message = json_format.Parse(output_file.read_text(), pipeline_spec_pb2.ExecutorOutput())
@@ -87,7 +79,7 @@ def test_a_node_uses_local_folders_and_reports_uris(folder):
 
 
 def test_a_user_error_is_printed_last(folder):
-    result, output_file = call(folder, "Refusing")
+    result, output_file = run(folder, "Refusing")
     assert result.returncode == 2
     assert result.stderr.rstrip().endswith("error: a.tsv:3: no good\nFix it.")
     assert not output_file.exists()

@@ -73,17 +73,14 @@ def test_invalid_parameters_are_refused(submit, pairs, message):
 
 
 def test_parameters_are_converted_to_their_types(submit):
-    pairs = ["max_epochs=3", "seed=4294967295", "first_span=3", "last_span=", "span_window=0"]
-    assert submit(*pairs) == {
-        "max_epochs": 3,
-        "seed": 2**32 - 1,
-        "first_span": "3",
-        "last_span": "",
-        "span_window": 0,
-    }
-    assert submit("max_epochs=0", more="training: {max_steps: 5, early_stopping: null}\n") == {
-        "max_epochs": 0
-    }
+    expected = {"max_epochs": 3, "seed": 2**32 - 1, "first_span": "3", "last_span": ""}
+    expected |= {"span_window": 0}
+    assert submit(*(f"{name}={value}" for name, value in expected.items())) == expected
+
+
+def test_steps_may_end_the_training_instead_of_epochs(submit):
+    more = "training: {max_steps: 5, early_stopping: null}\n"
+    assert submit("max_epochs=0", more=more) == {"max_epochs": 0}
 
 
 @pytest.mark.parametrize("record", ["", "no JSON", "[]", '{"config": 5}', 7.0, None])

@@ -1,6 +1,7 @@
 """Checks on a compiled pipeline."""
 
 import copy
+import functools
 
 import pytest
 from kfp.components import load_component_from_text
@@ -22,24 +23,16 @@ def edited(pipeline):
     return CompiledPipeline(copy.deepcopy(pipeline.spec), copy.deepcopy(pipeline.platform))
 
 
-def trainer(spec):
-    return spec["deploymentSpec"]["executors"]["Trainer_executor"]
-
-
+EXECUTORS = "deploymentSpec.executors"
+CONTAINER = f"{EXECUTORS}.Trainer_executor.container"
 EDITS = {
-    "not a valid PipelineSpec.*unknown": lambda s: s.update(unknown=1),
-    "not a valid PipelineSpec.*deploymentSpec|not a valid.*executors": lambda s: s[
-        "deploymentSpec"
-    ].update(executors=["a"]),
-    "schemaVersion is '2.0.0'": lambda s: s.update(schemaVersion="2.0.0"),
-    "root.dag.tasks is empty": lambda s: s["root"]["dag"].pop("tasks"),
-    "Trainer_executor is a resolver": lambda s: s["deploymentSpec"]["executors"].update(
-        Trainer_executor={"resolver": {}}
-    ),
-    "container.command must be": lambda s: trainer(s)["container"].update(command=["tfx"]),
-    "lifecycle is ignored": lambda s: trainer(s)["container"].update(
-        lifecycle={"preCacheCheck": {"command": ["drive"]}}
-    ),
+    "not a valid PipelineSpec.*unknown": ("unknown", 1),
+    "not a valid PipelineSpec.*deploymentSpec|not a valid.*executors": (EXECUTORS, ["a"]),
+    "schemaVersion is '2.0.0'": ("schemaVersion", "2.0.0"),
+    "root.dag.tasks is empty": ("root.dag.tasks", {}),
+    "Trainer_executor is a resolver": (f"{EXECUTORS}.Trainer_executor", {"resolver": {}}),
+    "container.command must be": (f"{CONTAINER}.command", ["tfx"]),
+    "lifecycle is ignored": (f"{CONTAINER}.lifecycle", {"preCacheCheck": {"command": ["drive"]}}),
 }
 
 
@@ -50,7 +43,9 @@ def test_our_own_pipeline_is_valid(pipeline):
 
 @pytest.mark.parametrize("message", EDITS)
 def test_each_mistake_is_reported(edited, message):
-    EDITS[message](edited.spec)
+    path, value = EDITS[message]
+    *parents, key = path.split(".")
+    functools.reduce(dict.__getitem__, parents, edited.spec)[key] = value
     with pytest.raises(UserError, match=message) as caught:
         validate_pipeline(edited, "p.yaml")
     assert (caught.value.where, "regard compile" in caught.value.remedy) == ("p.yaml", True)

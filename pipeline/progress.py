@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -99,6 +100,10 @@ class Progress:
     def outputs(self, node: str) -> dict[str, str]:
         """The output URIs of a node that is done or cached, otherwise nothing."""
         return self.nodes[node].outputs if node in self.nodes else {}
+
+    def output_folder(self, node: str, key: str) -> Path:
+        """The folder of an output; it has no files if the node has no such output."""
+        return Path(self.outputs(node).get(key, os.devnull))
 
     def _node(self, event: Event) -> NodeProgress:
         name = str(event["node"])

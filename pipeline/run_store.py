@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from pydantic import JsonValue
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, read_json_object
+from regard.components.common.files import read_json_object, write_json
 from regard.components.common.yaml_text import YAMLError, from_yaml
 from regard.components.registry import Registry
 from regard.components.registry.records import read_record_or_empty
@@ -164,8 +163,7 @@ class Run:
 
     def update(self, **fields: Unpack[RunRecord]) -> None:
         """Update fields of the record, atomically."""
-        content = json.dumps({**self.record(), **fields}, ensure_ascii=False, indent=2)
-        atomic_write(self.directory / RECORD, content + "\n")
+        write_json(self.directory / RECORD, {**self.record(), **fields})
 
 
 def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:

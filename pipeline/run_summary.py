@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
+from regard.components.common import prediction_table
 from regard.components.common.files import read_json_object
+from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.records import PushResult
 from regard.pipeline import progress, run_store
 from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
@@ -70,10 +72,10 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
         config_path: The YAML file as the user specified it, for the next commands.
     """
     record = run.record()
-    blessing = _read_json(state, "Evaluator", "blessing", "blessing.json")
-    training = _read_json(state, "Trainer", "model_run", "training.json")
-    table = _output_file(state, "Predictor", "predictions", "candidate.parquet")
-    report = _output_file(state, "Reporter", "report", "report.html")
+    decision = Decision.read(state.output_folder("Evaluator", "blessing"))
+    training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
+    table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
+    report = state.output_folder("Reporter", "report") / "report.html"
     summary = {
         "name": run.name,
         "run": run.id,
@@ -83,11 +85,11 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
         "data": _data(run, state),
         "model": {key: training[key] for key in ModelSummary.__annotations__ if key in training},
         "scores": _scores(state),
-        "blessing": {key: blessing[key] for key in Blessing.__annotations__ if key in blessing},
+        "blessing": decision and decision.model_dump(include=set(Blessing.__annotations__)),
         "pushed": _pushed_version(state),
-        "not_pushed": _reason_not_pushed(state) if blessing.get("blessed") else None,
-        "examples": select_samples(table, run.settings().get("data", {})) if table else [],
-        "report": str(report) if report else None,
+        "not_pushed": _reason_not_pushed(state) if decision and decision.blessed else None,
+        "examples": select_samples(table, run.settings().get("data", {})),
+        "report": str(report) if report.is_file() else None,
         "failure": record.get("failure"),
         "directory": str(run.directory),
         "log": str(run.log),
@@ -97,20 +99,8 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
     return result
 
 
-def _output_file(state: Progress, node: str, key: str, name: str) -> Path | None:
-    """A file in an output of a node that succeeded in this run, if it exists."""
-    uri = state.outputs(node).get(key)
-    path = Path(uri) / name if uri else None
-    return path if path is not None and path.is_file() else None
-
-
-def _read_json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
-    path = _output_file(state, node, key, name)
-    return read_json_object(path) if path is not None else {}
-
-
 def _data(run: Run, state: Progress) -> DataSummary:
-    corpus = _read_json(state, "CorpusGen", "findings", "corpus.json")
+    corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
     warnings = [text for node in state.nodes.values() for text in _warnings(run, node)]
     spans = [
         {key: span[key] for key in SpanSummary.__annotations__ if key in span}
@@ -137,14 +127,15 @@ def _warnings(run: Run, node: NodeProgress) -> list[str]:
 
 def _scores(state: Progress) -> list[Score]:
     """The metrics; an undefined one has the value None, because JSON has no NaN."""
-    content = _read_json(state, "Evaluator", "evaluation", "metrics.json")
-    baseline = content.get("baseline")
-    scores: list[Score] = []
-    for metric in content.get("metrics", {}).values():
-        score: Score = {**metric, "value": _finite_or_none(metric["value"])}
-        if baseline:
-            value = _finite_or_none(baseline["metrics"][metric["name"]]["value"])
-            score["baseline"] = {"label": baseline["label"], "value": value}
+    evaluation = Evaluation.read(state.output_folder("Evaluator", "evaluation"))
+    if evaluation is None:
+        return []
+    scores = []
+    for name, metric in evaluation.metrics.items():
+        score = cast(Score, {**metric.model_dump(), "value": _finite_or_none(metric.value)})
+        if evaluation.baseline is not None:
+            value = _finite_or_none(evaluation.baseline.metrics[name].value)
+            score["baseline"] = {"label": evaluation.baseline.label, "value": value}
         scores.append(score)
     return scores
 
@@ -164,8 +155,7 @@ def _pushed_version(state: Progress) -> PushedVersion:
 
 def _reason_not_pushed(state: Progress) -> str | None:
     """Why the Pusher did not publish a model that passed evaluation."""
-    path = _output_file(state, "Pusher", "pushed_model", PushResult.FILE)
-    result = PushResult.read(path.parent) if path else None
+    result = PushResult.read(state.output_folder("Pusher", "pushed_model"))
     return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 

@@ -102,7 +102,7 @@ def create_extreme_rows(rows: Sequence[CheckRow], contract: Contract) -> list[Ch
     others = rows[0].inputs if rows else {}
     empty = {**others, **dict.fromkeys(texts, "")}
     long = {name: create_long_text([row.inputs[name] for row in rows]) for name in texts}
-    description = ", ".join(repr(_shorten(long[name])) for name in texts)
+    description = ", ".join(repr(f"{long[name][: _MAX_SHOWN - 1]}…") for name in texts)
     return [
         CheckRow("the empty row", empty, ", ".join(["''"] * len(texts))),
         CheckRow("the long row", {**others, **long}, description),
@@ -113,7 +113,3 @@ def create_long_text(texts: Sequence[str]) -> str:
     """Repeat real texts up to ``LONG_CHARACTERS`` characters."""
     text = " ".join(texts) or "a"
     return (f"{text} " * (LONG_CHARACTERS // len(text) + 1))[:LONG_CHARACTERS].strip()
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"

@@ -12,7 +12,7 @@ def format_count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def truncate(text: str, limit: int) -> str:
+def truncate(text: str, limit: int = 60) -> str:
     """Return a text with at most ``limit`` characters, the last of them ``…`` if it is cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from regard.components.common.formatting import format_count
+from regard.components.common.formatting import format_count, truncate
 from regard.components.data.images import Images
-from regard.components.data.text_files import shorten
 from regard.models.tasks.description import Feature
 
 # A text or the path of an image is a str, several texts a list of them; a number is a float;
@@ -119,7 +118,7 @@ def _parse_text(feature: Feature, name: str, cell: str) -> Any:
     except (ValueError, RecursionError):
         expected = {"number": "a number", "points": "a JSON list of [x, y]"}
         kind = expected.get(feature.kind, "a JSON list")
-        raise CellError(f"{name} {shorten(cell)!r} is not {kind}") from None
+        raise CellError(f"{name} {truncate(cell)!r} is not {kind}") from None
     if feature.kind == "positions":
         return [_parse_int(name, item) for item in cell.split()]
     return cell
@@ -129,7 +128,7 @@ def _parse_int(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise CellError(f"{name}: {shorten(text)!r} is not a whole number") from None
+        raise CellError(f"{name}: {truncate(text)!r} is not a whole number") from None
 
 
 def _to_text(feature: Feature, name: str, cell: Any) -> Value:
@@ -153,7 +152,7 @@ def _to_path(feature: Feature, name: str, cell: Any) -> Value:
 
 def _to_number(feature: Feature, name: str, cell: Any) -> Value:
     if not _is_number(cell):
-        raise CellError(f"{name} {shorten(repr(cell))} is not a number")
+        raise CellError(f"{name} {truncate(repr(cell))} is not a number")
     value = _to_float(name, cell)
     low = -math.inf if feature.low is None else feature.low
     high = math.inf if feature.high is None else feature.high
@@ -164,12 +163,12 @@ def _to_number(feature: Feature, name: str, cell: Any) -> Value:
 
 def _to_points(feature: Feature, name: str, cell: Any) -> Value:
     if not isinstance(cell, list | tuple):
-        raise CellError(f"{name} {shorten(repr(cell))} is not a list of [x, y]")
+        raise CellError(f"{name} {truncate(repr(cell))} is not a list of [x, y]")
     flat: list[float] = []
     for number, point in enumerate(cell):
         is_pair = isinstance(point, list | tuple) and len(point) == 2
         if not is_pair or not all(map(_is_number, point)):
-            raise CellError(f"point {number} is {shorten(repr(point))}, not [x, y]")
+            raise CellError(f"point {number} is {truncate(repr(point))}, not [x, y]")
         flat += [_to_float(f"point {number}", coordinate) for coordinate in point]
     if len(cell) < feature.min_points:
         needed = format_count(feature.min_points, "point")
@@ -179,10 +178,10 @@ def _to_points(feature: Feature, name: str, cell: Any) -> Value:
 
 def _to_positions(feature: Feature, name: str, cell: Any) -> Value:
     if not isinstance(cell, list | tuple):
-        raise CellError(f"{name} {shorten(repr(cell))} is not a list of whole numbers")
+        raise CellError(f"{name} {truncate(repr(cell))} is not a list of whole numbers")
     for item in cell:
         if not isinstance(item, int) or isinstance(item, bool):
-            raise CellError(f"{name}: {shorten(repr(item))} is not a whole number")
+            raise CellError(f"{name}: {truncate(repr(item))} is not a whole number")
     return list(cell) or None
 
 

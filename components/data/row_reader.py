@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from regard.components.common.formatting import format_count
+from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser, Value
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
@@ -18,7 +18,7 @@ from regard.components.data.structured_formats import (
     read_jsonl,
     read_parquet,
 )
-from regard.components.data.text_files import read_lines, shorten
+from regard.components.data.text_files import read_lines
 from regard.models.tasks.description import Feature
 
 Row = tuple[int, Sequence[Value]]
@@ -146,7 +146,7 @@ def _read_tsv(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Itera
                 continue
         if len(cells) != width:
             columns = format_count(len(cells), "column")
-            problem = f"{columns} instead of {width} {rule}: {shorten(text)!r}"
+            problem = f"{columns} instead of {width} {rule}: {truncate(text)!r}"
             problems.add(path, line, problem)
             yield line, None
             continue

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
-from regard.components.data.text_files import decode_line, read_lines, shorten
+from regard.components.data.text_files import decode_line, read_lines
 from regard.models.suggestions import did_you_mean
 from regard.models.tasks.description import Feature
 
@@ -64,7 +65,7 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             continue
         content, problem = _parse_json(text)
         if problem:
-            problems.add(path, line, f"{problem}: {shorten(text)!r}")
+            problems.add(path, line, f"{problem}: {truncate(text)!r}")
             yield line, None
             continue
         yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)

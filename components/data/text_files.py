@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
+from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 
 _BOM = b"\xef\xbb\xbf"
@@ -74,14 +75,8 @@ def decode_line(raw: bytes, path: str, line: int, problems: ReadProblems | None)
         if "\0" not in text:
             return text
         problem = f"NUL at character {text.index(chr(0)) + 1}"
-    problems.add(path, line, f"{problem}: {shorten(replaced)!r}")
+    problems.add(path, line, f"{problem}: {truncate(replaced)!r}")
     return None
-
-
-def shorten(text: str, length: int = 60) -> str:
-    """Return the start of a text, for a message."""
-    text = text[: 4 * length].strip()
-    return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
 def _file_kind(head: bytes) -> str | None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count
+from regard.components.common.formatting import format_count, truncate
 from regard.components.data.text_analysis import count_scripts, script_name
-from regard.components.data.text_files import shorten
 from regard.components.example_validator import duplicates, row_checks
 from regard.components.example_validator.shard_rows import (
     CheckCounts,
@@ -150,7 +149,7 @@ class FindingBuilder:
 
     def _example(self, name: str, row: ShardRow, other: ShardRow | None) -> CheckExample:
         texts = map(format_values, self.features, row.values)
-        text = " | ".join(shorten(text) for text in texts)
+        text = " | ".join(truncate(text) for text in texts)
         example: CheckExample = {"where": f"{row.file}:{row.line}", "text": text}
         if other is not None:
             example["same_as"] = f"{other.file}:{other.line}"
@@ -243,4 +242,4 @@ def _first_fix(text: str, fixed: str) -> str:
     """Return the part of a fixed text that starts shortly before the first change."""
     pairs = enumerate(zip(text, fixed, strict=False))
     start = max(0, next((i for i, pair in pairs if len({*pair}) > 1), 0) - 20)
-    return ("..." if start else "") + shorten(fixed[start:])
+    return ("…" if start else "") + truncate(fixed[start:])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, atomic_write
+from regard.components.common.files import atomic_path, write_json
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import InputLengthError
 
@@ -95,7 +95,7 @@ def record_failure(folder: Path) -> Iterator[None]:
         arguments = list(error.args) if isinstance(error, UserError) else [str(error)]
         content = {"kind": type(error).__name__, "arguments": arguments}
         with contextlib.suppress(OSError):  # on a full disk the error itself matters more
-            atomic_write(folder / _FAILURE, json.dumps(content))
+            write_json(folder / _FAILURE, content)
         raise
 
 

@@ -11,11 +11,10 @@ from typing import Any
 from tfx.types.artifact import Artifact
 
 from regard.components.common import prediction_table
+from regard.components.common.formatting import truncate
 from regard.components.predictor.split_reader import read_images, test_split
 from regard.serving.check_inputs import RequestRow
 from regard.serving.contract import IN_MEMORY, Contract, input_kinds
-
-_MAX_SHOWN = 60
 
 
 def sample_rows(predictions: Path, examples: Artifact, count: int) -> list[RequestRow]:
@@ -79,8 +78,7 @@ def _request_row(
 def _summarize(value: Any, kind: str) -> str:
     if kind == "points":
         return f"{len(value)} points"
-    short = value if len(value) <= _MAX_SHOWN else f"{value[: _MAX_SHOWN - 1]}…"
-    return repr(short)
+    return repr(truncate(value))
 
 
 def _lengths(table: Path, contract: Contract) -> list[int]:

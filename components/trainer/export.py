@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
-from regard.components.common.files import atomic_path, replace_dir
+from regard.components.common.files import atomic_path, replace_dir, write_json
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.models.tasks.base import Task
@@ -75,10 +75,7 @@ def export(
     served = task.served_model(float_model, tokenizers, config.model, config.search)
     temporary = Path(f"{folder}.tmp")
     tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
-    contract = temporary / CONTRACT
-    contract.parent.mkdir(exist_ok=True)
-    content = json.dumps(served.contract, indent=2, ensure_ascii=False) + "\n"
-    contract.write_text(content, encoding="utf-8")
+    write_json(temporary / CONTRACT, served.contract)
     references = json.dumps(_reference_outputs(served, rows), ensure_ascii=False) + "\n"
     (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
     replace_dir(temporary, Path(folder))

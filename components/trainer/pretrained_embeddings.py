@@ -12,8 +12,9 @@ import numpy as np
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import UnreadableFile
-from regard.components.data.text_files import read_lines, shorten
+from regard.components.data.text_files import read_lines
 from regard.components.trainer import NODE
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
 from regard.models.tasks.base import Task
@@ -208,7 +209,7 @@ def _parse_header(row: str) -> tuple[int, int] | None:
 def _size_error(path: str, number: int, size: int, depth: int, row: str) -> UserError:
     count = "no numbers" if size < 1 else f"{size:,} number{'s' if size > 1 else ''}"
     return UserError(
-        f"The vector has {count}, but model.embedding is {depth}: {shorten(row, 40)!r}",
+        f"The vector has {count}, but model.embedding is {depth}: {truncate(row, 40)!r}",
         where=f"{path}:{number}",
         remedy="Set model.embedding to the size of the vectors, or use another file. A row is a "
         "word and its numbers, separated by single spaces.",
@@ -227,7 +228,7 @@ def _parse_vector(text: str, path: str, number: int) -> np.ndarray:
     wrong = next((cell for cell in cells if not _is_number(cell)), None)
     if wrong is not None:
         raise UserError(
-            f"{shorten(wrong, 20)!r} is not a number.",
+            f"{truncate(wrong, 20)!r} is not a number.",
             where=f"{path}:{number}",
             remedy="Remove the row from the file, or download the file again.",
         )

@@ -7,7 +7,6 @@ training, which ``distributed_worker`` starts.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ import tensorflow_transform as tft
 from regard.components.common import events
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.components.common.files import write_json
 from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
     NODE,
@@ -264,7 +263,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
         "devices": group.size if group else 1,
         "precision": config.training.precision,
     }
-    atomic_write(Path(job.run_folder) / "training.json", json.dumps(record, indent=2))
+    write_json(Path(job.run_folder) / "training.json", record)
     events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")
     Checkpoints(config.checkpoints).prune_others(keep=2)
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, read_json_object
+from regard.components.common.files import read_json_object, write_json
 from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import StartingModel, TrainerConfig
 from regard.components.trainer import NODE
@@ -82,7 +82,7 @@ def initialize_weights(
         details = load_weights(model, task, config, tokenizers, old)
         report = {"model": config.start.model, "digest": config.start.digest, **details}
         text = _describe(report, model, old, _wants_optimizer(config))
-    atomic_write(path, json.dumps(report))
+    write_json(path, report)
     events.emit("note", node=NODE, text=text)
     return report
 

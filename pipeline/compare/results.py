@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from regard.components.common import prediction_table
-from regard.components.common.files import atomic_write, read_json_object
+from regard.components.common.files import atomic_write, read_json_object, write_json
 from regard.components.common.yaml_text import to_yaml
 from regard.components.evaluator.results import (
     BaselineResult,
@@ -110,8 +109,7 @@ class ComparisonFolder:
 
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         facts = {"command": command, "time": timestamp, "cores": machine.cores()}
-        text = json.dumps({**results.to_json(), **facts}, ensure_ascii=False, indent=2) + "\n"
-        atomic_write(self.root / "results.json", text)
+        write_json(self.root / "results.json", {**results.to_json(), **facts})
         atomic_write(self.root / "table.md", table.markdown(results, command))
         plots.write_plots(results, self.root)
 
@@ -163,9 +161,10 @@ def _config_digest(run: Run) -> str | None:
 
 
 def _figures(state: Progress) -> dict[str, object]:
-    training = _read_json(state, "Trainer", "model_run", "training.json")
-    decoding = _read_json(state, "Predictor", "predictions", prediction_table.SUMMARY)
-    folder = Path(state.outputs(LAST_NODE).get("evaluation", ""))
+    training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
+    predictions = state.output_folder("Predictor", "predictions")
+    decoding = read_json_object(predictions / prediction_table.SUMMARY)
+    folder = state.output_folder(LAST_NODE, "evaluation")
     evaluation, lengths = Evaluation.read(folder), LengthScores.read(folder)
     names = ("parameters", "epochs", "steps", "stop_reason", "history")
     figures = {
@@ -193,9 +192,3 @@ def _perplexity(training: dict[str, Any]) -> Any:
         return average["perplexity"]
     best = (e for e in training.get("history", []) if e["step"] == training.get("best_step"))
     return next((entry.get("perplexity") for entry in best), None)
-
-
-def _read_json(state: Progress, node: str, key: str, name: str) -> dict[str, Any]:
-    """Read an output file; the empty dictionary if it was deleted or is damaged."""
-    uri = state.outputs(node).get(key)
-    return read_json_object(Path(uri) / name) if uri else {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, replace_dir
+from regard.components.common.files import atomic_write, replace_dir, write_json
 from regard.components.registry import Registry, read_record
 from regard.serving.contract import IN_MEMORY, read_contract
 from regard.serving.export import ctranslate2
@@ -96,7 +96,7 @@ def to_ctranslate2(
             "verified": {"rows": len(outputs), "largest_difference_per_token": difference},
             "translate_batch": arguments,
         }
-        atomic_write(temporary / INFO_FILE, json.dumps(info, indent=2) + "\n")
+        write_json(temporary / INFO_FILE, info)
         replace_dir(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count
+from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser
 from regard.components.data.images import Images
 from regard.models.tasks.description import Feature
@@ -19,7 +19,6 @@ from regard.serving.contract import Contract
 T = TypeVar("T")
 BATCH_SIZE = 64
 _CHUNK_BYTES = 1 << 20
-_MAX_SHOWN = 60
 _REMEDIES = {
     "text": "Give a text.",
     "image": "Give the path of an image file.",
@@ -43,7 +42,7 @@ class InputRow:
     def description(self) -> str:
         """The row on one short line."""
         text = " ".join(" ".join(str(value) for value in self.typed.values()).splitlines())
-        return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+        return truncate(text)
 
 
 class InputParser:

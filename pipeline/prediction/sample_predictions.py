@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
+from regard.components.common.formatting import truncate
 from regard.pipeline.prediction.output_format import format_value
 
 COUNT = 3
@@ -72,7 +73,7 @@ def shell_arguments(sample: Sample) -> str:
 
 def display_texts(sample: Sample) -> tuple[list[str], str, list[str]]:
     """Return the inputs, the hypothesis, and the references if none of them equals it."""
-    inputs = [_truncate(text) for text in sample["inputs"].values()]
+    inputs = [truncate(text, _MAX_CHARACTERS) for text in sample["inputs"].values()]
     hypothesis, references = sample["hypothesis"], sample["references"]
     is_correct = hypothesis in references
     others = [] if is_correct else [format_value(reference) for reference in references]
@@ -91,10 +92,6 @@ def _to_text(value: Any, kind: str, data: Mapping[str, Any]) -> str:
 
 def _is_one_line(text: str) -> bool:
     return len(text.splitlines()) == 1 and bool(text.strip())
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"
 
 
 def _quote(text: str) -> str:

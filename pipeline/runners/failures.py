@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import truncate
 from regard.pipeline.progress import Failure
 from regard.pipeline.workspace import Workspace
 
@@ -102,7 +103,7 @@ def _sentence(error: BaseException, width: int = 300) -> str:
         return "no message"
     # A traceback ends with its reason; other messages begin with it.
     line = lines[-1] if "Traceback (most recent call last)" in text else lines[0]
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return truncate(line, width)
 
 
 def _failure(

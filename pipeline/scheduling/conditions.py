@@ -7,13 +7,12 @@ not its model was pushed. A run that was refused or failed has trained on nothin
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from regard.components.common.files import atomic_write, read_json_object
+from regard.components.common.files import read_json_object, write_json
 from regard.components.common.formatting import format_count
 from regard.components.data.profiles import Profile, measure_drift, read_profile
 from regard.components.example_validator.training_profile import profile_training_split
@@ -129,7 +128,7 @@ def cached_profile(snapshot: DataSnapshot, folder: Path, save: bool = True) -> P
         return cast("Profile", cached)
     profile = profile_training_split(snapshot.corpus)
     if save and folder.is_dir():
-        atomic_write(path, json.dumps({"key": snapshot.key, **profile}, ensure_ascii=False))
+        write_json(path, {"key": snapshot.key, **profile})
     return profile
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, read_json_object
+from regard.components.common.files import read_json_object, write_json
 from regard.components.data.fingerprints import file_digests as digests_of
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
@@ -136,4 +136,4 @@ def _count_rows(
                 raise error.problem.as_user_error() from None
         counts[key] = group.rows = rows
     if save and cache.parent.parent.is_dir() and counts != cached:
-        atomic_write(cache, json.dumps(counts, indent=1))
+        write_json(cache, counts)

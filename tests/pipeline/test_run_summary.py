@@ -50,10 +50,16 @@ def events(tmp_path):
     )
     prediction_table.write_summary(predicted, {"contract": contract})
     bleu = {"name": "bleu", "label": "BLEU", "value": 33.127, "signature": "nrefs:1", "scale": 100}
-    exact = {"name": "exact_match", "label": "exact match", "value": 0.98125, "scale": 1}
+    exact = {
+        "name": "exact_match",
+        "label": "exact match",
+        "value": 0.98125,
+        "signature": "",
+        "scale": 1,
+    }
     training = {"parameters": 1234567, "epochs": 7, "steps": 900, "seconds": 125.0, "history": [1]}
     evaluation = _write(
-        tmp_path / "e", "metrics.json", {"metrics": {"bleu": bleu, "exact_match": exact}}
+        tmp_path / "e", "metrics.json", {"rows": 9, "metrics": {"bleu": bleu, "exact_match": exact}}
     )
     decision = {
         "blessed": True,
@@ -150,22 +156,23 @@ def test_spans_without_their_files(tmp_path, events):
     assert "spans      7, replaying 6\n" in printed(summary)
 
 
-def add_baseline(folder, bleu, exact_match):
+def add_baseline(folder, **values):
     path = folder / "e" / "metrics.json"
-    values = {"bleu": {"value": bleu}, "exact_match": {"value": exact_match}}
-    baseline = {"label": "lead-1", "metrics": values}
-    path.write_text(json.dumps({**json.loads(path.read_text()), "baseline": baseline}))
+    content = json.loads(path.read_text())
+    metrics = {name: {**content["metrics"][name], "value": value} for name, value in values.items()}
+    content["baseline"] = {"name": "lead_1", "label": "lead-1", "metrics": metrics}
+    path.write_text(json.dumps(content))
 
 
 def test_baseline_follows_the_score(tmp_path, events):
-    add_baseline(tmp_path, 12.3456, 0.25)
+    add_baseline(tmp_path, bleu=12.3456, exact_match=0.25)
     text = printed(summarize(*_run(tmp_path, events)))
     assert "BLEU 33.13 (lead-1: 12.35)  nrefs:1" in text
     assert "exact match 0.9812 (lead-1: 0.2500)" in text
 
 
 def test_undefined_baseline_is_null_in_json(tmp_path, events):
-    add_baseline(tmp_path, float("nan"), float("inf"))
+    add_baseline(tmp_path, bleu=float("nan"), exact_match=float("inf"))
     summary = summarize(*_run(tmp_path, events))
     assert [score["baseline"]["value"] for score in summary["scores"]] == [None, None]
     json.dumps(summary, allow_nan=False)
@@ -197,7 +204,7 @@ def test_missing_and_broken_artifacts_do_not_break_the_summary(tmp_path, events)
 def test_undefined_metric(tmp_path, events):
     nan = {"name": "pearson", "label": "Pearson", "value": float("nan"), "scale": 1}
     metrics = {"pearson": {**nan, "signature": "nrefs:1|undefined:why"}}
-    _write(tmp_path / "e", "metrics.json", {"metrics": metrics})
+    _write(tmp_path / "e", "metrics.json", {"rows": 9, "metrics": metrics})
     summary = summarize(*_run(tmp_path, events))
     assert json.loads(json.dumps(summary, allow_nan=False))["scores"][0]["value"] is None
     assert "Pearson undefined  nrefs:1|undefined:why" in printed(summary)

@@ -84,7 +84,7 @@ def test_parse_value(feature, cell, expected):
         (Feature("image", "image"), "", "no value for 'image'"),
         (POINTS, "", "no value for 'points'"),
         (POINTS, "[[0, 0], [1", "points '[[0, 0], [1' is not a JSON list of [x, y]"),
-        (POINTS, "[" * 100_000, "points '" + "[" * 57 + "...' is not a JSON list of [x, y]"),
+        (POINTS, "[" * 100_000, "points '" + "[" * 59 + "…' is not a JSON list of [x, y]"),
         (POINTS, "3", "points 3 is not a list of [x, y]"),
         (POINTS, "[[0, 0], [1, 1]]", "3 points needed, got 2"),
         (POINTS, "[]", "3 points needed, got 0"),

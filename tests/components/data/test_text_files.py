@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
-from regard.components.data.text_files import read_lines, shorten
+from regard.components.data.text_files import read_lines
 from tests.components.corpora import first_error
 
 
@@ -157,8 +157,3 @@ def test_other_kinds_with_text_name(tmp_path, content, message):
     error = unreadable(write(tmp_path, content))
     assert message in str(error)
     assert error.problem.remedy
-
-
-def test_shorten():
-    assert shorten("a" * 100, 10) == "aaaaaaa..."
-    assert shorten(" short ", 10) == "short"

@@ -112,7 +112,7 @@ def test_near_duplicate_shows_both_rows_and_similarity():
         (
             "encoding",
             ("many words before it: schÃ¶n", ""),
-            "source should be '...words before it: schön'",
+            "source should be '…words before it: schön'",
         ),
         ("control_characters", ("a\u200b\u200b\x07", "b"), "source contains U+200B, U+0007"),
         ("script", ("всё", "漢字"), "source is Cyrillic"),

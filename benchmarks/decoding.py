@@ -103,7 +103,8 @@ def prepare_job(arguments: Any, folder: Path) -> tuple[dict[str, Any], list[str]
     import sentencepiece
 
     from benchmarks.peers.joeynmt_weights import convert_weights
-    from regard.components.registry import Registry, read_record
+    from regard.components.registry.records import read_record
+    from regard.components.registry.store import Registry
     from regard.components.trainer.export import read_warm_start
     from regard.pipeline.config import load
     from regard.pipeline.workspace import Workspace

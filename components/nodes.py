@@ -194,7 +194,7 @@ class Predictor(Component):
     Args:
         examples: the examples of CorpusGen, of which the split ``test`` is decoded.
         model: the exported model of the Trainer.
-        features: a JSON list of the task's features, in the form of ``Feature.to_json``.
+        features: a JSON list of the fields of the task's features.
         production: the folder of the version in production; empty if there is none.
         production_version: its number. With ``latest``, ``production`` is the folder of all
             versions, and the newest is chosen when the node runs.

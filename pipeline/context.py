@@ -19,8 +19,8 @@ from regard.components.common.files import sha256_file
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
-from regard.components.registry import LATEST, PROFILE, Registry, read_record
-from regard.components.registry.records import read_record_or_empty
+from regard.components.registry.records import read_record, read_record_or_empty
+from regard.components.registry.store import LATEST, PROFILE, Registry
 from regard.models.settings.training import PRODUCTION
 from regard.pipeline import cache_keys, datasets
 

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from regard.components.common.errors import UserError
 from regard.components.common.files import read_json_object, write_json
 from regard.components.common.yaml_text import YAMLError, from_yaml
-from regard.components.registry import Registry
 from regard.components.registry.records import read_record_or_empty
+from regard.components.registry.store import Registry
 from regard.models.suggestions import did_you_mean
 from regard.pipeline import progress
 from regard.pipeline.progress import Failure, NodeFacts, Origin

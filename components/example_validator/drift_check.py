@@ -14,7 +14,7 @@ from regard.components.data.profiles import (
     missing_features,
     read_profile,
 )
-from regard.components.registry import LATEST, PROFILE, production_baseline
+from regard.components.registry.store import LATEST, PROFILE, production_baseline
 from regard.components.settings.data import DataChecksConfig, DriftCheckConfig
 
 _DESCRIPTIONS = {

@@ -61,7 +61,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         uri = artifact_utils.get_single_uri(output_dict["findings"])
         fileio.makedirs(uri)
         checks = DataChecksConfig.model_validate_json(exec_properties["checks"])
-        features = [Feature.from_json(f) for f in json.loads(exec_properties["features"])]
+        features = [Feature(**f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
         counts, words = self._scan(shards, features, checks, uri)
         usual = row_checks.usual_scripts(counts)

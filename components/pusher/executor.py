@@ -17,9 +17,14 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation
-from regard.components.registry import PROFILE, Registry, VersionRecord, read_record
 from regard.components.registry.publish import WithdrawnModelError, push
-from regard.components.registry.records import PushResult, RecordedMetric
+from regard.components.registry.records import (
+    PushResult,
+    RecordedMetric,
+    VersionRecord,
+    read_record,
+)
+from regard.components.registry.store import PROFILE, Registry
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER
 

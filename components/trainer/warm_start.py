@@ -33,8 +33,6 @@ from regard.models.tasks.base import Task
 KEY = "training.warm_start"
 # Settings of a model that may differ: its weights mean the same.
 _IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
-# Settings that older exports lack, with the value that describes those models.
-_OLD_DEFAULTS = {"encoder.positions": "none"}
 _MAX_DIFFERENCES = 5
 _READ_ERRORS = (
     *(OSError, EOFError, ValueError, KeyError, TypeError),
@@ -206,15 +204,12 @@ def _check_architecture(
 
 
 def _setting_differences(new: Any, old: Any, key: str = "") -> Iterator[str]:
-    """Yield the settings that differ; those that one side lacks count by their old default."""
+    """Yield the settings of both sides that differ."""
     if _IRRELEVANT.search(key):
         return
     if isinstance(new, Mapping) and isinstance(old, Mapping):
-        for name in new:
-            path = f"{key}.{name}".lstrip(".")
-            if name in old or path in _OLD_DEFAULTS:
-                value = old.get(name, _OLD_DEFAULTS.get(path))
-                yield from _setting_differences(new[name], value, path)
+        for name in (name for name in new if name in old):
+            yield from _setting_differences(new[name], old[name], f"{key}.{name}".lstrip("."))
     elif new != old:
         yield f"model.{key} is {_format_setting(new)} here and {_format_setting(old)} there"
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from pydantic import JsonValue
 
 from regard.models.settings.base import Problem, Section
 
@@ -44,15 +42,6 @@ class Feature:
     def tokenized(self) -> bool:
         """Whether a tokenizer is trained for the feature."""
         return self.kind == "text" and self.role != "extra"
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return plain data, for the parameters of a component."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Feature:
-        """Return the feature that ``to_json`` was called on."""
-        return cls(**content)
 
 
 def _no_problems(config: Any) -> Iterator[Problem]:

@@ -22,7 +22,7 @@ def lineage(
 
       regard lineage quickstart@2 --json
     """
-    from regard.components.registry import Registry
+    from regard.components.registry.store import Registry
     from regard.pipeline.cli.rendering import lineage_tree
     from regard.pipeline.lineage.trace import trace
 

@@ -50,7 +50,7 @@ def predict(
 
       regard predict captioning photo.jpg --picture attention.html
     """
-    from regard.components.registry import Registry
+    from regard.components.registry.store import Registry
     from regard.pipeline.prediction import predict as prediction
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)

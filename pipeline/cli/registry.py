@@ -18,7 +18,7 @@ from regard.pipeline.cli.options import (
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
-    from regard.components.registry import Registry
+    from regard.components.registry.store import Registry
 
 app = command_group("List, pin and prune the versions of models in the registry.")
 
@@ -179,7 +179,7 @@ def rollback(
 
 
 def _registry(root: Path | None) -> Registry:
-    from regard.components.registry import Registry
+    from regard.components.registry.store import Registry
 
     return Registry(root or Workspace.from_environment().registry)
 

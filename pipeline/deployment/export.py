@@ -14,7 +14,8 @@ from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, replace_dir, write_json
-from regard.components.registry import Registry, read_record
+from regard.components.registry.records import read_record
+from regard.components.registry.store import Registry
 from regard.serving.contract import IN_MEMORY, read_contract
 from regard.serving.export import ctranslate2
 

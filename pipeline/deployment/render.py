@@ -9,7 +9,8 @@ from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
-from regard.components.registry import Registry, read_record
+from regard.components.registry.records import read_record
+from regard.components.registry.store import Registry
 from regard.pipeline.deployment import manifests
 from regard.serving import supported_ops
 from regard.serving.contract import CONTRACT

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
-from regard.components.registry import VersionRecord
+from regard.components.registry.records import VersionRecord
 from regard.pipeline.config import config_from_values
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.executions import NodeExecution

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from regard.components.common.errors import UserError
-from regard.components.registry import Registry, VersionRecord, read_record
-from regard.components.registry.records import RECORD, RecordedSpan
+from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
+from regard.components.registry.store import Registry
 from regard.pipeline.lineage.data import DataLineage, trace_data
 from regard.pipeline.lineage.executions import NodeExecution, trace_executions
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between

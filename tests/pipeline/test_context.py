@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.registry import Registry
 from regard.components.registry.rollback import rollback
+from regard.components.registry.store import Registry
 from regard.pipeline import progress, worker
 from regard.pipeline.config import load
 from regard.pipeline.context import resolve_data

@@ -9,8 +9,8 @@ from tfx.dsl.compiler import compiler
 from regard.components.common import events
 from regard.components.data.sources import Corpus as DataCorpus
 from regard.components.data.sources import find_files
-from regard.components.registry import Registry
 from regard.components.registry.rollback import rollback
+from regard.components.registry.store import Registry
 from regard.pipeline import worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from regard.components.example_validator.drift_check import check_drift, drift_warnings
-from regard.components.registry import LATEST, PROFILE
+from regard.components.registry.store import LATEST, PROFILE
 from regard.components.settings.data import DataChecksConfig
 
 LENGTHS = {"unit": "words", "bounds": [1, 2]}

@@ -101,7 +101,7 @@ def validate(tmp_path, monkeypatch):
                 {"anomalies": [anomalies], "findings": [findings]},
                 {
                     "checks": json.dumps({**OFF, **checks}),
-                    "features": json.dumps([feature.to_json() for feature in features]),
+                    "features": json.dumps([vars(feature) for feature in features]),
                     "production": production,
                 },
             )

@@ -71,7 +71,7 @@ def validate(tmp_path, monkeypatch):
         anomalies[0].split_names = "[]"
         outputs = {"anomalies": anomalies, "findings": artifact(Findings, "findings")}
         inputs = {"examples": examples, "statistics": [None], "schema": [None]}
-        features = json.dumps([feature.to_json() for feature in data.features])
+        features = json.dumps([vars(feature) for feature in data.features])
         checks = json.dumps(dict.fromkeys(DataChecksConfig.model_fields))
         properties = {"checks": checks, "features": features, "production": ""}
         validator.ExampleValidatorExecutor(context).Do(inputs, outputs, properties)

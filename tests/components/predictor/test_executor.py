@@ -87,7 +87,7 @@ def run(
         },
         {"predictions": [out]},
         {
-            "features": json.dumps([feature.to_json() for feature in features]),
+            "features": json.dumps([vars(feature) for feature in features]),
             "production": str(production),
             "production_version": "3" if production else "",
             "batch_size": 2,

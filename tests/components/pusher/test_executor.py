@@ -13,9 +13,9 @@ from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.pusher import executor
 from regard.components.pusher.executor import PusherExecutor
-from regard.components.registry import PROFILE, Registry
 from regard.components.registry.prune import prune
 from regard.components.registry.rollback import rollback
+from regard.components.registry.store import PROFILE, Registry
 
 SENTENCE = "Passed: BLEU 33.1 is above the threshold of 30.0."
 METRICS = {

@@ -7,8 +7,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from regard.components.registry import Registry, VersionRecord
 from regard.components.registry.publish import push
+from regard.components.registry.records import VersionRecord
+from regard.components.registry.store import Registry
 
 
 def make_model(path: Path, weights: bytes) -> Path:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.registry import Registry, VersionRecord, read_record
 from regard.components.registry.prune import prune
 from regard.components.registry.publish import push
+from regard.components.registry.records import VersionRecord, read_record
 from regard.components.registry.rollback import rollback
+from regard.components.registry.store import Registry
 from regard.serving.server.versions import list_versions
 from tests.components.registry.models import push_models, weights_of
 

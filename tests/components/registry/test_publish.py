@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.registry import Registry, VersionRecord, publish
+from regard.components.registry import publish
 from regard.components.registry.prune import prune
 from regard.components.registry.publish import (
     content_digest,
@@ -18,6 +18,8 @@ from regard.components.registry.publish import (
     remove_leftovers,
     staging_folder,
 )
+from regard.components.registry.records import VersionRecord
+from regard.components.registry.store import Registry
 from tests.components.registry.models import make_model, push_model, push_models
 
 

@@ -7,10 +7,10 @@ import shutil
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.registry import publish, read_record
+from regard.components.registry import publish
 from regard.components.registry.prune import pin
 from regard.components.registry.publish import WithdrawnModelError, content_digest
-from regard.components.registry.records import WithdrawnModel
+from regard.components.registry.records import WithdrawnModel, read_record
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import is_pinned
 from regard.serving.server.model_config import VersionPolicy

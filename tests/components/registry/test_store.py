@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.registry import LATEST, Registry, production_baseline
+from regard.components.registry.store import LATEST, Registry, production_baseline
 
 
 def put(root: Path, name: str, version: str, record: dict | None = None) -> Path:

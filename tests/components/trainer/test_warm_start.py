@@ -188,15 +188,6 @@ def test_another_architecture_is_refused(untrained):
     assert_refused(config, OLD, "here is missing there", shorter)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "none"])
-def test_older_captioning_models_have_no_positions(positions):
-    grid = {"type": "convolutional", "units": 8}
-    new, old = {"encoder": {**grid, "positions": positions}}, {"encoder": grid}
-    differences = [*warm_start._setting_differences(new, old)]
-    message = f"model.encoder.positions is {positions} here and none there"
-    assert differences == [message] * (positions != "none")
-
-
 def test_settings_that_do_not_change_the_weights_may_differ(untrained):
     _, old, _ = untrained
     config = trainer_config({**LSTM, "dropout": 0.3})

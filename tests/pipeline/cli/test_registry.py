@@ -11,10 +11,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from regard.components.common.errors import UserError
-from regard.components.registry import Registry
 from regard.components.registry.overview import list_versions
 from regard.components.registry.prune import PruneResult
 from regard.components.registry.rollback import rollback
+from regard.components.registry.store import Registry
 from regard.pipeline.cli.app import app
 from regard.pipeline.cli.rendering import registry_tables
 from tests.components.registry.models import push_models, weights_of

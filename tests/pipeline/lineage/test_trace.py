@@ -11,8 +11,8 @@ from rich.console import Console
 
 from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
-from regard.components.registry import Registry
 from regard.components.registry.rollback import rollback
+from regard.components.registry.store import Registry
 from regard.pipeline import run_store
 from regard.pipeline.cli.rendering import lineage_tree
 from regard.pipeline.config import load

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -63,81 +64,29 @@ def test_points_are_padded_and_positions_given_back(tmp_path):
     assert model.predict("align", []) == []
 
 
-def test_an_image_goes_as_its_bytes(tmp_path):
-    model = saved_model.load(fake_models.save(fake_tasks.Namer(), tmp_path / "m"))
-    answers = model.predict(
-        "align", [{"image": fake_tasks.png(3, 4)}, {"image": fake_tasks.png(1, 9)}]
-    )
-    assert [answer.hypothesis for answer in answers] == ["3 by 4", "1 by 9"]
-    assert answers[0].outputs["alignment"].shape == (2, 2, 2)
-    assert answers[0].outputs["target_pieces"] == ["3", "4"]
-
-
-def test_a_source_that_is_too_long_is_refused(tmp_path):
-    model = saved_model.load(fake_models.save(fake_models.Reverser("refuse"), tmp_path / "m"))
-    with pytest.raises(saved_model.InputLengthError) as caught:
-        model.predict("serving_default", sources("ab", "a" * 101))
-    assert str(caught.value) == "a source has more than the 100 tokens of max_source_length"
-
-
-def test_too_few_points_are_refused(tmp_path):
-    model = saved_model.load(fake_models.save(fake_tasks.Sorter(min_points=3), tmp_path / "m"))
-    with pytest.raises(saved_model.InputLengthError) as caught:
-        model.predict("align", [{"points": [[3, 0], [1, 0]]}])
-    assert str(caught.value) == "a row has fewer than the 3 points of model.min_points"
-    assert caught.value.is_too_short
-
-
-def test_a_signature_that_is_missing_is_named(tmp_path):
-    path = fake_models.save(fake_models.Reverser(), tmp_path / "m", align=False)
-    message = "'align'. The signatures are: score, serving_default"
-    with pytest.raises(SavedModelError, match=message):
-        saved_model.load(path).predict("align", sources("a"))
-
-
-def changed(**changes):
-    return {**fake_models.Reverser().contract(), **changes}
-
-
 def promising(outputs=None, **source):
     """A contract whose default signature takes another input, or promises other outputs."""
     inputs = [{"name": "source", "kind": "text", **source}]
-    return changed(
-        signatures={"serving_default": {"inputs": inputs, "outputs": outputs or {"score": []}}}
-    )
+    signature = {"inputs": inputs, "outputs": outputs or {"score": []}}
+    return {**fake_models.Reverser().contract(), "signatures": {"serving_default": signature}}
 
 
 @pytest.mark.parametrize(
     ("contract", "message"),
     [
-        (
-            promising(name="text"),
-            r"has the inputs source: string\[batch\]; expected text: string\[batch\]",
-        ),
+        (promising(name="text"), "the inputs source: string[batch]; expected text: string[batch]"),
         (
             promising(kind="points"),
-            r"expected source: float32\[batch, n, 2\], source_length: int32\[batch\]",
+            "expected source: float32[batch, n, 2], source_length: int32[batch]",
         ),
-        (
-            promising({"translation": [], "looks": []}),
-            "serving_default has no output looks",
-        ),
-        (
-            promising({"translation": ["source_length"]}),
-            "output translation has 1 dimensions; expected 2",
-        ),
+        (promising({"translation": [], "looks": []}), "serving_default has no output looks"),
+        (promising({"translation": ["source_length"]}), "translation has 1 dimensions; expected 2"),
     ],
 )
 def test_a_model_that_breaks_its_contract_is_rejected(tmp_path, contract, message):
     model = fake_models.save(fake_models.Reverser(), tmp_path / "m", contract=contract)
-    with pytest.raises(SavedModelError, match=message):
+    with pytest.raises(SavedModelError, match=re.escape(message)):
         saved_model.load(model).signature("serving_default")
-
-
-def test_an_output_without_a_batch_axis_is_rejected(tmp_path):
-    model = saved_model.load(fake_models.save(fake_models.Reverser("flat"), tmp_path / "m"))
-    with pytest.raises(SavedModelError, match=r"output score has shape \(\) for a batch of 2"):
-        model.predict("serving_default", sources("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -146,10 +95,7 @@ def test_an_output_without_a_batch_axis_is_rejected(tmp_path):
         (None, "exported by an older Regard or by another program"),
         ("{", "is not valid JSON"),
         ('{"task": "translation"}', "has no inputs, answer, answer_kind, score"),
-        (
-            json.dumps(promising(kind="sound")),
-            r"unknown kinds: sound",
-        ),
+        (json.dumps(promising(kind="sound")), "unknown kinds: sound"),
     ],
 )
 def test_a_missing_or_broken_contract_is_rejected(tmp_path, text, message):
@@ -161,12 +107,14 @@ def test_a_missing_or_broken_contract_is_rejected(tmp_path, text, message):
         saved_model.load(path)
 
 
-def test_importing_it_imports_neither_tensorflow_nor_anything_of_ours():
-    code = (
-        "import sys, regard.serving.saved_model\n"
-        "print(sorted({'tensorflow', 'regard.models', 'regard.components'} & set(sys.modules)))"
-    )
-    completed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, text=True
-    )
-    assert completed.stdout.strip() == "[]"
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("saved_model", {"tensorflow", "regard.models", "regard.components"}),
+        ("supported_ops", {"tensorflow", "numpy"}),
+    ],
+)
+def test_imports_are_light(module, absent):
+    code = f"import sys, regard.serving.{module}; print({absent} & set(sys.modules))"
+    output = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert output.strip() == "set()"

@@ -36,12 +36,13 @@ def test_files_and_the_next_command(home):
     assert yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
 
 
-def test_compose_needs_nothing(home):
+def test_compose_in_another_folder(home):
     completed = _render("reverser", "--to", "compose", "-o", "here", "--memory", "1Gi")
     assert completed.stdout.splitlines()[-1] == "next  docker compose -f here/compose.yaml up"
     compose = yaml.safe_load((home / "here" / "compose.yaml").read_text())
-    mounts = compose["services"]["tensorflow-serving"]["volumes"]
-    assert mounts[0]["source"] == str(home / "registry")
+    service = compose["services"]["tensorflow-serving"]
+    assert service["deploy"]["resources"]["limits"]["memory"] == "1g"
+    assert service["volumes"][0]["source"] == str(home / "registry")
 
 
 @pytest.mark.parametrize(

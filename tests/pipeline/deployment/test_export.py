@@ -30,22 +30,26 @@ SEARCH = BeamSearchConfig(
 ).model_dump()
 
 
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory):
-    root = tmp_path_factory.mktemp("registry")
+def export_model(root, version, encoder, decoder, texts=(), **settings):
+    """Export an untrained model; return a function that writes its files for a warm start."""
     write_tokenizers(root)
     task = tasks.get("translation")
-    settings = {**config(SIDE, SIDE), "search": SEARCH, "task": "translation"}
+    settings = {**config(encoder, decoder), **settings, "task": "translation"}
     settings["training"] = {**settings["training"], "warm_start": None}
     tokenizers = read_tokenizers(root, task.description.text_features)
     tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
-    version = root / "models" / "small" / "3"
     trainer_config = TrainerConfig.model_validate(settings)
     model = task.build(trainer_config.model, trainer_config.training, tokens)
-    rows = [{"source": text} for text in SOURCES]
-    export(model, task, trainer_config, tokenizers, version, rows)
+    export(model, task, trainer_config, tokenizers, version, [{"source": text} for text in texts])
     serialized = read_sentencepiece_models(root, task.description.text_features)
-    write_warm_start(version, model, trainer_config, serialized)
+    return lambda: write_warm_start(version, model, trainer_config, serialized)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    root = tmp_path_factory.mktemp("registry")
+    version = root / "models" / "small" / "3"
+    export_model(root, version, SIDE, SIDE, SOURCES, search=SEARCH)()
     (version / "regard.json").write_text(json.dumps({"config": {"search": SEARCH}}))
     return root / "models"
 
@@ -132,21 +136,11 @@ def test_different_probabilities_leave_no_export(registry, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unsupported_models(registry, tmp_path):
-    version = tmp_path / "models" / "looking" / "1"
-    root = tmp_path
-    write_tokenizers(root)
-    task = tasks.get("translation")
+def test_unsupported_models(tmp_path):
     sides = {"type": "recurrent", "cell": "gru", "units": 8}, {"type": "luong", "units": 8}
-    settings = {**config(*sides), "task": "translation"}
-    settings["training"] = {**settings["training"], "warm_start": None}
-    tokenizers = read_tokenizers(root, task.description.text_features)
-    tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
-    trainer_config = TrainerConfig.model_validate(settings)
-    model = task.build(trainer_config.model, trainer_config.training, tokens)
-    export(model, task, trainer_config, tokenizers, version)
+    add_warm_start = export_model(tmp_path, tmp_path / "models" / "looking" / "1", *sides)
     with pytest.raises(UserError, match="does not contain the names of its weights"):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
-    write_warm_start(version, model, trainer_config, {})
+    add_warm_start()
     with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")

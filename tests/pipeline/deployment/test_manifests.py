@@ -34,6 +34,16 @@ def documents(files):
     }
 
 
+def pod_of(files):
+    return documents(files)["Deployment/en-de"]["spec"]["template"]["spec"]
+
+
+def compose_service(**settings):
+    files = render(deployment(**{"storage": "/srv", **settings}), "compose")
+    (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
+    return files, service
+
+
 @pytest.fixture(scope="module")
 def kubernetes():
     return render(deployment(cpu="1500m"), "kubernetes")
@@ -57,14 +67,14 @@ def test_kubernetes_schemas_accept_the_files(kubernetes, version):
 def test_kustomize_finds_its_files(kubernetes):
     kustomization = yaml.safe_load(kubernetes["kustomization.yaml"])
     (generator,) = kustomization["configMapGenerator"]
-    by_label = [*kustomization["resources"], *generator["files"], "kustomization.yaml"]
-    assert sorted(by_label) == sorted(kubernetes)
-    volumes = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"]["volumes"]
-    assert {"name": "config", "configMap": {"name": generator["name"]}} in volumes
+    names = [*kustomization["resources"], *generator["files"], "kustomization.yaml"]
+    assert sorted(names) == sorted(kubernetes)
+    config = {"name": "config", "configMap": {"name": generator["name"]}}
+    assert config in pod_of(kubernetes)["volumes"]
 
 
 def test_pods_are_restricted_and_stop_gracefully(kubernetes):
-    pod = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"]
+    pod = pod_of(kubernetes)
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"]
     assert not pod["automountServiceAccountToken"]
@@ -92,7 +102,7 @@ def test_selectors_find_the_pods(kubernetes):
 
 
 def test_the_registry_is_read_from_the_claim(kubernetes):
-    pod = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"]
+    pod = pod_of(kubernetes)
     mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
     assert mounts["registry"] == {
         "name": "registry",
@@ -102,15 +112,12 @@ def test_the_registry_is_read_from_the_claim(kubernetes):
     }
     claim = {"claimName": "models", "readOnly": True}
     assert {"name": "registry", "persistentVolumeClaim": claim} in pod["volumes"]
-    whole = documents(render(deployment(storage="pvc://models"), "kubernetes"))
-    (container,) = whole["Deployment/en-de"]["spec"]["template"]["spec"]["containers"]
+    (container,) = pod_of(render(deployment(storage="pvc://models"), "kubernetes"))["containers"]
     assert "subPath" not in container["volumeMounts"][0]
 
 
-def test_threads_follow_the_cpus(kubernetes, tmp_path):
-    (container,) = documents(kubernetes)["Deployment/en-de"]["spec"]["template"]["spec"][
-        "containers"
-    ]
+def test_threads_follow_the_cpus(kubernetes):
+    (container,) = pod_of(kubernetes)["containers"]
     assert "--tensorflow_intra_op_parallelism=2" in container["args"]
     assert container["resources"]["requests"]["cpu"] == "1500m"
     lines = kubernetes["batching.config"].splitlines()
@@ -121,14 +128,14 @@ def test_threads_follow_the_cpus(kubernetes, tmp_path):
 @pytest.mark.parametrize(
     ("version", "policy"), [(None, VersionPolicy()), (3, VersionPolicy(None, specific=(3,)))]
 )
-def test_the_servers_configuration_is_read_here_too(tmp_path, version, policy):
+def test_our_server_reads_the_configuration(tmp_path, version, policy):
     path = tmp_path / "models.config"
     path.write_text(render(deployment(version=version), "kubernetes")["models.config"])
     (model,) = read_models(path)
     assert (model.name, str(model.base_path), model.policy) == ("en-de", "/models/en-de", policy)
 
 
-def test_what_the_comments_propose_is_understood(kubernetes):
+def test_labels_proposed_in_a_comment_are_valid(kubernetes):
     lines = kubernetes["models.config"].splitlines()
     proposed = [line.strip().removeprefix("#") for line in lines if line.strip().startswith("#   ")]
     assert len(proposed) == 3
@@ -138,14 +145,13 @@ def test_what_the_comments_propose_is_understood(kubernetes):
 
 
 def test_compose_mounts_the_registry_and_its_own_folder():
-    files = render(deployment(storage="/srv/a registry", memory="512Mi"), "compose")
-    (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
+    files, service = compose_service(storage="/srv/a registry", memory="512Mi")
     assert service["image"] == "tensorflow/serving:2.19.1"
     mounts = {mount["target"]: mount for mount in service["volumes"]}
     assert mounts["/models"]["source"] == "/srv/a registry"
     assert all(mount["read_only"] for mount in mounts.values())
-    by_label = [flag.rpartition("/config/")[2] for flag in service["command"] if "/config/" in flag]
-    assert sorted([*by_label, "compose.yaml"]) == sorted(files)
+    names = [flag.rpartition("/config/")[2] for flag in service["command"] if "/config/" in flag]
+    assert sorted([*names, "compose.yaml"]) == sorted(files)
     assert service["deploy"]["resources"]["limits"] == {"cpus": "2", "memory": "512m"}
     assert service["init"] is True
     assert all(address.startswith("127.0.0.1:") for address in service["ports"])
@@ -155,40 +161,31 @@ def test_compose_mounts_the_registry_and_its_own_folder():
     ("cpu", "cpus", "threads"), [("500m", "0.5", 1), ("1500m", "1.5", 2), ("0.25", "0.25", 1)]
 )
 def test_compose_counts_processors_as_a_number(cpu, cpus, threads):
-    files = render(deployment(storage="/srv", cpu=cpu), "compose")
-    (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
+    _, service = compose_service(cpu=cpu)
     assert service["deploy"]["resources"]["limits"]["cpus"] == cpus
     assert f"--tensorflow_intra_op_parallelism={threads}" in service["command"]
 
 
-def test_a_folder_is_taken_from_here_and_as_it_is_called(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for inputs, result in (
-        ("registry", f"{tmp_path}/registry"),
+@pytest.mark.parametrize(
+    ("storage", "source"),
+    [
+        ("registry", "{folder}/registry"),
         ("/a$b/${HOME}", "/a$$b/$${HOME}"),  # Compose fills in variables
         ("/srv/modèles 😀", "/srv/modèles 😀"),
-    ):
-        files = render(deployment(storage=inputs), "compose")
-        (service,) = yaml.safe_load(files["compose.yaml"])["services"].values()
-        assert service["volumes"][0]["source"] == result
-
-
-def test_kserve_puts_requests_of_points_not_together():
-    for batching in (True, False):
-        files = render(deployment(storage="gs://b", batching=batching), "kserve")
-        service = yaml.safe_load(files["inference_service.yaml"])
-        args = service["spec"]["predictor"]["model"]["args"]
-        assert ("--enable_batching=true" in args) is batching
+    ],
+)
+def test_compose_folders_are_absolute_and_escaped(tmp_path, monkeypatch, storage, source):
+    monkeypatch.chdir(tmp_path)
+    _, service = compose_service(storage=storage)
+    assert service["volumes"][0]["source"] == source.replace("{folder}", str(tmp_path))
 
 
 def test_kserve_takes_the_inference_service():
     """KServe's CRD: the fields of a component and a model in addition to pod and container."""
-    files = render(deployment(storage="gs://bucket/registry"), "kserve")
+    files = render(deployment(storage="gs://b/registry"), "kserve")
     service = yaml.safe_load(files["inference_service.yaml"])
-    assert (service["apiVersion"], service["kind"]) == (
-        "serving.kserve.io/v1beta1",
-        "InferenceService",
-    )
+    kind = "serving.kserve.io/v1beta1", "InferenceService"
+    assert (service["apiVersion"], service["kind"]) == kind
     assert set(service["spec"]) == {"predictor"}
     predictor = service["spec"]["predictor"]
     model = predictor.pop("model")
@@ -197,14 +194,10 @@ def test_kserve_takes_the_inference_service():
     assert own < set(model)
     assert component == set(predictor)
     container = {key: value for key, value in model.items() if key not in own}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": service["metadata"],
-        "spec": {"containers": [{"name": "kserve-container", **container}]},
-    }
+    spec = {"containers": [{"name": "kserve-container", **container}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": service["metadata"], "spec": spec}
     kubernetes_validate.validate(pod, "1.30", strict=True)
-    assert model["storageUri"] == "gs://bucket/registry/en-de"
+    assert model["storageUri"] == "gs://b/registry/en-de"
     assert model["image"] == "tensorflow/serving:2.19.1"
     # KServe's runtime and its defaults have limits of their own where we have none.
     for what in ("cpu", "memory"):
@@ -227,7 +220,6 @@ def test_image_versions(image, version):
     ("settings", "complaint"),
     [
         ({"name": "en-de-"}, "model: 'en-de-' is not a valid service name."),
-        ({"name": "../etc"}, "model: '../etc' is not a valid service name."),
         ({"name": "2-x"}, "model: '2-x' is not a valid service name."),
         ({"name": "x" * 59}, f"model: '{'x' * 59}' is not a valid service name."),
         ({"namespace": "a b"}, "namespace: 'a b' is not a valid namespace."),
@@ -235,10 +227,7 @@ def test_image_versions(image, version):
         ({"cpu": "0"}, "cpu: '0' is not a number"),
         ({"memory": "2GB"}, "memory: '2GB' is not an amount"),
         ({"replicas": 3, "max_replicas": 2}, "replicas: The range of 3 to 2 replicas is empty."),
-        (
-            {"image": "tensorflow/serving:latest"},
-            "image: The tag of 'tensorflow/serving:latest'",
-        ),
+        ({"image": "serving:latest"}, "image: The tag of 'serving:latest' is not a version."),
         ({"image": "host:5000/serving"}, "image: The tag of 'host:5000/serving' is not a version."),
     ],
 )
@@ -285,9 +274,8 @@ def test_strings_stay_strings(target, odd):
 @pytest.mark.parametrize("name", ["no", "on", "null", "true", "e1", "x" * 58])
 def test_names_stay_names(name):
     claim = {"no": "123", "on": "no"}.get(name, "c")
-    result = documents(
-        render(deployment(name=name, storage=f"pvc://{claim}", namespace="null"), "kubernetes")
-    )
+    plan = deployment(name=name, storage=f"pvc://{claim}", namespace="null")
+    result = documents(render(plan, "kubernetes"))
     for document in result.values():
         kubernetes_validate.validate(document, "1.30", strict=True)
         assert document["metadata"]["name"] in (name, f"{name}-pods")

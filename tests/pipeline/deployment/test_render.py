@@ -11,15 +11,7 @@ from regard.pipeline.deployment import render
 from tests import fake_models, fake_tasks
 
 
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory):
-    root = tmp_path_factory.mktemp("registry")
-    for version in ("1", "2"):
-        fake_models.save(fake_models.Reverser(), root / "reverser" / version)
-    return root
-
-
-def test_the_newest_or_a_version_of_its_own(registry):
+def test_the_newest_or_a_given_version(registry):
     newest = render.render("reverser", registry, "compose").files["models.config"]
     pinned = render.render("reverser@1", registry, "compose").files["models.config"]
     assert "latest { num_versions: 1 }" in newest
@@ -27,7 +19,7 @@ def test_the_newest_or_a_version_of_its_own(registry):
     assert "latest" not in pinned
 
 
-def test_the_registry_is_where_it_is(registry):
+def test_the_registry_of_each_target(registry):
     compose = render.render("reverser", registry, "compose")
     assert json.dumps(str(registry)) in compose.files["compose.yaml"]
     assert not compose.requirements
@@ -48,6 +40,7 @@ def test_the_registry_is_where_it_is(registry):
         ("reverser@7", "model 'reverser' has no version '7'"),
         ("..", "'..' is not the name of a model."),
         ("", "'' is not the name of a model."),
+        ("/a/folder", "'/a/folder' is not the name of a model."),
     ],
 )
 def test_unknown_models(registry, model, complaint):
@@ -57,18 +50,10 @@ def test_unknown_models(registry, model, complaint):
     assert error.value.remedy
 
 
-def test_a_folder_is_not_a_model_name(registry):
-    with pytest.raises(UserError, match="is not the name of a model") as error:
-        render.render(str(registry / "reverser"), registry, "compose")
-    assert error.value.where == str(registry)
-
-
 def test_a_server_that_lacks_an_operation(registry):
-    with pytest.raises(UserError) as error:
+    message = "TensorFlow Serving 2.6.2 cannot run the model: it lacks the operations"
+    with pytest.raises(UserError, match=message) as error:
         render.render("reverser", registry, "compose", image="tensorflow/serving:2.6.2")
-    assert "TensorFlow Serving 2.6.2 cannot run the model: it lacks the operations" in str(
-        error.value
-    )
     assert error.value.remedy == "Use a newer image."
 
 
@@ -103,9 +88,11 @@ def test_modified_files_are_kept(tmp_path):
     assert (tmp_path / "new" / "mine.yaml").read_text() == "c: 3\n"
 
 
-def test_models_of_points_are_not_batched_where_nothing_is_padded(tmp_path):
-    for model in (fake_tasks.Sorter(), fake_models.Reverser()):
-        name = type(model).__name__.lower()
-        fake_models.save(model, tmp_path / name / "1")
-        rendered = render.render(name, tmp_path, "kserve").files["inference_service.yaml"]
-        assert ("enable_batching" in rendered) is (name == "reverser")
+@pytest.mark.parametrize(
+    ("model", "is_batched"), [(fake_tasks.Sorter, False), (fake_models.Reverser, True)]
+)
+def test_kserve_does_not_batch_models_of_points(tmp_path, model, is_batched):
+    """It cannot pad."""
+    fake_models.save(model(), tmp_path / "m" / "1")
+    service = render.render("m", tmp_path, "kserve").files["inference_service.yaml"]
+    assert ("--enable_batching=true" in service) is is_batched

@@ -15,29 +15,21 @@ import pytest
 from regard.components.common.errors import UserError
 from regard.pipeline.deployment import serve
 from regard.serving.server.model_config import VersionPolicy
-from tests import fake_models
+from tests.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory):
-    root = tmp_path_factory.mktemp("registry")
-    for version in ("1", "2"):
-        fake_models.save(fake_models.Reverser(), root / "reverser" / version)
-    return root
-
-
-def test_names_versions_and_folders(registry, tmp_path):
-    def one(text):
-        (result,) = serve.list_models([text], None, registry)
-        return result.name, result.base_path, result.policy
-
-    base = registry / "reverser"
-    assert one("reverser") == ("reverser", base, VersionPolicy())
-    assert one("reverser@1") == ("reverser", base, VersionPolicy(None, specific=(1,)))
-    assert one(str(base)) == ("reverser", base, VersionPolicy())
-    assert one(str(base / "1")) == ("reverser", base, VersionPolicy(None, specific=(1,)))
+@pytest.mark.parametrize("name", ["reverser", "{registry}/reverser"])
+@pytest.mark.parametrize(
+    ("version", "policy"), [("", VersionPolicy()), ("1", VersionPolicy(None, specific=(1,)))]
+)
+def test_names_versions_and_folders(registry, name, version, policy):
+    separator = "/" if "/" in name else "@"
+    text = name.format(registry=registry) + (version and separator + version)
+    (model,) = serve.list_models([text], None, registry)
+    assert (model.name, model.policy) == ("reverser", policy)
+    assert model.base_path == registry / "reverser"
 
 
 def test_the_models_file_adds_to_the_names(registry, tmp_path):
@@ -128,11 +120,3 @@ def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):
     assert "version 1 of model broken: INTERNAL: Could not load version 1 of model broken" in log
     assert log.endswith("error: No model could be loaded.\nSee the messages above.\n")
     assert "Traceback" not in log
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]

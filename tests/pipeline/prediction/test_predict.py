@@ -36,81 +36,80 @@ def others(tmp_path_factory):
     return folder
 
 
-def _answers(path, *texts, align=False):
+def _predict(path, *texts, align=False):
     loaded = LoadedModel(path)
-    rows = list(InputParser(loaded.contract).parse_arguments(texts))
-    return loaded, list(loaded.predict([rows], with_attention=align))
+    return loaded.predict([list(InputParser(loaded.contract).parse_arguments(texts))], align)
 
 
-def _regard(*arguments: str, provided: str = "") -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "regard.pipeline.cli", *arguments],
+@pytest.fixture
+def printed(capfd):
+    """Return the output of the command for a model and texts."""
+
+    def printed(path, *texts, **options):
+        predict(str(path), list(texts), **options)
+        return capfd.readouterr().out
+
+    return printed
+
+
+def _from_standard_input(path, text: str) -> tuple[int, str, str]:
+    completed = subprocess.run(
+        [sys.executable, "-m", "regard.pipeline.cli", "predict", str(path)],
         cwd=ROOT,
-        input=provided,
+        input=text,
         capture_output=True,
         text=True,
         timeout=120,
     )
+    return completed.returncode, completed.stdout, completed.stderr
 
 
 def test_predictions_and_attention(model):
-    _, answers = _answers(model, "ab", " ", "c")
+    answers = list(_predict(model, "ab", " ", "c"))
     assert [row.typed["source"] for row, _ in answers] == ["ab", " ", "c"]
     assert [one_line(answer) for _, answer in answers] == ["BA", "", "C"]
     assert [answer and answer.score for _, answer in answers] == [-1.0, None, -0.5]
-    _, (_, (_, short)) = _answers(model, "abc", "d", align=True)
+    _, (_, short) = _predict(model, "abc", "d", align=True)
     assert short.outputs["alignment"].tolist() == [[1.0, 0.0], [0.0, 1.0]]  # without padding
 
 
 def test_predict_from_standard_input_prints_only_predictions(model):
-    completed = _regard("predict", str(model), provided="good morning\n\nüber\n")
-    assert completed.stdout == "GNINROM DOOG\n\nREBÜ\n"
-    assert completed.stderr == ""
-    assert completed.returncode == 0
+    completed = _from_standard_input(model, "good morning\n\nüber\n")
+    assert completed == (0, "GNINROM DOOG\n\nREBÜ\n", "")
 
 
-def test_predict_with_alignment(model, capfd):
-    predict(str(model), ["ab"], align=True, as_json=False, registry=None)
-    lines = capfd.readouterr().out.splitlines()
+def test_predict_with_alignment(model, printed):
+    lines = printed(model, "ab", align=True).splitlines()
     assert lines[:2] == ["BA", "      a  b  </s>"]
     assert lines[2:] == ["   B     ██", "   A  ██", "</s>        ████", ""]
 
 
-def test_predict_json(model, capfd):
-    predict(str(model), ["a" * 101, " "], align=True, as_json=True, registry=None)
-    one, empty = map(json.loads, capfd.readouterr().out.splitlines())
+def test_predict_json(model, printed):
+    lines = printed(model, "a" * 101, " ", align=True, as_json=True).splitlines()
+    one, empty = map(json.loads, lines)
     assert list(one) == ["source", "translation", "score", "alignment", "source_cut"]
     assert one["source_cut"] == 1
     assert one["alignment"]["target"] == [*["A"] * 100, "</s>"]
     assert empty == {"source": " ", "translation": "", "score": None}
 
 
-def test_two_texts_and_a_number(others, capfd):
-    path = str(others / "Matcher")
-    predict(path, ["abcd", "abxy", "a", "a"], align=False, as_json=False, registry=None)
-    assert capfd.readouterr().out == "0.5\n1\n"
-    predict(path, ["abc", "abx"], align=True, as_json=True, registry=None)
-    messages = json.loads(capfd.readouterr().out)
-    assert messages == {"first": "abc", "second": "abx", "similarity": pytest.approx(2 / 3)}
+def test_two_texts_and_a_number(others, printed):
+    path = others / "Matcher"
+    assert printed(path, "abcd", "abxy", "a", "a") == "0.5\n1\n"
+    output = json.loads(printed(path, "abc", "abx", align=True, as_json=True))
+    assert output == {"first": "abc", "second": "abx", "similarity": pytest.approx(2 / 3)}
 
 
 def test_two_texts_on_a_line_of_standard_input(others):
-    completed = _regard("predict", str(others / "Matcher"), provided="ab\tab\n\nab\tax\n")
-    assert (completed.stdout, completed.stderr, completed.returncode) == ("1\n\n0.5\n", "", 0)
-    completed = _regard("predict", str(others / "Matcher"), provided="ab\tab\nalone\n")
-    assert (completed.stdout, completed.returncode) == ("1\n", 2)
-    assert (
-        "standard input:2: 1 value, but the model has 2 inputs: first, second" in completed.stderr
-    )
+    status, out, err = _from_standard_input(others / "Matcher", "ab\tax\n\nalone\n")
+    assert (status, out) == (2, "0.5\n\n")
+    assert "standard input:3: 1 value, but the model has 2 inputs: first, second" in err
 
 
-def test_points_and_positions(others, capfd):
-    path = str(others / "Sorter")
+def test_points_and_positions(others, printed):
     points = "[[0.5, 0], [0.25, 1]]"
-    predict(path, [points], align=False, as_json=False, registry=None)
-    assert capfd.readouterr().out == "1 0\n"
-    predict(path, [points], align=True, as_json=True, registry=None)
-    assert json.loads(capfd.readouterr().out) == {
+    assert printed(others / "Sorter", points) == "1 0\n"
+    assert json.loads(printed(others / "Sorter", points, align=True, as_json=True)) == {
         "points": [[0.5, 0.0], [0.25, 1.0]],
         "order": [1, 0],
         "score": -0.5,
@@ -118,12 +117,10 @@ def test_points_and_positions(others, capfd):
     }
 
 
-def test_an_image_and_its_caption(others, capfd):
-    path, image = str(others / "Namer"), str(others / "a.png")
-    predict(path, [image], align=False, as_json=False, registry=None)
-    assert capfd.readouterr().out == "3 by 4\n"
-    predict(path, [image], align=True, as_json=True, registry=None)
-    assert json.loads(capfd.readouterr().out) == {
+def test_an_image_and_its_caption(others, printed):
+    image = str(others / "a.png")
+    assert printed(others / "Namer", image) == "3 by 4\n"
+    assert json.loads(printed(others / "Namer", image, align=True, as_json=True)) == {
         "image": image,
         "caption": "3 by 4",
         "score": -7.0,
@@ -143,9 +140,8 @@ def test_an_image_and_its_caption(others, capfd):
 )
 def test_attention_that_cannot_be_shown(others, tmp_path, name, picture, where, message):
     picture = picture and tmp_path / picture
-    align = where == "--align"
     with pytest.raises(UserError, match=message) as caught:
-        predict(str(others / name), ["a"], align, as_json=False, picture=picture, registry=None)
+        predict(str(others / name), ["a"], align=where == "--align", picture=picture)
     assert caught.value.where == where
     assert list(tmp_path.iterdir()) == []
 
@@ -183,10 +179,7 @@ def test_output_is_silenced_and_shown_after_an_error(capfd):
 
 def test_predictions_before_a_rejected_row_are_yielded(tmp_path):
     path = fake_models.save(fake_models.Reverser("refuse"), tmp_path / "strict")
-    loaded = LoadedModel(path)
-    answers = loaded.predict(
-        [list(InputParser(loaded.contract).parse_arguments(["ab", "x" * 101, "cd"]))]
-    )
+    answers = _predict(path, "ab", "x" * 101, "cd")
     assert next(answers)[1].hypothesis == "BA"
     with pytest.raises(UserError, match="more than the 100 tokens of max_source_length") as caught:
         next(answers)
@@ -195,11 +188,8 @@ def test_predictions_before_a_rejected_row_are_yielded(tmp_path):
 
 
 def test_too_few_points(tmp_path):
-    loaded = LoadedModel(fake_models.save(fake_tasks.Sorter(min_points=3), tmp_path / "sorter"))
-    rows = list(
-        InputParser(loaded.contract).parse_arguments(["[[0, 1], [1, 0], [2, 0]]", "[[0.5, 1]]"])
-    )
-    answers = loaded.predict([rows])
+    path = fake_models.save(fake_tasks.Sorter(min_points=3), tmp_path / "sorter")
+    answers = _predict(path, "[[0, 1], [1, 0], [2, 0]]", "[[0.5, 1]]")
     assert next(answers)[1].hypothesis == [0, 1, 2]
     with pytest.raises(UserError, match="fewer than the 3 points") as caught:
         next(answers)
@@ -207,11 +197,11 @@ def test_too_few_points(tmp_path):
     assert caught.value.remedy.startswith("Give more points")
 
 
-def test_a_picture_has_the_attention_of_all_rows(others, tmp_path, capfd):
+def test_a_picture_has_the_attention_of_all_rows(others, tmp_path):
     picture = tmp_path / "attention.html"
     rows = {"Sorter": ["[[0.5, 0], [0.25, 1]]", "[[1, 2]]"], "Namer": [str(others / "a.png")]}
     for name, texts in rows.items():
-        predict(str(others / name), texts, picture=picture, registry=None)
+        predict(str(others / name), texts, picture=picture)
         page = picture.read_text(encoding="utf-8")
         data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
         assert len(data["predictions"]) == len(texts)
@@ -220,9 +210,9 @@ def test_a_picture_has_the_attention_of_all_rows(others, tmp_path, capfd):
     assert data["predictions"][0]["inputs"]["image"].startswith("data:image/png;base64,")
 
 
-def test_text_in_a_picture_is_escaped(model, tmp_path, capfd):
+def test_text_in_a_picture_is_escaped(model, tmp_path):
     picture = tmp_path / "attention.html"
-    predict(str(model), ["</script> <b>"], picture=picture, registry=None)
+    predict(str(model), ["</script> <b>"], picture=picture)
     page = picture.read_text(encoding="utf-8")
     assert "</script> <b>" not in page
     assert page.count("</script>") == 2
@@ -238,5 +228,5 @@ def test_text_in_a_picture_is_escaped(model, tmp_path, capfd):
 )
 def test_invalid_picture_paths(model, tmp_path, name, message):
     with pytest.raises(UserError) as caught:
-        predict(str(model), ["a"], picture=tmp_path / name, registry=None)
+        predict(str(model), ["a"], picture=tmp_path / name)
     assert caught.value.message == message

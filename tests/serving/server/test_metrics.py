@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.serving.server.metrics import Metrics, exponential_edges
+from regard.serving.server.metrics import Metrics
 
 
 def test_counters():
@@ -34,7 +34,3 @@ def test_histograms():
         f"{name}_sum{{{labels}}} 60",
         f"{name}_count{{{labels}}} 3",
     ]
-
-
-def test_edges():
-    assert exponential_edges(1, 2, 4) == (1, 2, 4, 8)

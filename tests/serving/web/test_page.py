@@ -66,12 +66,22 @@ def wait_for_output(page):
     return page.text("#hypothesis")
 
 
+def run_model(page, text=None):
+    """Click the button, after changing the text."""
+    if text is not None:
+        page.run(
+            f"document.querySelector('textarea').value = {json.dumps(text)};"
+            "document.querySelector('textarea').dispatchEvent(new Event('change'))"
+        )
+    page.run("document.getElementById('run').click()")
+
+
 def test_text_and_its_attention(page):
     displayed = page("reverser")
     assert displayed.run("document.getElementById('run').disabled") is True
     displayed.run("document.querySelector('textarea').focus()")
     displayed.call("Input.insertText", text="abc")
-    displayed.run("document.getElementById('run').click()")
+    run_model(displayed)
     assert wait_for_output(displayed) == "CBA"
     assert "log-probability -1.500" in displayed.text("#score")
     tokens = displayed.run("[...document.querySelectorAll('button.token')].map((b) => b.innerText)")
@@ -111,12 +121,10 @@ def test_layers_and_heads_are_requested_on_demand(page):
     )
     assert [title.split("entropy ")[1][:4] for title in tiled] == ["0.0%", "0.0%", "100%"]
     # A new output replaces an open section.
-    displayed.run("document.querySelector('textarea').value = 'xy'")
-    displayed.run("document.getElementById('run').click()")
+    run_model(displayed, "xy")
     displayed.wait("document.getElementById('hypothesis').innerText === 'YX'")
     displayed.wait(f"document.querySelector('.selected') && {inside}.includes('“Y” → y 100%')")
-    displayed.run("document.querySelector('textarea').value = 'z'.repeat(90)")
-    displayed.run("document.getElementById('run').click()")
+    run_model(displayed, "z" * 90)
     displayed.wait("document.querySelector('#all-heads .caption')?.innerText.includes('not shown')")
     displayed = page("reverser", source="ab")
     wait_for_output(displayed)
@@ -155,12 +163,9 @@ def test_points_are_clicked(page):
     for x, y in ((0.5, 0.5), (0.25, 0.25), (0.75, 0.4)):
         displayed.click(box["left"] + x * box["width"], box["top"] + y * box["width"])
     points = json.loads(displayed.run("document.querySelector('textarea').value"))
-    assert [[round(v, 2) for v in point] for point in points] == [
-        [0.5, 0.5],
-        [0.25, 0.75],
-        [0.75, 0.6],
-    ]
-    displayed.run("document.getElementById('run').click()")
+    expected = [[0.5, 0.5], [0.25, 0.75], [0.75, 0.6]]
+    assert [[round(v, 2) for v in point] for point in points] == expected
+    run_model(displayed)
     assert wait_for_output(displayed) == "1 → 0 → 2"
     assert displayed.run("document.querySelectorAll('#picture .named').length") == 3
     # A click on a point removes it.
@@ -168,37 +173,39 @@ def test_points_are_clicked(page):
     assert len(json.loads(displayed.run("document.querySelector('textarea').value"))) == 2
 
 
-def test_an_image(page, tmp_path):
-    file = tmp_path / "black.png"
-    file.write_bytes(fake_tasks.png(30, 40))
+@pytest.fixture
+def image_page(page, tmp_path):
+    """The page with the attention of an image of 30 by 40 pixels."""
     displayed = page("namer")
-    displayed.choose("input[type=file]", file)
+    displayed.choose("input[type=file]", image(tmp_path, 30, 40))
     displayed.wait("!document.getElementById('run').disabled")
-    displayed.run("document.getElementById('run').click()")
+    run_model(displayed)
     assert wait_for_output(displayed) == "30 by 40"
-    assert displayed.run("document.querySelectorAll('#picture canvas').length") == 1
-    assert "Attention for “30”" in displayed.text("#picture")
+    return displayed
 
 
-def test_a_new_image_does_not_change_the_displayed_attention(page, tmp_path):
+def image(folder, height, width):
+    file = folder / f"{height}.png"
+    file.write_bytes(fake_tasks.png(height, width))
+    return file
+
+
+def test_an_image(image_page):
+    assert image_page.run("document.querySelectorAll('#picture canvas').length") == 1
+    assert "Attention for “30”" in image_page.text("#picture")
+
+
+def test_a_new_image_does_not_change_the_displayed_attention(image_page, tmp_path):
     """The second image is loaded, but the model has not run."""
-    first, second = tmp_path / "first.png", tmp_path / "second.png"
-    first.write_bytes(fake_tasks.png(30, 40))
-    second.write_bytes(fake_tasks.png(10, 80))
-    displayed = page("namer")
-    displayed.choose("input[type=file]", first)
-    displayed.wait("!document.getElementById('run').disabled")
-    displayed.run("document.getElementById('run').click()")
-    assert wait_for_output(displayed) == "30 by 40"
     size = "(({width, height}) => width / height)(document.querySelector('#picture canvas'))"
-    assert displayed.run(size) == pytest.approx(40 / 30, abs=0.05)
-    displayed.choose("input[type=file]", second)
-    displayed.wait("document.querySelector('.drop span').innerText === 'second.png'")
-    displayed.run("document.querySelectorAll('#picture button.token')[1].click()")
-    assert displayed.run(size) == pytest.approx(40 / 30, abs=0.05)
-    displayed.run("document.getElementById('run').click()")
-    displayed.wait("document.getElementById('hypothesis').innerText === '10 by 80'")
-    assert displayed.run(size) == pytest.approx(80 / 10, abs=0.2)
+    assert image_page.run(size) == pytest.approx(40 / 30, abs=0.05)
+    image_page.choose("input[type=file]", image(tmp_path, 10, 80))
+    image_page.wait("document.querySelector('.drop span').innerText === '10.png'")
+    image_page.run("document.querySelectorAll('#picture button.token')[1].click()")
+    assert image_page.run(size) == pytest.approx(40 / 30, abs=0.05)
+    run_model(image_page)
+    image_page.wait("document.getElementById('hypothesis').innerText === '10 by 80'")
+    assert image_page.run(size) == pytest.approx(80 / 10, abs=0.2)
 
 
 def test_models_without_a_contract_and_unavailable_models(page):
@@ -211,11 +218,7 @@ def test_models_without_a_contract_and_unavailable_models(page):
 def test_server_errors_are_shown(page):
     displayed = page("sorter", points="[[0.1,0.2]]")
     assert wait_for_output(displayed) == "0"
-    displayed.run(
-        "document.querySelector('textarea').value = '[[1e300, 0]]';"
-        "document.querySelector('textarea').dispatchEvent(new Event('change'));"
-        "document.getElementById('run').click()"
-    )
+    run_model(displayed, "[[1e300, 0]]")
     displayed.wait("document.getElementById('message').classList.contains('error')")
     assert "out of the range of float32" in displayed.text("#message")
     displayed.log.clear()  # the browser logs the status 400
@@ -244,14 +247,8 @@ def test_every_control_has_an_accessible_name(page):
 
 def test_files_have_a_strict_content_policy(server):
     base = f"http://127.0.0.1:{server.server.rest_port}"
-    for path in (
-        "/",
-        "/page/app.js",
-        "/page/attention.js",
-        "/page/style.css",
-        "/page/icon.svg",
-        "/page/models.json",
-    ):
+    names = ("app.js", "attention.js", "style.css", "icon.svg", "models.json")
+    for path in ("/", *(f"/page/{name}" for name in names)):
         result = httpx.get(base + path)
         assert result.status_code == 200
         policy = result.headers["content-security-policy"]

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import CONFIG, ROOT, Shell, write_data
+from tests.processes import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -30,12 +31,6 @@ BEAM_NODES = (
 )
 # Every job starts new workers, which import TensorFlow.
 _TIMEOUT_SECONDS = 1500
-
-
-def free_port() -> int:
-    with socket.socket() as open_socket:
-        open_socket.bind(("localhost", 0))
-        return open_socket.getsockname()[1]
 
 
 @contextlib.contextmanager

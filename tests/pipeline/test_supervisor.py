@@ -16,6 +16,7 @@ from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import Progress
 from regard.pipeline.workspace import Workspace
 from regard.serving import locks
+from tests.processes import is_alive, wait_for
 
 FAKE = str(Path(__file__).with_name("fake_worker.py"))
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,23 +62,6 @@ def _signal_soon(*numbers: int, after: float = 1.0, apart: float = 0.5) -> threa
     thread = threading.Thread(target=send)
     thread.start()
     return thread
-
-
-def _wait_for(condition, seconds: float = 15.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def test_events_and_output_of_the_worker(created):
@@ -173,7 +157,7 @@ def parent(tmp_path):
         def busy() -> list[str]:
             return [p.read_text() for p in logs.glob("*/log.txt") if "is busy" in p.read_text()]
 
-        assert _wait_for(lambda: bool(busy()))
+        wait_for(busy)
         return process, int(busy()[0].split()[1])
 
     yield start
@@ -185,10 +169,10 @@ def parent(tmp_path):
 
 def test_worker_ends_with_a_killed_parent(parent, tmp_path):
     process, worker = parent("watch")
-    assert _alive(worker)
+    assert is_alive(worker)
     process.kill()
     process.wait()
-    assert _wait_for(lambda: not _alive(worker))
+    wait_for(lambda: not is_alive(worker))
     paths = Workspace(tmp_path).pipeline("tiny")
     assert not locks.is_locked(paths.lock)
     (record,) = run_store.listing(Workspace(tmp_path))
@@ -203,7 +187,7 @@ def test_worker_keeps_the_lock_of_a_killed_parent(parent, tmp_path):
         assert locks.is_locked(Workspace(tmp_path).pipeline("tiny").lock)
     finally:
         os.kill(worker, signal.SIGKILL)
-    assert _wait_for(lambda: not locks.is_locked(Workspace(tmp_path).pipeline("tiny").lock))
+    wait_for(lambda: not locks.is_locked(Workspace(tmp_path).pipeline("tiny").lock))
 
 
 def test_worker_command_and_environment(created, monkeypatch):

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +15,7 @@ from regard.components.common.child_process import (
     collect_stop_signals,
     describe_exit,
 )
+from tests.processes import is_alive, wait_for
 
 # Prints its process id and that of a child of its own, and keeps Python's lock like TensorFlow.
 CHILD = """
@@ -36,41 +35,25 @@ ChildProcess([sys.executable, "-c", sys.argv[1]], log=Path(sys.argv[2])).wait()
 """
 
 
-def wait_until(condition, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail("timed out")
-        time.sleep(0.05)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
-
-
 def test_child_and_grandchild_end_when_the_parent_is_killed(tmp_path):
     log = tmp_path / "log.txt"
     command = [sys.executable, "-c", PARENT, CHILD, str(log)]
     with subprocess.Popen(command, env=child_environment()) as parent:
-        wait_until(lambda: log.exists() and log.read_text().endswith("\n"))
+        wait_for(lambda: log.exists() and log.read_text().endswith("\n"))
         pids = [int(pid) for pid in log.read_text().split()]
         assert all(map(is_alive, pids))
         parent.kill()
-    wait_until(lambda: not any(map(is_alive, pids)))
+    wait_for(lambda: not any(map(is_alive, pids)))
 
 
 def test_end_of_the_block_kills_the_whole_session(tmp_path):
     log = tmp_path / "log.txt"
     script = "sleep 100 & echo $!; wait"
     with ChildProcess(["sh", "-c", script], log=log) as child:
-        wait_until(lambda: log.read_text().endswith("\n"))
+        wait_for(lambda: log.read_text().endswith("\n"))
         assert child.wait(timeout=0.0) is None
     assert child.poll() == -signal.SIGKILL
-    wait_until(lambda: not is_alive(int(log.read_text())))
+    wait_for(lambda: not is_alive(int(log.read_text())))
 
 
 def test_output_and_log(tmp_path):
@@ -92,7 +75,7 @@ def test_stop_signals_are_collected_and_their_handlers_restored():
     with collect_stop_signals() as received:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
-        wait_until(lambda: len(received) == 2)
+        wait_for(lambda: len(received) == 2)
     assert received == [signal.SIGTERM, signal.SIGINT]
     assert signal.getsignal(signal.SIGTERM) is previous
 

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 
 from regard.pipeline import supervisor
 from regard.pipeline.cli.app import app, main
+from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 FAKE = str(Path(__file__).parents[1] / "fake_worker.py")
@@ -229,12 +229,8 @@ def test_failed_node_is_explained(regard):
 
 
 def _wait_for_busy(home: Path) -> None:
-    for _ in range(300):
-        logs = home.glob("w/pipelines/tiny/runs/*/log.txt")
-        if any("is busy" in log.read_text() for log in logs):
-            return
-        time.sleep(0.05)
-    raise AssertionError("the worker did not start")
+    logs = "w/pipelines/tiny/runs/*/log.txt"
+    wait_for(lambda: any("is busy" in log.read_text() for log in home.glob(logs)), 15)
 
 
 def test_ctrl_c_stops_and_shows_how_to_resume(home, regard):

@@ -6,13 +6,7 @@ import time
 
 from regard.pipeline.doctor import machine
 from regard.serving import locks
-
-
-def wait_for(condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+from tests.processes import wait_for
 
 
 def test_all_models_are_trained_in_order(simulation):

@@ -101,17 +101,10 @@ def test_test_values_are_bounds_and_middle():
 
 
 def test_json_round_trip():
-    assert TypeAdapter(SearchSpace).validate_json(
-        TypeAdapter(SearchSpace).dump_json(SPACE)
-    ).config_values(
-        {"training.learning_rate": 0.001, "training.batch_tokens": 2048, "model.dropout": 0.1}
-        | {"training.clip_norm": "5"}
-    ) == {
-        "training.learning_rate": 0.001,
-        "training.batch_tokens": 2048,
-        "model.dropout": 0.1,
-        "training.clip_norm": 5,
-    }
+    adapter = TypeAdapter(SearchSpace)
+    space = adapter.validate_json(adapter.dump_json(SPACE))
+    for samples in sample(SPACE, 9):
+        assert space.config_values(samples) == SPACE.config_values(samples)
 
 
 def test_replace_values_changes_nothing_else():

@@ -12,9 +12,8 @@ from regard.components.tuner.trial import score_weights
 from tests.components.tuner import tiny
 
 HISTORY = [
-    {"step": 10, "epoch": 1, "seconds": 3.0, "loss": 2.0, "bleu": 5.0},
-    {"step": 20, "epoch": 2, "seconds": 6.0, "loss": 1.0, "bleu": 7.0},
-    {"step": 30, "epoch": 3, "seconds": 9.0, "loss": 1.5, "bleu": 9.0},
+    {"step": 10 * n, "epoch": n, "seconds": 3.0 * n, "loss": loss, "bleu": bleu}
+    for n, (loss, bleu) in enumerate([(2.0, 5.0), (1.0, 7.0), (1.5, 9.0)], start=1)
 ]
 
 

@@ -1,7 +1,5 @@
 """Runs between two versions that pushed nothing."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timezone
 
@@ -26,6 +24,16 @@ def add_run(paths, minute, status, **fields):
     run = run_store.create(paths)
     run.update(started=60.0 * minute, status=status, **fields)
     return run.id
+
+
+def add_killed_run(paths, *events):
+    """Adds a run that is in progress by its record, but without a lock."""
+    run = run_store.create(paths)
+    run.events.write_text("".join(f"{json.dumps({**event, 'time': 1})}\n" for event in events))
+
+
+def node(name, state, **facts):
+    return {"kind": "node", "node": name, "state": state, **facts}
 
 
 def test_only_runs_between_the_versions_that_pushed_nothing(paths):
@@ -61,13 +69,8 @@ def test_spans_and_reasons(paths):
 
 
 def test_a_killed_run_names_its_node(paths):
-    run = run_store.create(paths)  # in progress by its record, but without a lock
-    events = [
-        '{"kind": "plan", "nodes": ["CorpusGen", "Trainer", "Pusher"], "time": 1}',
-        '{"kind": "node", "node": "CorpusGen", "state": "done", "time": 2}',
-        '{"kind": "node", "node": "Trainer", "state": "running", "time": 3}',
-    ]
-    run.events.write_text("".join(f"{event}\n" for event in events))
+    plan = {"kind": "plan", "nodes": ["CorpusGen", "Trainer", "Pusher"]}
+    add_killed_run(paths, plan, node("CorpusGen", "done"), node("Trainer", "running"))
     (killed,) = failed_runs_between(paths, None, None)
     assert (killed["status"], killed["reason"]) == (run_store.KILLED, "in Trainer")
 
@@ -82,10 +85,8 @@ def test_runs_that_failed_after_their_push_are_left_out(paths):
 
 @pytest.mark.parametrize("pushed", [0, 1])
 def test_runs_that_were_killed_after_their_push_are_left_out(paths, pushed):
-    run = run_store.create(paths)
-    event = {"kind": "node", "node": "Pusher", "state": "done", "time": 1}
-    event["properties"] = {"pushed_model": {"pushed": pushed, "pushed_version": "1"}}
-    run.events.write_text(f"{json.dumps(event)}\n")
+    properties = {"pushed_model": {"pushed": pushed, "pushed_version": "1"}}
+    add_killed_run(paths, node("Pusher", "done", properties=properties))
     assert len(failed_runs_between(paths, None, None)) == 1 - pushed
 
 

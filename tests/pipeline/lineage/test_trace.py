@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 import shutil
@@ -21,7 +19,12 @@ from regard.pipeline.lineage import data
 from regard.pipeline.lineage.trace import trace
 from regard.pipeline.workspace import Workspace
 
+MIDNIGHT = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
 YAML = "name: tiny\ndata:\n  root: {root}/data\n  train: train.tsv\ntraining:\n  seed: {seed}\n"
+
+
+def created(hour, rest="00:00"):
+    return f"2026-11-22T{hour:02}:{rest}+00:00"
 
 
 class Place:
@@ -43,7 +46,7 @@ class Place:
         record = {
             "name": "tiny",
             "version": number,
-            "created": "2026-11-22T06:16:37+00:00",
+            "created": created(6, "16:37"),
             "config": config.model_dump(mode="json"),
             "data_fingerprint": fingerprint(corpus),
             "spans": [span.to_json() for span in corpus.spans],
@@ -60,6 +63,12 @@ class Place:
         (folder / "saved_model.pb").touch()
         (folder / "regard.json").write_text(json.dumps(record))
         return folder
+
+    def add_run(self, hour, status=run_store.FAILED, **fields):
+        """Add a run that started at this hour of 2026-11-22."""
+        run = run_store.create(self.paths)
+        run.update(started=MIDNIGHT + 3600 * hour, status=status, **fields)
+        return run.id
 
     def trace(self, number):
         version = self.workspace.registry / "tiny" / str(number)
@@ -177,27 +186,16 @@ def test_another_version_of_a_span_is_reported(place):
 
 
 def test_runs_without_a_version_are_listed_in_order(place):
-    def run(started, status, **fields):
-        run_store.create(place.paths).update(started=started, status=status, **fields)
-
-    def push(number, hour, **fields):
-        created = f"2026-11-22T{hour:02}:00:00+00:00"
-        place.push(number, str(number - 1) if number > 1 else None, created=created, **fields)
-
-    noon = 1_795_348_800.0  # 2026-11-22T12:00:00+00:00
-    push(1, 11)
-    run(noon, run_store.FAILED, failure={"node": "Trainer", "error": "the loss is no number"})
-    push(2, 13, warm_start={"start": {"model": "tiny@1"}})
+    place.push(1, created=created(11))
+    place.add_run(12, failure={"node": "Trainer", "error": "the loss is no number"})
+    place.push(2, "1", created=created(13), warm_start={"start": {"model": "tiny@1"}})
     spans = [{"name": "8", "replayed": True}, {"name": "9"}]
     reason = "Failed: chrF 20.1 is worse than version 2 (99.0)."
-    run(noon + 2 * 3600, run_store.NOT_BLESSED, reason=reason, data={"spans": spans})
-    result = place.trace(2)
-    assert [one["status"] for one in result.failed_before] == [run_store.FAILED]
-    assert [one["reason"] for one in result.failed_since] == [reason]
-    push(3, 15, digest="another")
+    place.add_run(14, run_store.NOT_BLESSED, reason=reason, data={"spans": spans})
+    assert reasons(place.trace(2)) == [["Trainer: the loss is no number"], [reason]]
+    place.push(3, "2", created=created(15), digest="another")
     result = place.trace(3)
-    assert [one["reason"] for one in result.failed_before] == [reason]
-    assert result.failed_since == []
+    assert reasons(result) == [[reason], []]
     second, first = result.parents
     assert [one["reason"] for one in second["failed_before"]] == ["Trainer: the loss is no number"]
     assert [one["started_from"] for one in (second, first)] == ["tiny@1", None]
@@ -205,12 +203,9 @@ def test_runs_without_a_version_are_listed_in_order(place):
     assert f"not blessed, spans 9, replaying 8: {reason}\n" in text
     assert "started from the weights of tiny@1\n" in text
     assert text.index("not blessed") < text.index("tiny@2") < text.index("Trainer: the loss")
-    since = place.trace(2).failed_since  # up to the next version
-    assert [one["reason"] for one in since] == [reason]
     rollback(Registry(place.workspace.registry), "tiny", 2)
-    result = place.trace(4)
     # Runs before the model was made, not before the rollback.
-    assert [one["reason"] for one in result.failed_before] == ["Trainer: the loss is no number"]
+    assert reasons(place.trace(4))[0] == ["Trainer: the loss is no number"]
 
 
 @pytest.fixture
@@ -219,14 +214,11 @@ def failures(place):
 
     Version 2, of four o'clock, was pruned.
     """
-    midnight = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
     for hour in (3, 5, 7, 9):
-        run = run_store.create(place.paths)
-        failure = {"error": f"at {hour}"}
-        run.update(started=midnight + hour * 3600, status=run_store.FAILED, failure=failure)
-    place.push(1, None, created="2026-11-22T02:00:00+00:00")
-    place.push(3, "2", created="2026-11-22T06:00:00+00:00")
-    place.push(4, "3", created="2026-11-22T08:00:00+00:00")
+        place.add_run(hour, failure={"error": f"at {hour}"})
+    place.push(1, None, created=created(2))
+    place.push(3, "2", created=created(6))
+    place.push(4, "3", created=created(8))
     return place
 
 
@@ -238,9 +230,7 @@ def reasons(result):
 
 
 def test_a_pruned_parent_limits_the_listed_runs(failures):
-    run_store.create(failures.paths).update(
-        started=0.0, status=run_store.FAILED, failure={"error": "old"}
-    )
+    failures.add_run(0, failure={"error": "old"})
     result = failures.trace(3)
     assert reasons(result) == [["at 3", "at 5"], ["at 7"]]
     before = failures.trace(4).parents[0]["failed_before"]
@@ -248,11 +238,8 @@ def test_a_pruned_parent_limits_the_listed_runs(failures):
 
 
 def test_runs_named_by_versions_are_not_listed_as_failed(failures):
-    run = run_store.create(failures.paths)
-    run.update(
-        started=1_795_305_600.0 + 8.5 * 3600, status=run_store.FAILED, failure={"error": "late"}
-    )
-    failures.push(5, "4", created="2026-11-22T08:45:00+00:00", run=run.id)
+    run = failures.add_run(8.5, failure={"error": "late"})
+    failures.push(5, "4", created=created(8, "45:00"), run=run)
     assert reasons(failures.trace(5)) == [[], ["at 9"]]
     assert reasons(failures.trace(4)) == [["at 7"], []]
 
@@ -270,7 +257,7 @@ def test_a_rollback_has_the_lineage_of_its_model(place):
 
 
 def test_parents_are_listed_with_changes(place):
-    place.push(1)
+    place.push(1, warm_start={"start": {"model": "other@1"}})
     place.push(2, compared_with="1", seed=3)
     with place.data.open("a") as file:
         file.write("more\trows\n")
@@ -279,7 +266,7 @@ def test_parents_are_listed_with_changes(place):
     second, first = result.parents
     assert (second["model"], second["changes"], second["same_data"]) == ("tiny@2", [], False)
     assert first["changes"] == [{"key": "training.seed", "a": 17, "b": 3}]
-    assert first["same_data"] is True
+    assert (first["same_data"], first["started_from"]) == (True, "other@1")
     text = render(result)
     assert "changed since: the data" in text
     assert "changed since: training.seed 17 → 3" in text
@@ -322,16 +309,11 @@ def test_a_folder_without_a_record_is_an_error(place):
         place.trace(1)
 
 
-def test_the_json_form(place):
-    place.push(1, warm_start={"start": {"model": "other@1"}})
+def test_the_json_form_and_a_removed_parent(place):
     place.push(3, compared_with="2")
-    place.push(4, compared_with="1", seed=3)
-    first, third, fourth = (json.loads(json.dumps(place.trace(n).to_dict())) for n in (1, 3, 4))
-    assert (first["model"], first["seed"], first["parents"]) == ("tiny@1", 17, [])
-    assert first["metrics"] == {"bleu": {"value": 33.127, "signature": "s"}}
-    assert first["data"]["state"] == data.UNCHANGED
-    assert third["parents"] == [{"model": "tiny@2"}]  # it was deleted
-    assert any("tiny@2: it is not in the registry" in text for text in third["missing"])
-    (parent,) = fourth["parents"]
-    assert (parent["started_from"], parent["same_data"]) == ("other@1", True)
-    assert parent["changes"] == [{"key": "training.seed", "a": 17, "b": 3}]
+    content = json.loads(json.dumps(place.trace(3).to_dict()))
+    assert (content["model"], content["seed"]) == ("tiny@3", 17)
+    assert content["metrics"] == {"bleu": {"value": 33.127, "signature": "s"}}
+    assert content["data"]["state"] == data.UNCHANGED
+    assert content["parents"] == [{"model": "tiny@2"}]
+    assert any("tiny@2: it is not in the registry" in text for text in content["missing"])

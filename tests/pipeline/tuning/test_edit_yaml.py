@@ -35,11 +35,7 @@ training:
         ({"model.encoder.units": 9}, "layers: 1}", "layers: 1, units: 9}"),
         ({"model.attention.score": "dot"}, "score: general", "score: dot"),
         ({"training.seed": 5}, "    - b\n", "    - b\n  seed: 5\n"),
-        (
-            {"tune.seed": 3, "tune.factor": 4},
-            "    - b\n",
-            "    - b\ntune:\n  seed: 3\n  factor: 4\n",
-        ),
+        ({"tune.seed": 3, "tune.k": 4}, "    - b\n", "    - b\ntune:\n  seed: 3\n  k: 4\n"),
     ],
 )
 def test_edit_changes_one_place(values, old, new):

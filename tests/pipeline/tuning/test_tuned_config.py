@@ -23,6 +23,7 @@ tune:
     model.dropout: {linear: [0.0, 0.5]}
     model.attention: {choice: [{score: general}, {score: additive}]}
 """
+TUNED = TEXT.replace("{dropout: 0.1}", "{dropout: 0.3, attention: {score: additive}}")
 TABLE_PATH = "/somewhere/trials.json"
 VALUES = {"model.dropout": 0.3, "model.attention": {"score": "additive"}}
 TABLE = {
@@ -46,12 +47,12 @@ def error_of(call, *arguments):
 
 
 def test_output_path(source, tmp_path):
-    assert output_path(source, None, False) == tmp_path / "a.tuned.yaml"
-    (tmp_path / "a.tuned.yaml").touch()
+    tuned = tmp_path / "a.tuned.yaml"
+    assert output_path(source, None, False) == tuned
+    tuned.touch()
     error = error_of(output_path, source, None, False)
-    assert error.where == str(tmp_path / "a.tuned.yaml")
-    assert "--force" in error.remedy
-    assert output_path(source, None, True) == tmp_path / "a.tuned.yaml"
+    assert (error.where, "--force" in error.remedy) == (str(tuned), True)
+    assert output_path(source, None, True) == tuned
     assert "is the configuration itself" in error_of(output_path, source, source, True).message
     error = error_of(output_path, source, tmp_path, True)
     assert (error.message, error.where) == ("The output is a folder.", str(tmp_path))
@@ -67,21 +68,15 @@ def test_tuned_config(source, tmp_path):
     assert lines[1] == "#   model.dropout: 0.3   (was 0.1)"
     assert lines[2].startswith('#   model.attention: {"score": "additive"}   (was ')
     assert lines[3] == "# Trial 2 of 2 trials (random): BLEU 23.00 on the eval split after 1 epoch."
-    edited = "model: {dropout: 0.3, attention: {score: additive}}"
-    assert rest == TEXT.replace("model: {dropout: 0.1}", edited)
-    read = load(path)
-    assert read.model.dropout == 0.3
-    assert read.model.attention.score.type == "additive"
-    assert read.data == original.config.data
+    assert rest == TUNED
+    assert load(path).model.attention.score.type == "additive"
 
 
 def test_edits_during_the_search_have_no_effect(source, tmp_path):
     original = OriginalConfig.read(source)
     source.write_text(TEXT.replace("model: {dropout: 0.1}\n", ""))
     write_tuned_config(original, tmp_path / "b.yaml", TABLE, TABLE_PATH)
-    edited = "model: {dropout: 0.3, attention: {score: additive}}"
-    text = (tmp_path / "b.yaml").read_text()
-    assert text.endswith(TEXT.replace("model: {dropout: 0.1}", edited))
+    assert (tmp_path / "b.yaml").read_text().endswith(TUNED)
 
 
 def test_write_error_contains_the_values(source, tmp_path):
@@ -95,9 +90,8 @@ def test_write_error_contains_the_values(source, tmp_path):
 
 
 def test_check_finds_a_file_that_cannot_be_written(source, tmp_path):
-    error = error_of(
-        check_output, OriginalConfig.read(source), tmp_path / f"{'b' * 250}.yaml", VALUES
-    )
+    path = tmp_path / f"{'b' * 250}.yaml"
+    error = error_of(check_output, OriginalConfig.read(source), path, VALUES)
     assert error.message == "The file cannot be written: File name too long."
 
 
@@ -108,8 +102,6 @@ def test_check_leaves_no_file(source, tmp_path):
 
 def test_relative_paths_in_another_folder(source, tmp_path):
     other = tmp_path / "other"
-    error = error_of(check_output, OriginalConfig.read(source), other / "b.yaml", VALUES)
-    assert error.message == "The file cannot be written: No such file or directory."
     other.mkdir()
     error = error_of(check_output, OriginalConfig.read(source), other / "b.yaml", VALUES)
     assert error.message.startswith(f"Relative paths in {source} would be wrong in ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from regard.components.data.cell_values import CellError, CellParser
 from regard.models.tasks.description import Feature
 
+TEXT = Feature("a", "text")
+IMAGE = Feature("image", "image")
 SCORE = Feature("score", "number", low=0, high=5)
 POINTS = Feature("points", "points", min_points=3)
 ANSWER = Feature("answer", "positions", role="reference")
@@ -22,24 +25,16 @@ def parse(feature, cell, from_text=False):
     return value
 
 
-def cell_error(feature, cell, from_text=False):
-    with pytest.raises(CellError) as caught:
-        parse(feature, cell, from_text)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("feature", "cell", "expected"),
     [
-        (Feature("a", "text"), "", ""),
-        (Feature("a", "text"), " so ", " so "),
+        (TEXT, " so ", " so "),
         (CAPTIONS, "a dog", ["a dog"]),
         (CAPTIONS, "", [""]),
         (TITLE, "", None),
         (SCORE, " 3.25 ", 3.25),
-        (SCORE, "5", 5.0),
         (Feature("score", "number", optional=True), " ", None),
-        (Feature("image", "image"), "a b/c.jpg", "a b/c.jpg"),
+        (IMAGE, "a b/c.jpg", "a b/c.jpg"),
         (POINTS, "[[0, 0], [0, 1.5], [1, 1]]", [0.0, 0.0, 0.0, 1.5, 1.0, 1.0]),
         (ANSWER, "3 0 1", [3, 0, 1]),
         (ANSWER, " [3, 0, 1]", [3, 0, 1]),
@@ -52,8 +47,8 @@ def test_parse_text(feature, cell, expected):
 @pytest.mark.parametrize(
     ("feature", "cell", "expected"),
     [
-        (Feature("a", "text"), ["One.", "", "Two."], "One.\nTwo."),
-        (Feature("a", "text"), [], ""),
+        (TEXT, ["One.", "", "Two."], "One.\nTwo."),
+        (TEXT, [], ""),
         (CAPTIONS, "a dog", ["a dog"]),
         (CAPTIONS, ["a dog", "a cat"], ["a dog", "a cat"]),
         (TITLE, None, None),
@@ -77,25 +72,21 @@ def test_parse_value(feature, cell, expected):
         (SCORE, "nan", "score is NaN"),
         (SCORE, "-inf", "score is infinite"),
         (Feature("score", "number"), "1e39", "score is too large"),
-        (SCORE, "7", "score 7 is not from 0 to 5"),
         (SCORE, "5.00000001", "score 5.00000001 is not from 0 to 5"),
         (Feature("score", "number", low=1), "0.5", "score 0.5 is not from 1 to inf"),
         (Feature("score", "number", high=1), "2", "score 2 is not from -inf to 1"),
-        (Feature("image", "image"), "", "no value for 'image'"),
+        (IMAGE, "", "no value for 'image'"),
         (POINTS, "", "no value for 'points'"),
         (POINTS, "[[0, 0], [1", "points '[[0, 0], [1' is not a JSON list of [x, y]"),
         (POINTS, "[" * 100_000, "points '" + "[" * 59 + "…' is not a JSON list of [x, y]"),
         (POINTS, "3", "points 3 is not a list of [x, y]"),
         (POINTS, "[[0, 0], [1, 1]]", "3 points needed, got 2"),
-        (POINTS, "[]", "3 points needed, got 0"),
         (POINTS, "[[0, 0], [1, 1], [2, 2], [NaN, 0]]", "point 3 is NaN"),
         (POINTS, "[[0, 0], [1, Infinity], [2, 2]]", "point 1 is infinite"),
         (POINTS, "[[0, 0], [1, 1e300], [2, 2]]", "point 1 is too large"),
         (POINTS, "[[0, 0], [1, 1, 1], [2, 2]]", "point 1 is [1, 1, 1], not [x, y]"),
         (POINTS, '[[0, 0], [1, "1"], [2, 2]]', "point 1 is [1, '1'], not [x, y]"),
-        (POINTS, "[[0, 0], 1, [2, 2]]", "point 1 is 1, not [x, y]"),
         (ANSWER, "", "no value for 'answer'"),
-        (ANSWER, "[]", "no value for 'answer'"),
         (ANSWER, "1 two", "answer: 'two' is not a whole number"),
         (ANSWER, "[1, 2", "answer '[1, 2' is not a JSON list"),
         (ANSWER, "[1, 2.0]", "answer: 2.0 is not a whole number"),
@@ -104,30 +95,31 @@ def test_parse_value(feature, cell, expected):
     ],
 )
 def test_invalid_text(feature, cell, message):
-    assert cell_error(feature, cell, from_text=True) == message
+    with pytest.raises(CellError, match=f"^{re.escape(message)}$"):
+        parse(feature, cell, from_text=True)
 
 
 @pytest.mark.parametrize(
     ("feature", "cell", "message"),
     [
-        (Feature("a", "text"), 3, "the value of 'a' is not a string"),
+        (TEXT, 3, "the value of 'a' is not a string"),
         (CAPTIONS, {}, "the value of 'caption' is not a string or a list of strings"),
         (CAPTIONS, ["a", 3], "item 2 of 'caption' is not a string"),
         (CAPTIONS, [], "no value for 'caption'"),
-        (Feature("a", "text"), ["a", None], "item 2 of 'a' is not a string"),
+        (TEXT, ["a", None], "item 2 of 'a' is not a string"),
         (SCORE, None, "no value for 'score'"),
         (SCORE, True, "score True is not a number"),
         (SCORE, "3", "score '3' is not a number"),
         (Feature("score", "number"), 10**400, "score is too large"),
-        (Feature("image", "image"), 3, "the value of 'image' is not the path of an image"),
-        (Feature("image", "image"), " ", "no value for 'image'"),
+        (IMAGE, 3, "the value of 'image' is not the path of an image"),
         (POINTS, [[0, 0], [None, 1], [1, 1]], "point 1 is [None, 1], not [x, y]"),
         (ANSWER, [True], "answer: True is not a whole number"),
         (ANSWER, 3, "answer 3 is not a list of whole numbers"),
     ],
 )
 def test_invalid_value(feature, cell, message):
-    assert cell_error(feature, cell) == message
+    with pytest.raises(CellError, match=f"^{re.escape(message)}$"):
+        parse(feature, cell)
 
 
 def test_positions_must_be_indices_of_points():
@@ -142,12 +134,6 @@ def test_error_has_column_and_name_of_file():
     with pytest.raises(CellError, match=r"^relatedness 7 is not from 0 to 5$") as caught:
         CellParser([TITLE, SCORE], names=["title", "relatedness"])(["", 7])
     assert caught.value.column == 1
-
-
-def test_plain_text_is_returned_unchanged():
-    cells = ["a", ""]
-    parser = CellParser([Feature("a", "text"), Feature("b", "text")], from_text=True)
-    assert parser(cells) is cells
 
 
 def test_only_text_may_have_several_values():

@@ -48,88 +48,64 @@ def test_valid_sections(section):
 
 
 @pytest.mark.parametrize(
-    ("section", "key", "message"),
+    ("train", "spans", "key", "message"),
     [
-        ({"train": "{span}.tsv"}, "train", "Did you mean {SPAN}?"),
-        ({"train": PAIR | {"target": ["all.de", "b.de"]}}, "train.target", "data.train.source"),
+        ("a.tsv", {"window": 3}, "spans", "no path in data.train has"),
+        ("a.tsv", {"test_share": 0.1}, "spans", "no path in data.train has"),
+        ("{SPAN}.tsv", {"first": "2026-11-20"}, "spans.first", "a whole number is expected"),
+        (DATE, {"last": 20}, "spans.last", "a date, YYYY-MM-DD, is expected"),
+        ("{SPAN}.tsv", {"first": 3, "last": 2}, "spans.first", "is after"),
+        (DATE, {"exclude": ["2026-11-20", 9]}, "spans.exclude", "as in the paths; got 9"),
+        ("{SPAN}.tsv", {"replay": 0.2}, "spans.replay", "set data.spans.window as well"),
         (
-            {"train": {"source": ["all.en"], "target": ["{SPAN}.de"]}},
-            "train.source",
-            "needs the placeholders of data.train.target",
-        ),
-        ({"train": "a.tsv", "spans": {"window": 3}}, "spans", "no path in data.train has"),
-        ({"train": "a.tsv", "spans": {"test_share": 0.1}}, "spans", "no path in data.train"),
-        ({"train": "a.tsv", "spans": {"replay": 0.2, "window": 1}}, "spans", "no path in"),
-        (
-            {"train": "{SPAN}.tsv", "spans": {"first": "2026-11-20"}},
-            "spans.first",
-            "a whole number is expected",
-        ),
-        ({"train": DATE, "spans": {"last": 20}}, "spans.last", "a date, YYYY-MM-DD, is expected"),
-        ({"train": "{SPAN}.tsv", "spans": {"first": 3, "last": 2}}, "spans.first", "is after"),
-        (
-            {"train": DATE, "spans": {"exclude": ["2026-11-20", 9]}},
-            "spans.exclude",
-            "a date, YYYY-MM-DD, is expected, as in the paths; got 9",
-        ),
-        (
-            {"train": "{SPAN}.tsv", "spans": {"replay": 0.2}},
-            "spans.replay",
-            "set data.spans.window as well",
-        ),
-        (
-            {"train": "{SPAN}.tsv", "spans": {"marker": "_SUCCESS"}},
+            "{SPAN}.tsv",
+            {"marker": "END"},
             "spans.marker",
-            "add {SPAN} to its name, for example _SUCCESS-{SPAN}",
+            "add {SPAN} to its name",
         ),
+        ("{SPAN}/{VERSION}.tsv", {"marker": "END"}, "spans.marker", "for example END-{VERSION}"),
         (
-            {"train": "{SPAN}/{VERSION}.tsv", "spans": {"marker": "_SUCCESS"}},
-            "spans.marker",
-            "for example _SUCCESS-{VERSION}",
-        ),
-        (
-            {
-                "train": {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}.de"},
-                "spans": {"marker": "S-{SPAN}-{VERSION}"},
-            },
+            {"source": "{SPAN}-{VERSION}.en", "target": "{SPAN}.de"},
+            {"marker": "S-{SPAN}-{VERSION}"},
             "spans.marker",
             "data.train.target has no {VERSION} to fill in S-{SPAN}-{VERSION}",
         ),
-        (
-            {"train": "{SPAN}.tsv", "spans": {"marker": "{span}"}},
-            "spans.marker",
-            "Did you mean {SPAN}?",
-        ),
-        ({"train": "a.txt"}, "train", "the file names do not show one format"),
-        ({"train": "a.parquet.gz"}, "train", "Parquet in gzip is not supported"),
-        ({"train": "a.txt", "format": "parallel"}, "train", "one path for each side"),
-        ({"train": PAIR, "format": "tsv"}, "train", "tsv files hold all sides"),
-        ({"train": {"source": "a.en"}}, "train", "the side target is missing"),
-        (
-            {"train": PAIR | {"taget": "a"}},
-            "train.taget",
-            "unknown side. Did you mean target? Choices: source, target",
-        ),
-        (
-            {"train": "a.jsonl", "columns": {"source": "a", "target": 2}},
-            "columns.target",
-            "need the name of the key or column; got 2",
-        ),
-        (
-            {"train": "a.tsv", "split": {"by": "tagret"}},
-            "split.by",
-            "the split cannot depend on tagret. Did you mean target? Choices: source, target",
-        ),
-        (
-            {"train": "{SPAN}.tsv", "spans": {"test_share": 0.9}},
-            "split",
-            "eval, test and spans.test_share take 1 of the rows",
-        ),
+        ("{SPAN}.tsv", {"marker": "{span}"}, "spans.marker", "Did you mean {SPAN}?"),
+        ("{SPAN}.tsv", {"test_share": 0.9}, "split", "eval, test and spans.test_share take 1 of"),
     ],
 )
-def test_broken_rules(section, key, message):
+def test_broken_rules_of_spans(train, spans, key, message):
+    check_problem(key, message, train=train, spans=spans)
+
+
+def check_problem(key, message, **section):
     ((path, text),) = problems(**section)
     assert (path, message in text) == (f"data.{key}", True), text
+
+
+UNEQUAL = {"source": ["all.en"], "target": ["{SPAN}.de"]}
+UNKNOWN_SIDE = "unknown side. Did you mean target? Choices: source, target"
+UNKNOWN_SPLIT = "the split cannot depend on tagret. Did you mean target? Choices: source, target"
+
+
+@pytest.mark.parametrize(
+    ("train", "section", "key", "message"),
+    [
+        ("{span}.tsv", {}, "train", "Did you mean {SPAN}?"),
+        (PAIR | {"target": ["all.de", "b.de"]}, {}, "train.target", "data.train.source"),
+        (UNEQUAL, {}, "train.source", "placeholders of data.train.target"),
+        ("a.txt", {}, "train", "the file names do not show one format"),
+        ("a.parquet.gz", {}, "train", "Parquet in gzip is not supported"),
+        ("a.txt", {"format": "parallel"}, "train", "one path for each side"),
+        (PAIR, {"format": "tsv"}, "train", "tsv files hold all sides"),
+        ({"source": "a.en"}, {}, "train", "the side target is missing"),
+        (PAIR | {"taget": "a"}, {}, "train.taget", UNKNOWN_SIDE),
+        ("a.jsonl", {"columns": {"source": "a", "target": 2}}, "columns.target", "; got 2"),
+        ("a.tsv", {"split": {"by": "tagret"}}, "split.by", UNKNOWN_SPLIT),
+    ],
+)
+def test_broken_rules(train, section, key, message):
+    check_problem(key, message, train=train, **section)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,11 @@ import pytest
 
 from regard.components.common.errors import UserError
 from regard.components.data.sources import Corpus, FileGroup, find_files
-from tests.components.corpora import CAPTIONED, SUMMARISED, resolved
+from tests.components.corpora import CAPTIONED, SUMMARISED, resolved, write_files
 
 
 def touch(folder, *names):
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x\n")
+    write_files(folder, dict.fromkeys(names, "x\n"))
 
 
 def groups(*arguments, **section):

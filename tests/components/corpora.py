@@ -14,7 +14,7 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.spans import resolve_spans
-from regard.components.settings.data import DataConfig
+from regard.components.settings.data import DataChecksConfig, DataConfig
 from regard.models import tasks
 from regard.models.tasks.description import Feature
 
@@ -52,6 +52,11 @@ def corpus_of(root: Path, features: Sequence[Feature] = TRANSLATION, **section: 
 
 def resolved(root: Path, features: Sequence[Feature] = TRANSLATION, **section: Any) -> Corpus:
     return resolve_spans(corpus_of(root, features, **section))
+
+
+def checks_of(**checks: Any) -> DataChecksConfig:
+    """A section ``data.checks`` where all other checks are off."""
+    return DataChecksConfig.model_validate(dict.fromkeys(DataChecksConfig.model_fields) | checks)
 
 
 def read_group(

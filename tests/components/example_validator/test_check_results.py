@@ -15,19 +15,13 @@ from regard.components.example_validator.shard_rows import (
     ShardRow,
     row_reference,
 )
-from regard.components.settings.data import DataChecksConfig
-from regard.models.tasks.description import Feature
+from tests.components.corpora import TRANSLATION, checks_of
 
-PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
 SHARDS = [Shard(0, "train", "t"), Shard(1, "eval", "e"), Shard(2, "test", "x")]
 
 
-OFF = dict.fromkeys(DataChecksConfig.model_fields)
-
-
 def findings_of(counts, contents, name, usual_scripts=None, **check):
-    checks = DataChecksConfig.model_validate({**OFF, name: check})
-    builder = FindingBuilder(checks, SHARDS, PAIR, usual_scripts or {})
+    builder = FindingBuilder(checks_of(**{name: check}), SHARDS, TRANSLATION, usual_scripts or {})
     return builder.findings(counts, contents)
 
 

@@ -18,14 +18,7 @@ from regard.components.example_validator.row_checks import (
     usual_scripts,
 )
 from regard.components.example_validator.shard_rows import CheckCounts, row_reference
-from regard.components.settings.data import DataChecksConfig
-
-OFF = DataChecksConfig.model_validate(dict.fromkeys(DataChecksConfig.model_fields))
-
-
-def checks_of(**checks):
-    return DataChecksConfig.model_validate({**dict(OFF), **checks})
-
+from tests.components.corpora import checks_of
 
 CHECKS = checks_of(empty_side={}, length_ratio={"ratio": 3.0}, too_long={"characters": 10})
 

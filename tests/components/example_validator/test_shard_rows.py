@@ -16,35 +16,28 @@ from regard.components.example_validator.shard_rows import (
     row_reference,
 )
 from regard.models.tasks.description import Feature
-
-PAIR = [Feature("source", "text"), Feature("target", "text", role="reference")]
+from tests.components.corpora import TRANSLATION, write_records
 
 
 @pytest.fixture
 def shard(tmp_path):
-    path = str(tmp_path / "data.gz")
-    with tf.io.TFRecordWriter(path, "GZIP") as writer:
-        for i in range(5):
-            example = tf.train.Example()
-            feature = example.features.feature
-            feature["source"].bytes_list.value.append(f"ü{i}".encode())
-            feature["target"].bytes_list.value.extend([b"t"] * (i != 3))
-            feature["file"].bytes_list.value.append(b"a.en")
-            feature["line"].int64_list.value.append(i + 1)
-            writer.write(example.SerializeToString())
-    return Shard(0, "train", path)
+    rows = [
+        {"source": [f"ü{i}"], "target": ["t"] * (i != 3), "file": ["a.en"], "line": i + 1}
+        for i in range(5)
+    ]
+    return Shard(0, "train", write_records(tmp_path / "data.gz", rows))
 
 
 def test_read_shard_in_batches(shard):
-    rows = list(read_shard(shard.path, PAIR, batch=2))
-    assert rows == list(read_shard(shard.path, PAIR))
+    rows = list(read_shard(shard.path, TRANSLATION, batch=2))
+    assert rows == list(read_shard(shard.path, TRANSLATION))
     assert rows[4] == ShardRow([["ü4"], ["t"]], "a.en", 5)
     assert rows[3].values == [["ü3"], []]
 
 
 def test_read_referenced_rows(shard):
     refs = {row_reference(0, 0), row_reference(0, 4)}
-    rows = read_referenced_rows([shard], PAIR, refs)
+    rows = read_referenced_rows([shard], TRANSLATION, refs)
     assert {ref: row.line for ref, row in rows.items()} == {0: 1, 4: 5}
     assert rows[4] == ShardRow([["ü4"], ["t"]], "a.en", 5)
 
@@ -65,12 +58,8 @@ def test_values_of_every_kind(tmp_path):
     with tf.io.TFRecordWriter(path, "GZIP") as writer:
         writer.write(encode(1, [3.3, "a.png", [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]))
     (row,) = read_shard(path, KINDS)
-    assert row.values[1:] == [
-        [Image("a.png", b"bytes")],
-        [0.0, 0.5, 1.0, 2.0],
-        [1, 0],
-        ["x", "y"],
-    ]
+    image = [Image("a.png", b"bytes")]
+    assert row.values[1:] == [image, [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]
     assert row.values[0] == [pytest.approx(3.3)]
     texts = ["3.3", "a.png", "2 points: 0 0.5 1 2", "1 0", "x / y"]
     assert list(map(format_values, KINDS, row.values)) == texts

@@ -18,9 +18,8 @@ from regard.components.example_validator.training_profile import (
     profile_training_split,
     sum_bucket,
 )
-from regard.components.settings.data import DataChecksConfig
 from regard.pipeline.context import resolve_data
-from tests.components.corpora import BEAM
+from tests.components.corpora import BEAM, checks_of
 from tests.pipeline.scheduling.growing_corpus import CONFIG, GrowingCorpus
 
 OWN_FILES = "  eval: eval.tsv\n  test: test.tsv\n"
@@ -37,6 +36,7 @@ def corpus(tmp_path):
     corpus = GrowingCorpus(tmp_path)
     for number in (1, 2, 3):
         corpus.write_span(number, count=300)
+    corpus.write("train-001.tsv", ["same\tSAME\n"] * 50, append=True)
     return corpus
 
 
@@ -69,12 +69,12 @@ def validate(tmp_path, monkeypatch):
         CorpusGen(context).Do({}, corpus, {"corpus": json.dumps(data.to_json()), "fingerprint": ""})
         anomalies = artifact(standard_artifacts.ExampleAnomalies, "none")
         anomalies[0].split_names = "[]"
-        outputs = {"anomalies": anomalies, "findings": artifact(Findings, "findings")}
-        inputs = {"examples": examples, "statistics": [None], "schema": [None]}
         features = json.dumps([vars(feature) for feature in data.features])
-        checks = json.dumps(dict.fromkeys(DataChecksConfig.model_fields))
-        properties = {"checks": checks, "features": features, "production": ""}
-        validator.ExampleValidatorExecutor(context).Do(inputs, outputs, properties)
+        validator.ExampleValidatorExecutor(context).Do(
+            {"examples": examples, "statistics": [None], "schema": [None]},
+            {"anomalies": anomalies, "findings": artifact(Findings, "findings")},
+            {"checks": checks_of().model_dump_json(), "features": features, "production": ""},
+        )
         return json.loads((tmp_path / "findings" / "profile.json").read_text("utf-8"))
 
     return run
@@ -93,27 +93,6 @@ def validate(tmp_path, monkeypatch):
 def test_profile_equals_that_of_the_pipeline(load_data, validate, rule, files):
     data = load_data(rule, files)
     assert profile_training_split(data) == validate(data)
-
-
-def test_repeated_rows_count_as_often_as_they_are_replayed(corpus, load_data, validate):
-    corpus.write("train-001.tsv", ["same\tSAME\n"] * 500, append=True)
-    corpus.write("train-002.tsv", ["same\tSAME\n"] * 100, append=True)
-    data = load_data("{window: 1, replay: 0.25}")
-    profile = profile_training_split(data)
-    assert profile == validate(data)
-    old, new = (_count_sources(corpus, spans) for spans in ((1, 2), (3,)))
-    words = Counter(profile["features"]["source"]["words"]) - new
-    assert words == {word: old[word] for word in words}  # all copies of a row or none
-    others = {word: count for word, count in old.items() if word != "same"}
-    # A quarter of the split, unless its nearest row has more copies than that.
-    tolerance = max(others.values()) / 2 + 0.5
-    assert profile["rows"] - 300 == words.total() == pytest.approx(100, abs=tolerance)
-
-
-def _count_sources(corpus, spans):
-    paths = [corpus.folder / "data" / f"train-{number:03d}.tsv" for number in spans]
-    lines = [line for path in paths for line in path.read_text().splitlines()]
-    return Counter(line.split("\t")[0] for line in lines)
 
 
 @pytest.mark.parametrize("number", [1, 3])
@@ -156,20 +135,10 @@ def count_words(shards, limit=1 << 18):
 
 def test_words_of_all_shards():
     words = count_words([["a b a", "c"], ["a d"], []])
-    assert words["source"] == {
-        "total": 6,
-        "distinct": 4,
-        "once": 3,
-        "words": {"a": 3, "b": 1, "c": 1, "d": 1},
-        "complete": True,
-    }
-    assert words["target"] == {
-        "total": 0,
-        "distinct": 0,
-        "once": 0,
-        "words": {},
-        "complete": True,
-    }
+    listed = {"a": 3, "b": 1, "c": 1, "d": 1}
+    sums = {"total": 6, "distinct": 4, "once": 3}
+    assert words["source"] == {**sums, "words": listed, "complete": True}
+    assert words["target"] == {**dict.fromkeys(sums, 0), "words": {}, "complete": True}
 
 
 @pytest.mark.parametrize("limit", [1 << 18, 20])

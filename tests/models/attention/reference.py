@@ -95,12 +95,40 @@ def alignment(name, scored, query, source_lengths, options, weights, position=No
     return result
 
 
-def differences(function, x, step=1e-6):
-    """The gradient of a scalar function at ``x``, by central differences."""
-    x = np.asarray(x, "float64")
-    gradient = np.zeros_like(x)
-    for index in np.ndindex(*x.shape):
-        move = np.zeros_like(x)
-        move[index] = step
-        gradient[index] = (function(x + move) - function(x - move)) / (2 * step)
-    return gradient
+def attention(layer, query, memory, source_lengths, position=None):
+    """Context and weights of an ``Attention``."""
+    names, options, weights = {}, {}, {}
+    for part in ("score", "alignment"):
+        value = layer.settings[part]
+        options[part] = value if isinstance(value, dict) else {"type": value}
+        names[part] = options[part]["type"]
+        weights[part] = getattr(layer, part).trainable_weights
+    if names["score"] == "location":
+        source_lengths = np.minimum(source_lengths, options["score"]["max_source"])
+    scored = scores(names["score"], query, memory, weights["score"])
+    result = alignment(
+        names["alignment"],
+        scored,
+        query,
+        source_lengths,
+        options["alignment"],
+        weights["alignment"],
+        position,
+    )
+    return np.einsum("bts,bsd->btd", result, memory), result
+
+
+def differences(function, *arguments, step=1e-6):
+    """The gradients of a scalar function for each of its arguments, by central differences."""
+    arguments = [np.asarray(argument, "float64") for argument in arguments]
+    gradients = [np.zeros_like(argument) for argument in arguments]
+    for i, gradient in enumerate(gradients):
+        for index in np.ndindex(*gradient.shape):
+            move = np.zeros_like(gradient)
+            move[index] = step
+            before, after = (
+                function(*arguments[:i], arguments[i] + way * move, *arguments[i + 1 :])
+                for way in (-1, 1)
+            )
+            gradient[index] = (after - before) / (2 * step)
+    return gradients

@@ -6,6 +6,7 @@ import pytest
 
 from regard.models.attention import ALIGNMENTS, SCORES, Attention
 from tests.models.attention import reference
+from tests.models.tensors import fill, gradients, numpy
 
 RANDOM = np.random.default_rng(5)
 OPTIONS = {"location": {"max_source": 8}, "top_k": {"k": 2}, "local_m": {"window": 1}}
@@ -20,23 +21,16 @@ def by_label(name):
     return {"type": name, **OPTIONS[name]} if name in OPTIONS else name
 
 
-def created(score, alignment, depth=6, **options):
-    """Attention with random weights."""
+def created(score, alignment, **options):
     attention = Attention(by_label(score), by_label(alignment), **options)
-    attention.build((None, None, depth), (None, None, depth))
-    for weight in attention.trainable_weights:
-        weight.assign(RANDOM.normal(size=weight.shape))
-    return attention
+    attention.build((None, None, 6), (None, None, 6))
+    return fill(attention, RANDOM)
 
 
-def inputs(depth=6):
-    query = RANDOM.normal(size=(3, 4, depth)).astype("float32")
-    memory = RANDOM.normal(size=(3, 5, depth)).astype("float32")
+def inputs():
+    query = RANDOM.normal(size=(3, 4, 6)).astype("float32")
+    memory = RANDOM.normal(size=(3, 5, 6)).astype("float32")
     return query, memory, np.arange(5) < np.array(LENGTHS)[:, None]
-
-
-def numpy(x, dtype="float64"):
-    return keras.ops.convert_to_numpy(keras.ops.cast(x, dtype))
 
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
@@ -44,31 +38,11 @@ def test_equals_the_formulas_with_zeros_in_the_padding(score, alignment):
     query, memory, mask = inputs()
     attention = created(score, alignment)
     context, weights = attention(query, memory, mask=mask)
-    assert context.shape == (3, 4, 6)
-    assert weights.shape == (3, 4, 5)
-    score_weights, alignment_weights = (
-        [numpy(w) for w in part.trainable_weights]
-        for part in (attention.score, attention.alignment)
-    )
-    expected = reference.alignment(
-        alignment,
-        reference.scores(score, query, memory, score_weights),
-        query,
-        LENGTHS,
-        OPTIONS.get(alignment),
-        alignment_weights,
-    )
-    np.testing.assert_allclose(numpy(weights), expected, atol=1e-5)
-    np.testing.assert_allclose(
-        numpy(context), np.einsum("bts,bsd->btd", expected, memory), atol=2e-5
-    )
+    expected, expected_weights = reference.attention(attention, query, memory, LENGTHS)
+    np.testing.assert_allclose(numpy(weights), expected_weights, atol=1e-5)
+    np.testing.assert_allclose(numpy(context), expected, atol=2e-5)
     assert (numpy(weights)[~np.broadcast_to(mask[:, None], weights.shape)] == 0).all()
     assert (numpy(context)[2] == 0).all()
-    sums = numpy(weights)[:2].sum(-1)
-    if alignment == "local_p":  # the Gaussian takes some
-        assert ((sums > 0) & (sums <= 1 + 1e-6)).all()
-    else:
-        np.testing.assert_allclose(sums, 1.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
@@ -83,19 +57,15 @@ def test_padding_changes_nothing(score, alignment):
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
 def test_gradients_are_finite_and_zero_in_masked_rows(score, alignment):
-    import tensorflow as tf
-
     query, memory, mask = inputs()
     attention = created(score, alignment)
-    arguments = [tf.constant(query), tf.constant(memory)]
-    with tf.GradientTape() as tape:
-        tape.watch(arguments)
-        context, _ = attention(*arguments, mask=mask, training=True)
-        value = tf.reduce_sum(context)
-    result = tape.gradient(value, [*arguments, *attention.trainable_variables])
-    gradients = [np.asarray(g) for g in result if g is not None]
-    assert all(np.isfinite(g).all() for g in gradients)
-    assert (np.asarray(result[1])[~mask] == 0).all()
+
+    def value(query, memory):
+        return keras.ops.sum(attention(query, memory, mask=mask, training=True)[0])
+
+    result = gradients(value, query, memory, layer=attention)
+    assert all(np.isfinite(gradient).all() for gradient in result)
+    assert (result[1][~mask] == 0).all()
     assert np.any(result[1])
 
 
@@ -103,11 +73,7 @@ def test_gradients_are_finite_and_zero_in_masked_rows(score, alignment):
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
 def test_low_precision_stays_finite_and_close(score, alignment, dtype):
     query, memory, mask = inputs()
-    exact, rough = (
-        created(score, alignment),
-        Attention(by_label(score), by_label(alignment), dtype=dtype),
-    )
-    rough.build(query.shape, memory.shape)
+    exact, rough = created(score, alignment), created(score, alignment, dtype=dtype)
     for ours, theirs in zip(rough.trainable_weights, exact.trainable_weights, strict=True):
         ours.assign(theirs)
     _, weights = exact(query, memory, mask=mask)
@@ -180,19 +146,6 @@ def test_a_graph_takes_any_lengths(score, alignment):
         assert np.isfinite(context).all()
 
 
-@pytest.mark.parametrize(("score", "alignment"), PAIRS)
-def test_config_round_trip(score, alignment):
-    layer = created(score, alignment, name="attention")
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
-    assert again.get_config() == layer.get_config()
-    for ours, theirs in zip(again.trainable_weights, layer.trainable_weights, strict=True):
-        ours.assign(theirs)
-    query, memory, mask = inputs()
-    np.testing.assert_array_equal(
-        again(query, memory, mask=mask)[0], layer(query, memory, mask=mask)[0]
-    )
-
-
 @pytest.mark.parametrize("alignment", KINDS)
 def test_single_steps_equal_all_steps_together(alignment):
     query, memory, mask = inputs()
@@ -219,56 +172,3 @@ def test_only_rewarded_samples_differ_from_their_distribution(alignment):
     )
     assert attention.stochastic == (alignment == "hard")
     assert attention.stochastic == bool(np.any(numpy(weights) != numpy(distribution)))
-
-
-def test_positions_beyond_the_locations_get_no_attention():
-    query, memory, _ = inputs()
-    attention = Attention({"type": "location", "max_source": 3}, "soft")
-    _, weights = attention(query, memory)
-    assert (numpy(weights)[..., 3:] == 0).all()
-    np.testing.assert_allclose(numpy(weights)[..., :3].sum(-1), 1.0, atol=1e-6)
-
-
-def test_equals_keras_attention():
-    query, memory, mask = inputs()
-    tensors = [keras.ops.convert_to_tensor(x) for x in (query, memory)]
-    masks = [None, keras.ops.convert_to_tensor(mask)]
-    ours, weights = Attention("dot", "soft")(query, memory, mask=mask)
-    theirs, their_weights = keras.layers.Attention()(
-        tensors, mask=masks, return_attention_scores=True
-    )
-    np.testing.assert_allclose(ours[:2], theirs[:2], atol=1e-5)
-    np.testing.assert_allclose(weights[:2], their_weights[:2], atol=1e-5)
-
-
-def test_equals_keras_additive_attention():
-    """With identity kernels."""
-    query, memory, mask = inputs()
-    tensors = [keras.ops.convert_to_tensor(x) for x in (query, memory)]
-    masks = [None, keras.ops.convert_to_tensor(mask)]
-    keras_layer = keras.layers.AdditiveAttention()
-    keras_layer.build([query.shape, memory.shape])
-    keras_layer.scale.assign(RANDOM.normal(size=6))
-    theirs, their_weights = keras_layer(tensors, mask=masks, return_attention_scores=True)
-    attention = created("additive", "soft")
-    identity = np.eye(6)
-    attention.score.set_weights(
-        [identity, identity, np.zeros(6), numpy(keras_layer.scale)[:, None]]
-    )
-    ours, weights = attention(query, memory, mask=mask)
-    np.testing.assert_allclose(ours[:2], theirs[:2], atol=1e-5)
-    np.testing.assert_allclose(weights[:2], their_weights[:2], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("score", "gneral"),
-        ("alignment", "sofd"),
-        ("score", {"type": "gneral"}),
-        ("alignment", {"type": "sofd", "window": 3}),
-    ],
-)
-def test_an_unknown_name_is_refused_with_a_suggestion(kind, value):
-    with pytest.raises(ValueError, match=r"Did you mean (general|soft)"):
-        Attention(**{kind: value})

@@ -6,6 +6,7 @@ import pytest
 
 from regard.models.attention import SCORES
 from tests.models.attention import reference
+from tests.models.tensors import fill, gradients, numpy
 
 RANDOM = np.random.default_rng(3)
 OPTIONS = {"additive": {"units": 4}, "location": {"max_source": 5}}
@@ -18,19 +19,13 @@ CASES = [
 
 
 def created(name, query, keys, dtype="float32", **options):
-    """A score with random weights, because zero biases would test nothing."""
     layer = SCORES[name](dtype=dtype, **options)
     layer.build(query.shape, keys.shape)
-    layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
-    return layer
+    return fill(layer, RANDOM)
 
 
 def vectors(length, depth, *lead):
     return RANDOM.normal(size=(*(lead or (2,)), length, depth)).astype("float32")
-
-
-def numpy(x, dtype="float64"):
-    return keras.ops.convert_to_numpy(keras.ops.cast(x, dtype))
 
 
 @pytest.mark.parametrize(("name", "depth", "options"), CASES)
@@ -61,27 +56,19 @@ def test_heads_are_independent_rows(name):
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_gradients_by_finite_differences(name):
     """Gradients for queries, keys and every weight in float64."""
-    import tensorflow as tf
-
     query, keys = vectors(2, 3).astype("float64"), vectors(3, 3).astype("float64")
     score = created(name, query, keys, dtype="float64", **OPTIONS.get(name, {}))
-    weights = [np.asarray(w) for w in score.get_weights()]
-    inputs = [tf.constant(query), tf.constant(keys)]
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        value = tf.reduce_sum(tf.tanh(score(*inputs)))
-    result = tape.gradient(value, [*inputs, *(w.value for w in score.weights)])
+
+    def value(query, keys):
+        return keras.ops.sum(keras.ops.tanh(score(query, keys)))
 
     def loss(query, keys, *weights):
         return np.tanh(reference.scores(name, query, keys, weights)).sum()
 
-    arguments = [query, keys, *weights]
-    for i, gradient in enumerate(result):
-        expected = reference.differences(
-            lambda x, i=i: loss(*arguments[:i], x, *arguments[i + 1 :]), arguments[i]
-        )
-        gradient = np.zeros_like(expected) if gradient is None else np.asarray(gradient)
-        np.testing.assert_allclose(gradient, expected, atol=1e-6)
+    result = gradients(value, query, keys, layer=score)
+    expected = reference.differences(loss, query, keys, *score.get_weights())
+    for ours, theirs in zip(result, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
@@ -106,30 +93,6 @@ def test_unequal_depths_are_refused(name):
         SCORES[name]()(vectors(1, 4), vectors(2, 6))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("additive", {"units": 0}, "at least 1, not 0"),
-        ("concat", {"units": -3}, "at least 1, not -3"),
-        ("cosine", {"strength": 0.0}, "above 0, not 0"),
-        ("location", {"max_source": 0}, "max_source must be at least 1"),
-    ],
-)
-def test_invalid_options_are_refused(name, options, words):
-    with pytest.raises(ValueError, match=words):
-        SCORES[name](**options)
-
-
-@pytest.mark.parametrize("name", sorted(SCORES))
-def test_config_round_trip(name):
-    options = {"cosine": {"strength": 3.0}, "concat": {"units": 2}, **OPTIONS}.get(name, {})
-    layer = SCORES[name](name="mine", dtype="float32", **options)
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
-    assert type(again) is type(layer)
-    assert again.get_config() == layer.get_config()
-    assert options.items() <= layer.get_config().items()
-
-
 def test_cosine_has_a_trainable_temperature():
     query, keys = vectors(2, 4), vectors(3, 4)
     score = SCORES["cosine"](strength=3.0)
@@ -139,15 +102,9 @@ def test_cosine_has_a_trainable_temperature():
 
 
 def test_cosine_with_a_zero_vector_is_zero():
-    import tensorflow as tf
-
-    score = SCORES["cosine"]()
-    keys = tf.zeros((1, 2, 4))
-    with tf.GradientTape() as tape:
-        tape.watch(keys)
-        result = score(vectors(1, 4, 1), keys)
-    assert (result.numpy() == 0).all()
-    assert np.isfinite(tape.gradient(result, keys)).all()
+    score, query, keys = SCORES["cosine"](), vectors(1, 4, 1), np.zeros((1, 2, 4), "float32")
+    assert (numpy(score(query, keys)) == 0).all()
+    assert np.isfinite(gradients(lambda keys: score(query, keys), keys)[0]).all()
 
 
 def test_cosine_of_large_vectors_does_not_overflow():
@@ -163,7 +120,4 @@ def test_location_ends_at_its_longest_source():
     assert np.isfinite(result[..., :4]).all()
     assert (result[..., 4:] == -np.inf).all()
     mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]], bool)
-    assert numpy(score.valid_mask(mask), "int32").tolist() == [
-        [1, 1, 1, 1, 0, 0],
-        [1, 1, 0, 0, 0, 0],
-    ]
+    np.testing.assert_array_equal(score.valid_mask(mask), mask & (np.arange(6) < 4))

@@ -7,6 +7,7 @@ import pytest
 from regard.models.attention import SCORES, Attention
 from regard.models.attention.alignments import local
 from tests.models.attention import reference
+from tests.models.tensors import fill, gradients, numpy
 
 RANDOM = np.random.default_rng(11)
 TARGET, DEPTH = 6, 4
@@ -23,9 +24,7 @@ def created(score, alignment, window, **options):
     score = {"type": score, "max_source": 12} if score == "location" else score
     attention = Attention(score, {"type": alignment, "window": window}, **options)
     attention.build((None, None, DEPTH), (None, None, DEPTH))
-    for weight in attention.trainable_weights:
-        weight.assign(RANDOM.normal(size=weight.shape))
-    return attention
+    return fill(attention, RANDOM)
 
 
 def inputs(source, lengths):
@@ -39,8 +38,8 @@ def through(attention, query, prepared, position):
     return local.attend_in_windows(attention.score, attention.alignment, query, prepared, position)
 
 
-def numpy(x, dtype="float64"):
-    return keras.ops.convert_to_numpy(keras.ops.cast(x, dtype))
+def whole(attention, query, prepared, position=None):
+    return attention.attend_with_distribution(query, prepared, position, training=True)[:2]
 
 
 @every_size
@@ -50,51 +49,28 @@ def test_equals_the_formulas(score, alignment, source, window, lengths):
     attention = created(score, alignment, window)
     prepared = attention.prepare(memory, mask)
     context, weights = through(attention, query, prepared, position)
-    ours, theirs = (
-        [numpy(w) for w in part.trainable_weights]
-        for part in (attention.score, attention.alignment)
-    )
-    valid_mask = [min(length, 12) if score == "location" else length for length in lengths]
-    scored = reference.scores(score, query, memory, ours)
-    expected = reference.alignment(
-        alignment, scored, query, valid_mask, {"window": window}, theirs, position
-    )
-    np.testing.assert_allclose(numpy(weights), expected, atol=1e-5)
-    np.testing.assert_allclose(
-        numpy(context), np.einsum("bts,bsd->btd", expected, memory), atol=2e-5
-    )
+    expected, expected_weights = reference.attention(attention, query, memory, lengths, position)
+    np.testing.assert_allclose(numpy(weights), expected_weights, atol=1e-5)
+    np.testing.assert_allclose(numpy(context), expected, atol=2e-5)
 
 
 @every_size
 @every_pair
 def test_gradients_equal_those_of_the_whole_source(score, alignment, source, window, lengths):
     """Gradients for the query (it predicts the position of local-p), memory and weights."""
-    import tensorflow as tf
-
     query, memory, mask, position = inputs(source, lengths)
     attention = created(score, alignment, window)
-    arguments = [tf.constant(query), tf.constant(memory)]
     taste = RANDOM.normal(size=(len(lengths), TARGET, DEPTH)).astype("float32")
 
-    def gradients(attend):
-        with tf.GradientTape() as tape:
-            tape.watch(arguments)
-            prepared = attention.prepare(arguments[1], mask)
-            context, weights = attend(arguments[0], prepared)
-            value = tf.reduce_sum(context * taste) + tf.reduce_sum(tf.square(weights))
-        watched = [*arguments, *(w.value for w in attention.trainable_weights)]
-        return tape.gradient(value, watched, unconnected_gradients="zero")
+    def of(attend):
+        def value(query, memory):
+            context, weights = attend(attention, query, attention.prepare(memory, mask), position)
+            return keras.ops.sum(context * taste) + keras.ops.sum(weights**2)
 
-    near = gradients(lambda query, prepared: through(attention, query, prepared, position))
-    whole = gradients(
-        lambda query, prepared: attention.attend_with_distribution(
-            query, prepared, position, training=True
-        )[:2]
-    )
-    for ours, theirs in zip(near, whole, strict=True):
-        np.testing.assert_allclose(
-            tf.convert_to_tensor(ours), tf.convert_to_tensor(theirs), atol=2e-5
-        )
+        return gradients(value, query, memory, layer=attention)
+
+    for ours, theirs in zip(of(through), of(whole), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -105,9 +81,8 @@ def test_a_mask_with_holes_and_low_precision(alignment, dtype):
     attention = created("general", alignment, 4, dtype=dtype)
     prepared = attention.prepare(keras.ops.cast(memory, attention.compute_dtype), mask)
     query = keras.ops.cast(query, attention.compute_dtype)
-    near = through(attention, query, prepared, position)
-    whole = attention.attend_with_distribution(query, prepared, position, training=True)[:2]
-    for ours, theirs in zip(near, whole, strict=True):
+    results = (attend(attention, query, prepared, position) for attend in (through, whole))
+    for ours, theirs in zip(*results, strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(
             numpy(ours), numpy(theirs), atol=1e-6 if dtype == "float32" else 0.02
@@ -130,8 +105,8 @@ def test_a_graph_of_unknown_sizes_uses_windows_if_they_are_cheaper(alignment):
         query, memory, _, _ = inputs(source, [source] * 2)
         prepared = attention.prepare(memory)
         assert local.should_use_windows(2, query, prepared) == (source == 60)
-        whole = attention.attend_with_distribution(query, prepared, training=True)[:2]
-        for ours, theirs in zip(graph(query, memory), whole, strict=True):
+        expected = whole(attention, query, prepared)
+        for ours, theirs in zip(graph(query, memory), expected, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 

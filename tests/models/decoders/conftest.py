@@ -1,7 +1,10 @@
 """A reference of the recurrent decoders' layers in NumPy's float64, row by row and step by step."""
 
+import keras
 import numpy as np
 import pytest
+
+from tests.models.tensors import weights_by_name
 
 
 def sigmoid(x):
@@ -13,10 +16,7 @@ class Reference:
 
     def __init__(self, decoder):
         self.settings = decoder.settings
-        self.weights = {
-            weight.path.split("/", 1)[1]: np.asarray(weight, "float64")
-            for weight in decoder.weights
-        }
+        self.weights = weights_by_name(decoder)
 
     def start(self, memory):
         """The initial states: h and c of each layer."""
@@ -89,9 +89,7 @@ def equals_reference():
     def check(decoder, tokens, memory, run):
         logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
         for row in range(len(tokens)):
-            one = {name: memory[name][row] for name in ("values", "mask")}
-            if "final_states" in memory:
-                one["final_states"] = [final[row] for final in memory["final_states"]]
+            one = keras.tree.map_structure(lambda x, row=row: x[row], memory)
             reference = Reference(decoder)
             reference.start(one)
             expected, weights = (np.array(x) for x in run(reference, tokens[row]))

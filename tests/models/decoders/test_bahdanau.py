@@ -59,8 +59,3 @@ def test_the_first_attention_precedes_the_first_token(memory):
     _, others = decoder.unroll(other, source_memory)
     np.testing.assert_array_equal(alignments[:, 0], others[:, 0])
     assert not np.allclose(alignments[:, 1], others[:, 1])
-
-
-def test_an_unknown_readout_is_refused():
-    with pytest.raises(ValueError, match=r"readout 'softmax'. Choices: maxout, tanh"):
-        make(readout="softmax")

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.decoders import DECODERS, LuongDecoder
+from regard.models.decoders import LuongDecoder
 from regard.models.decoders.base import Decoder
 from regard.models.encoders import RecurrentEncoder
 from regard.models.layers.embeddings import TokenEmbedding
@@ -12,17 +12,6 @@ TOKENS = np.array([[2, 5, 6, 7]], "int32")
 
 def make(**settings):
     return LuongDecoder(9, 5, 6, embedding=4, units=4, attention={"score": "general"}, **settings)
-
-
-def test_an_embedding_is_shared():
-    encoder = RecurrentEncoder(9, embedding=4, units=5)
-    encoder.build()
-    decoder = make(dropout=0.1)
-    decoder.share_embedding(encoder.embedding)
-    decoder.build()
-    assert decoder.embedding.table is encoder.embedding.table
-    tables = [w for w in decoder.weights if w.path.endswith("embedding/table")]
-    assert [id(w) for w in tables] == [id(encoder.embedding.table)]
 
 
 def test_shared_embeddings_keep_their_own_scale_and_dropout():
@@ -56,16 +45,6 @@ def test_a_deserialized_decoder_can_share_its_embedding():
     assert again.embedding.table is shared.table
 
 
-def test_tied_logits_are_products_with_the_embeddings():
-    decoder = make(tied=True)
-    decoder.build()
-    decoder.logits_bias.assign(np.arange(9.0))
-    hidden = np.random.default_rng(1).normal(size=(2, 3, 4)).astype("float32")
-    expected = hidden @ np.asarray(decoder.embedding.table).T + np.arange(9)
-    np.testing.assert_allclose(decoder.output_logits(hidden), expected, atol=1e-5)
-    assert not [w for w in decoder.weights if "logits/" in w.path]
-
-
 def test_by_default_the_distribution_is_the_alignment():
     class Constant(Decoder):
         def unroll(self, tokens, memory, training=False):
@@ -80,8 +59,3 @@ def test_by_default_the_distribution_is_the_alignment():
 def test_an_abstract_method_raises(method):
     with pytest.raises(TypeError, match="Decoder does not implement"):
         getattr(Decoder(), method)(*[None] * (1 if method == "start" else 2))
-
-
-def test_every_decoder_is_registered():
-    for name, decoder in DECODERS.items():
-        assert keras.saving.get_registered_name(decoder) == f"regard>{decoder.__name__}", name

@@ -31,18 +31,16 @@ def test_an_image_in_a_batch_is_as_alone(self_attention):
     encoder = created(self_attention=self_attention)
     if self_attention:
         encoder.self_attention.gamma.assign(1.0)
-    beam_width, alone = encoder(IMAGES), encoder(IMAGES[1:2])
-    np.testing.assert_allclose(beam_width["values"][1:2], alone["values"], atol=1e-5)
+    alone = encoder(IMAGES[1:2])["values"]
+    np.testing.assert_allclose(encoder(IMAGES)["values"][1:2], alone, atol=1e-5)
 
 
 def test_a_change_of_the_image_is_seen_where_it_is():
     encoder = created()
     changed = IMAGES.copy()
     changed[:, :4, :4] = 255 - changed[:, :4, :4]
-    previous_states, after = (
-        np.asarray(encoder(x)["values"]).reshape(3, 4, 6, -1) for x in (IMAGES, changed)
-    )
-    shifted = np.abs(previous_states - after).max(axis=(0, 3))
+    difference = np.asarray(encoder(IMAGES)["values"] - encoder(changed)["values"])
+    shifted = np.abs(difference).reshape(3, 4, 6, -1).max(axis=(0, 3))
     assert shifted[:2, :2].min() > 0.01
     assert shifted[3, 3:].max() == 0.0
 
@@ -66,32 +64,3 @@ def test_positions_say_where_a_cell_is_whatever_is_in_it(positions):
     distances = np.linalg.norm(added[0, :, None] - added[0, None], axis=-1)
     assert distances[~np.eye(24, dtype=bool)].min() > 0.1
     np.testing.assert_allclose(added[0].reshape(4, 6, 6)[2, :, :3].std(axis=0), 0, atol=1e-5)
-
-
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision(policy):
-    encoder = created(dtype=keras.DTypePolicy(policy), positions="sinusoidal")
-    full = created(positions="sinusoidal")
-    encoder.set_weights(full.get_weights())
-    result = keras.ops.cast(encoder(IMAGES)["values"], "float32")
-    np.testing.assert_allclose(result, full(IMAGES)["values"], atol=0.1)
-
-
-def test_round_trip():
-    encoder = created(self_attention=True, positions="learned")
-    again = ConvolutionalEncoder.from_config(encoder.get_config())
-    again.build()
-    again.set_weights(encoder.get_weights())
-    np.testing.assert_array_equal(again(IMAGES)["values"], encoder(IMAGES)["values"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"size": (18, 24)}, "18 x 24 pixels cannot be halved 2 times"),
-        ({"channels": ()}, "at least one stage"),
-    ],
-)
-def test_impossible_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        created(**settings)

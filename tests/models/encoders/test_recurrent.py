@@ -2,17 +2,9 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.encoders import ENCODERS, RecurrentEncoder
+from regard.models.encoders import RecurrentEncoder
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
-VARIANTS = [
-    {},
-    {"layers": 2, "bidirectional": False},
-    {"layers": 2, "cell": "gru", "reverse": True},
-    {"layers": 2, "bidirectional": False, "residual": True, "embedding": 4, "reverse": True},
-    {"layers": 3, "residual": True, "dropout_type": "variational"},
-]
-every_variant = pytest.mark.parametrize("settings", VARIANTS, ids=str)
 
 
 def make(**settings):
@@ -60,42 +52,11 @@ def test_coincides_with_keras(cell, layers, bidirectional):
     assert memory["values"].shape[-1] == encoder.depth
 
 
-@every_variant
-def test_a_padded_row_gives_what_it_gives_alone(settings):
-    encoder = make(**settings)
-    beam_width, alone = encoder(IDS), encoder(IDS[1:, :2])
-    np.testing.assert_allclose(beam_width["values"][1:, :2], alone["values"], atol=1e-6)
-    assert (keras.ops.convert_to_numpy(beam_width["values"])[1, 2:] == 0).all()
-    for ours, theirs in zip(beam_width["final_states"], alone["final_states"], strict=True):
-        np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
-        assert ours.shape[-1] == encoder.final_depth
-
-
-@every_variant
-def test_points_are_read_too(settings):
-    keras.utils.set_random_seed(8)
-    encoder = RecurrentEncoder(None, **{"embedding": 3, "units": 4, **settings})
-    encoder.build()
-    points = np.random.default_rng(2).uniform(-1, 1, (2, 4, 3)).astype("float32")
-    points[..., 2] = 1
-    points[1, 2:] = 0
-    beam_width, alone = encoder(points), encoder(points[1:, :2])
-    np.testing.assert_array_equal(beam_width["mask"], points[..., 2] == 1)
-    np.testing.assert_allclose(beam_width["values"][1:, :2], alone["values"], atol=1e-6)
-    assert (keras.ops.convert_to_numpy(beam_width["values"])[1, 2:] == 0).all()
-    for ours, theirs in zip(beam_width["final_states"], alone["final_states"], strict=True):
-        np.testing.assert_allclose(ours[1:], theirs, atol=1e-6)
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(encoder))
-    again.set_weights(encoder.get_weights())
-    np.testing.assert_array_equal(again(points)["values"], beam_width["values"])
-
-
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_reversed_is_reading_the_reversed_row(cell):
     settings = {"layers": 2, "bidirectional": False, "cell": cell}
     reverse, plain = make(**settings, reverse=True), make(**settings)
     plain.set_weights(reverse.get_weights())
-    memory = reverse(IDS)
     for row in IDS:
         real = row[row != 0]
         expected = plain(real[::-1][None])
@@ -103,9 +64,8 @@ def test_reversed_is_reading_the_reversed_row(cell):
         np.testing.assert_allclose(
             result["values"][0, : len(real)], expected["values"][0, ::-1], atol=1e-6
         )
-        for ours, theirs in zip(result["final_states"], expected["final_states"], strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    assert not np.allclose(memory["values"], plain(IDS)["values"])
+        np.testing.assert_allclose(result["final_states"], expected["final_states"], atol=1e-6)
+    assert not np.allclose(reverse(IDS)["values"], plain(IDS)["values"])
 
 
 def test_the_final_state_is_the_last_one_read_and_the_top_layer_comes_last():
@@ -129,14 +89,6 @@ def test_residual_adds_the_input_where_it_fits(embedding, added):
 
 
 @pytest.mark.parametrize("kind", ["plain", "variational"])
-def test_dropout_only_in_training(kind):
-    encoder = make(dropout=0.5, dropout_type=kind)
-    still = encoder(IDS)["values"]
-    np.testing.assert_array_equal(still, encoder(IDS)["values"])
-    assert not np.allclose(still, encoder(IDS, training=True)["values"])
-
-
-@pytest.mark.parametrize("kind", ["plain", "variational"])
 def test_what_is_dropped_of_the_memory(kind):
     encoder = make(dropout=0.5, dropout_type=kind)
     ids = np.full((30, 6), 5, "int32")
@@ -154,53 +106,3 @@ def test_variational_dropout_reaches_the_recurrence_and_plain_does_not():
         cell.bias.assign(cell.bias * 0 + 1)
         result = encoder(IDS, training=True)["final_states"][0]
         assert np.allclose(result, encoder(IDS)["final_states"][0]) != differs
-
-
-@every_variant
-def test_gradients_are_finite_and_reach_every_weight(settings):
-    import tensorflow as tf
-
-    encoder = make(**settings, dropout=0.2)
-    ids = np.concatenate([IDS, np.zeros((1, 4), "int32")])  # the last row has no source at all
-    with tf.GradientTape() as tape:
-        memory = encoder(ids, training=True)
-        loss = tf.reduce_sum(memory["values"] ** 2) + tf.reduce_sum(memory["final_states"][0])
-    weights = [weight.value for weight in encoder.trainable_weights]
-    gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
-    assert all(np.isfinite(g).all() for g in gradients)
-    assert all(np.any(g != 0) for g in gradients)
-
-
-@every_variant
-def test_low_precision_is_close(settings):
-    exact, rough = make(**settings), make(**settings, dtype="mixed_bfloat16")
-    rough.set_weights(exact.get_weights())
-    result, expected = rough(IDS), exact(IDS)
-    assert result["values"].dtype == result["final_states"][0].dtype == "bfloat16"
-    np.testing.assert_allclose(
-        keras.ops.cast(result["values"], "float32"), expected["values"], atol=0.05
-    )
-
-
-@every_variant
-def test_config_round_trip(settings):
-    encoder = make(**settings, dropout=0.1)
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(encoder))
-    assert again.get_config() == encoder.get_config()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"cell": "grru"}, "Unknown cell 'grru'. Did you mean gru"),
-        ({"dropout_type": "none"}, "dropout_type 'none'"),
-    ],
-)
-def test_impossible_settings_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        make(**settings)
-
-
-def test_every_encoder_is_registered():
-    for name, encoder in ENCODERS.items():
-        assert keras.saving.get_registered_name(encoder) == f"regard>{encoder.__name__}", name

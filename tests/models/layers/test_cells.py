@@ -48,16 +48,6 @@ def run(cell, x, **masks):
     return batch_first(states[0])
 
 
-def test_lstm_coincides_with_keras():
-    theirs = keras.layers.LSTM(4, return_sequences=True)
-    x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
-    expected = theirs(x)
-    ours = LSTMCell(4)
-    ours.build((None, 3))
-    ours.set_weights(theirs.get_weights())
-    np.testing.assert_allclose(run(ours, x), expected, atol=1e-5)
-
-
 def test_gru_coincides_with_keras():
     theirs = keras.layers.GRU(4, return_sequences=True, reset_after=True)
     x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
@@ -122,14 +112,6 @@ def test_low_precision_casts_its_weights_by_itself(make):
 
 
 @pytest.mark.parametrize("make", [LSTMCell, GRUCell])
-def test_config_round_trip(make):
-    cell = make(4, directions=2, extra=3, name="one")
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(cell))
-    assert type(again) is make
-    assert again.get_config() == cell.get_config()
-
-
-@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
 def test_directions_are_cells_of_their_own(make):
     both = make(4, directions=2)
     both.build((None, 3))
@@ -138,12 +120,8 @@ def test_directions_are_cells_of_their_own(make):
     for direction in range(2):
         one = make(4)
         one.build((None, 3))
-        one.set_weights(
-            [
-                np.reshape(w[direction], s.shape)
-                for w, s in zip(both.get_weights(), one.weights, strict=True)
-            ]
-        )
+        for weight, pair in zip(one.weights, both.get_weights(), strict=True):
+            weight.assign(np.reshape(pair[direction], weight.shape))
         alone, *_ = one(x[direction], one.start(5))
         np.testing.assert_allclose(h[direction], alone, atol=1e-6)
     first, second = both.get_weights()[1]

@@ -26,10 +26,9 @@ def reference(layer):
     generate = 1 / (1 + np.exp(-(FEATURES @ kernel + bias)))
     odds = np.exp(LOGITS.astype("float64"))
     mixed = generate * odds / odds.sum(-1, keepdims=True)
-    for row in range(2):
-        for step in range(3):
-            for place, token in enumerate(IDS[row]):
-                mixed[row, step, token] += (1 - generate[row, step, 0]) * WEIGHTS[row, step, place]
+    for row, step, place in np.ndindex(*WEIGHTS.shape):
+        copied = (1 - generate[row, step, 0]) * WEIGHTS[row, step, place]
+        mixed[row, step, IDS[row, place]] += copied
     return mixed
 
 

@@ -22,11 +22,6 @@ def test_a_mask_keeps_the_mean():
     assert np.mean(mask) == pytest.approx(1.0, abs=0.03)
 
 
-def test_an_unknown_type_is_refused():
-    with pytest.raises(ValueError, match=r"dropout_type 'varied'. Choices: plain, variational"):
-        sequence_dropout(0.1, "varied")
-
-
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("shape", [(400, 301), (7, 11, 13, 101)])
 def test_drops_its_share_and_keeps_the_mean(rate, shape):

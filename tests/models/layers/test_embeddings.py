@@ -4,7 +4,6 @@ import pytest
 from keras import ops
 
 from regard.models.layers.embeddings import PointEmbedding, TokenEmbedding, source_embedding
-from regard.models.serialization import layer_config, layer_from_config
 
 RANDOM = np.random.default_rng(7)
 IDS = np.array([[3, 1, 4, 0], [1, 5, 5, 2]])
@@ -78,14 +77,6 @@ def test_one_table_learns_from_both_uses():
     assert (np.asarray(layer.table) != previous_states).all()
 
 
-def test_config_round_trip():
-    layer = make(dropout=0.25, scale=True, name="tokens")
-    again = layer_from_config(layer_config(layer))
-    again.set_weights(layer.get_weights())
-    assert again.get_config() == layer.get_config()
-    np.testing.assert_array_equal(again(IDS), layer(IDS))
-
-
 def test_padding_is_no_piece():
     np.testing.assert_array_equal(make().mask(IDS), IDS != 0)
 
@@ -112,14 +103,6 @@ def test_the_vectors_of_points_are_as_great_as_the_points():
     assert np.asarray(PointEmbedding(512)(x)).std() == pytest.approx((5 / 9) ** 0.5, rel=0.1)
 
 
-def test_points_are_dropped_only_in_training():
-    layer = PointEmbedding(64, dropout=0.5)
-    still = np.asarray(layer(points()))
-    dropped = np.asarray(layer(points(), training=True))
-    assert 0.3 < (dropped[0] == 0).mean() < 0.7
-    np.testing.assert_array_equal(still, layer(points()))
-
-
 def test_source_embedding():
     tokens = source_embedding(6, 4, 0.1, scale=True, name="embedding")
     assert isinstance(tokens, TokenEmbedding)
@@ -127,12 +110,3 @@ def test_source_embedding():
     points = source_embedding(None, 4, 0.1, scale=True, name="embedding")
     assert isinstance(points, PointEmbedding)
     assert points.settings == {"depth": 4, "dropout": 0.1}
-
-
-def test_config_round_trip_of_points():
-    layer = PointEmbedding(4, dropout=0.25, name="points")
-    layer.build()
-    again = layer_from_config(layer_config(layer))
-    again.set_weights(layer.get_weights())
-    assert again.get_config() == layer.get_config()
-    np.testing.assert_array_equal(again(points()), layer(points()))

@@ -50,11 +50,6 @@ def test_rows_and_columns_are_learned_apart():
     np.testing.assert_allclose(result[0, 1, :, 4:], columns, atol=1e-6)
 
 
-def test_positions_that_are_not_added():
-    with pytest.raises(ValueError, match="Unknown positions 'rotary'"):
-        GridPositions("rotary", (3, 4))
-
-
 def test_it_begins_as_if_it_were_not_there():
     np.testing.assert_array_equal(attention()(GRID), GRID)
 
@@ -77,10 +72,3 @@ def test_as_its_formula():
 def test_too_little_depth():
     with pytest.raises(ValueError, match="8, must be at least 16"):
         attention(reduction=16)
-
-
-def test_round_trip():
-    layer = attention()
-    assert GridSelfAttention.from_config(layer.get_config()).reduction == 4
-    placed = GridPositions("learned", (3, 4))
-    assert GridPositions.from_config(placed.get_config()).settings == placed.settings

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from regard.models.layers.normalization import LayerNormalization
+from tests.models.tensors import gradients, numpy
 
 
 def pair(dtype):
@@ -20,15 +21,6 @@ def pair(dtype):
     return result
 
 
-def gradients(layer, inputs, upstream, **options):
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        outputs = layer(inputs, **options)
-        total = tf.reduce_sum(tf.cast(outputs, "float32") * upstream)
-    weights = [weight.value for weight in layer.trainable_variables]
-    return outputs, *tape.gradient(total, [inputs, *weights])
-
-
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("mixed_bfloat16", 2e-2)])
 def test_equals_keras_with_its_gradients(dtype, bound):
     random = np.random.default_rng(8)
@@ -37,12 +29,17 @@ def test_equals_keras_with_its_gradients(dtype, bound):
     inputs = random.normal(size=(3, 4, 6)) * np.array([0.1, 1.0, 30.0])[:, None, None]
     inputs[0, 0] = 2.0
     inputs = tf.cast(inputs, ours.compute_dtype)
-    upstream = tf.cast(random.normal(size=(3, 4, 6)), "float32")
-    one = gradients(ours, inputs, upstream, training=True)
-    other = gradients(theirs, inputs, upstream)
-    for mine, keras_own in zip(one, other, strict=True):
-        mine, keras_own = (np.array(tf.cast(x, "float32")) for x in (mine, keras_own))
-        np.testing.assert_allclose(mine, keras_own, atol=bound * np.abs(keras_own).max())
+    upstream = random.normal(size=(3, 4, 6)).astype("float32")
+
+    def computed(layer, **options):
+        def value(inputs):
+            return tf.reduce_sum(tf.cast(layer(inputs, **options), "float32") * upstream)
+
+        return [layer(inputs, **options), *gradients(value, inputs, layer=layer)]
+
+    for mine, other in zip(computed(ours, training=True), computed(theirs), strict=True):
+        mine, other = numpy(mine), numpy(other)
+        np.testing.assert_allclose(mine, other, atol=bound * np.abs(other).max())
     np.testing.assert_array_equal(ours(inputs), theirs(inputs))
 
 

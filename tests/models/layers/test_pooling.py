@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.layers.pooling import POOLINGS, SelfAttentionPooling
+from regard.models.layers.pooling import POOLINGS
 from regard.models.serialization import spec
 
 RANDOM = np.random.default_rng(3)
@@ -67,11 +67,7 @@ REFERENCES = {
 }
 
 
-def test_every_pooling_is_compared():
-    assert set(REFERENCES) == set(POOLINGS)
-
-
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("name", POOLINGS)
 def test_as_its_formula(name):
     reference, options = REFERENCES[name]
     pooling = make(name, **options)
@@ -79,26 +75,21 @@ def test_as_its_formula(name):
     assert vectors.shape == (3, pooling.out_depth(4))
     for row, length in enumerate(LENGTHS[:2]):
         states = STATES[row, :length].astype("float64")
-        vector, shards = reference(pooling, states, GUIDE[row].astype("float64"))
+        vector, expected = reference(pooling, states, GUIDE[row].astype("float64"))
         np.testing.assert_allclose(vectors[row], vector, atol=1e-5)
-        np.testing.assert_allclose(weights[row, :length], shards, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :length], expected, atol=1e-5)
         np.testing.assert_array_equal(weights[row, length:], 0.0)
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_of_nothing_it_is_nothing(name):
-    vectors, weights = make(name, **REFERENCES[name][1])(STATES, MASK, GUIDE)
-    np.testing.assert_array_equal(vectors[2], 0.0)
+    np.testing.assert_array_equal(vectors[2], 0.0)  # an empty row
     np.testing.assert_array_equal(weights[2], 0.0)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_padded_row_is_as_alone(name):
     pooling = make(name, **REFERENCES[name][1])
-    beam_width, shards = pooling(STATES, MASK, GUIDE)
-    alone, share = pooling(STATES[1:2, :2], MASK[1:2, :2], GUIDE[1:2])
-    np.testing.assert_allclose(beam_width[1:2], alone, atol=1e-6)
-    np.testing.assert_allclose(shards[1:2, :2], share, atol=1e-6)
+    batched, weights = pooling(STATES, MASK, GUIDE)
+    alone, alone_weights = pooling(STATES[1:2, :2], MASK[1:2, :2], GUIDE[1:2])
+    np.testing.assert_allclose(batched[1:2], alone, atol=1e-6)
+    np.testing.assert_allclose(weights[1:2, :2], alone_weights, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -110,15 +101,6 @@ def test_half_precision(name, policy):
     assert keras.backend.standardize_dtype(vectors.dtype) == pooling.compute_dtype
     assert keras.backend.standardize_dtype(weights.dtype) == "float32"
     np.testing.assert_allclose(keras.ops.sum(weights, -1), [1, 1, 0], atol=1e-3)
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_round_trip(name):
-    pooling = make(name, **REFERENCES[name][1])
-    again = type(pooling).from_config(pooling.get_config())
-    again.build((None, None, 4))
-    again.set_weights(pooling.get_weights())
-    np.testing.assert_array_equal(again(STATES, MASK, GUIDE)[0], pooling(STATES, MASK, GUIDE)[0])
 
 
 def test_the_penalty_is_of_hops_that_look_alike():
@@ -134,9 +116,3 @@ def test_the_penalty_is_of_hops_that_look_alike():
 def test_a_guide_is_needed():
     with pytest.raises(ValueError, match="needs a guide"):
         make("top_down")(STATES, MASK)
-
-
-@pytest.mark.parametrize("options", [{"hops": 0}, {"units": 0}])
-def test_no_hop_or_unit(options):
-    with pytest.raises(ValueError, match="units and hops must be"):
-        SelfAttentionPooling(**options)

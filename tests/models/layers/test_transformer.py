@@ -1,8 +1,8 @@
-import keras
 import numpy as np
 import pytest
 
 from regard.models.layers.transformer import DecoderBlock, EncoderBlock
+from tests.models.tensors import weights_by_name
 
 RANDOM = np.random.default_rng(9)
 MASK = np.array([[1, 1, 1], [1, 1, 0]], bool)
@@ -20,7 +20,7 @@ class Reference:
     """One block in float64 from the formulas of Vaswani et al. 2017, §3.1 to §3.3."""
 
     def __init__(self, block):
-        self.weights = {w.path.split("/", 1)[1]: np.asarray(w, "float64") for w in block.weights}
+        self.weights = weights_by_name(block)
         self.attended = {}
         self.heads, self.pre = block.settings["heads"], block.settings["norm"] == "pre"
 
@@ -96,40 +96,3 @@ def test_a_decoder_block_equals_the_paper(norm):
     np.testing.assert_allclose(attention.cross, reference.attended["cross"], atol=2e-5)
     np.testing.assert_allclose(attention.target, reference.attended["attention"], atol=2e-5)
     np.testing.assert_array_equal(attention.cross, attention.cross_distribution)
-
-
-@pytest.mark.parametrize(
-    "rate", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"activation_dropout": 0.5}]
-)
-def test_dropouts_only_in_training(rate):
-    block = filled(EncoderBlock(8, 2, 6, **rate))
-    inputs = RANDOM.normal(size=(2, 3, 8)).astype("float32")
-    still = np.asarray(block(inputs))
-    np.testing.assert_array_equal(still, block(inputs))
-    assert not np.allclose(still, block(inputs, training=True))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"norm": "none"}, "'none'. Choices: pre, post"),
-        ({"activation": "tanh"}, "'tanh'"),
-        ({"heads": 3}, "8 cannot be divided into 3"),
-    ],
-)
-def test_invalid_arguments(settings, message):
-    with pytest.raises(ValueError, match=message):
-        EncoderBlock(**{"width": 8, "heads": 2, "feed_forward": 6, **settings})
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        EncoderBlock(8, 2, 6, norm="post", activation="swiglu", dropout=0.1),
-        DecoderBlock(8, 2, 6, memory_depth=5, cross={"score": "general"}, norm="post"),
-    ],
-    ids=["encoder", "decoder"],
-)
-def test_config_round_trip(block):
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(block))
-    assert again.get_config() == block.get_config()

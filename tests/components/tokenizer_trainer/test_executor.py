@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import sentencepiece
-import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from regard.components.common import events
@@ -16,45 +15,24 @@ from regard.components.common.component import Tokenizer
 from regard.components.common.errors import UserError
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
-from tests.components.corpora import BEAM
+from tests.components.corpora import BEAM, write_records
 
 SETTINGS: dict[str, Any] = {"vocab_size": 60, "vocab_limit": "soft", "input_sentence_size": 1000}
 ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
 
 
-def examples_of(folder: Path, splits: dict[str, list[tuple[str, str]]]) -> Any:
-    for split, rows in splits.items():
-        path = folder / f"Split-{split}" / "part-00000.gz"
-        path.parent.mkdir(parents=True)
-        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-            for row in rows:
-                features = {
-                    name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
-                    for name, value in zip(("source", "target"), row, strict=True)
-                }
-                example = tf.train.Example(features=tf.train.Features(feature=features))
-                writer.write(example.SerializeToString())
-    examples = standard_artifacts.Examples()
-    examples.uri = str(folder)
-    examples.split_names = json.dumps(list(splits))
-    return examples
-
-
 def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Path, Tokenizer]:
-    examples = examples_of(folder / "examples", {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]})
-    tokenizer = Tokenizer()
-    tokenizer.uri = str(folder / "tokenizer")
+    for split, pairs in {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]}.items():
+        path = folder / "examples" / f"Split-{split}" / "part-00000.gz"
+        write_records(path, ({"source": [one], "target": [other]} for one, other in pairs))
+    examples, tokenizer = standard_artifacts.Examples(), Tokenizer()
+    examples.uri, tokenizer.uri = str(folder / "examples"), str(folder / "tokenizer")
+    examples.split_names = '["train", "test"]'
     context = TokenizerTrainerExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
+    config = json.dumps({**SETTINGS, **settings})
+    properties = {"config": config, "features": '["source", "target"]', "seed": 0, "code": "x"}
     TokenizerTrainerExecutor(context).Do(
-        {"examples": [examples]},
-        {"tokenizer": [tokenizer]},
-        {
-            "config": json.dumps({**SETTINGS, **settings}),
-            "features": '["source", "target"]',
-            "word_list_digest": "",
-            "seed": 0,
-            "code": "x",
-        },
+        {"examples": [examples]}, {"tokenizer": [tokenizer]}, properties | {"word_list_digest": ""}
     )
     return Path(tokenizer.uri), tokenizer
 

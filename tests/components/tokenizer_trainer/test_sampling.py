@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 
 from regard.components.tokenizer_trainer.sampling import (
     MAX_BYTES,
@@ -17,6 +15,7 @@ from regard.components.tokenizer_trainer.sampling import (
     read_sentences,
     sample_sentences,
 )
+from tests.components.corpora import write_records
 
 ROWS = 300
 FILES = 3
@@ -24,19 +23,11 @@ FILES = 3
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[tuple[int, str]]:
-    return list(enumerate(write_files(tmp_path)))
-
-
-def write_files(folder: Path) -> Iterator[str]:
-    for file in range(FILES):
-        path = str(folder / f"part-{file}.gz")
-        with tf.io.TFRecordWriter(path, "GZIP") as writer:
-            for row in range(file * ROWS, (file + 1) * ROWS):
-                example = tf.train.Example()
-                for name, text in {"source": f"number {row}", "target": f"Zahl {row}"}.items():
-                    example.features.feature[name].bytes_list.value.append(text.encode())
-                writer.write(example.SerializeToString())
-        yield path
+    rows = [{"source": [f"number {i}"], "target": [f"Zahl {i}"]} for i in range(ROWS * FILES)]
+    return [
+        (file, write_records(tmp_path / f"part-{file}.gz", rows[file * ROWS : (file + 1) * ROWS]))
+        for file in range(FILES)
+    ]
 
 
 def samples_of(
@@ -73,17 +64,10 @@ def test_order_of_workers_does_not_matter(files, tmp_path):
     assert list(one) == list(other) != list(another_seed)
 
 
-def corpus_of(rows: int) -> list[bytes]:
-    return [f"sentence {number}".encode() for number in range(rows)]
-
-
-def texts(sample: list[tuple[int, bytes]]) -> list[bytes]:
-    return [sentence for _, sentence in sample]
-
-
 def test_copies_are_sampled_independently() -> None:
-    sample = texts(sample_sentences([b"same"] * 500 + corpus_of(500), 200, 0, SentenceCounts()))
-    assert 50 < sample.count(b"same") < 150
+    others = [b"sentence %d" % number for number in range(500)]
+    sample = sample_sentences([b"same"] * 500 + others, 200, 0, SentenceCounts())
+    assert 50 < [sentence for _, sentence in sample].count(b"same") < 150
 
 
 def test_empty_and_too_long_lines() -> None:
@@ -97,17 +81,8 @@ def test_empty_and_too_long_lines() -> None:
 
 def test_read_sentences_in_order(tmp_path: Path) -> None:
     rows = [(["a"], ["b", "c"]), (["d"], []), (["e"], ["f"]), ([""], ["g"])]
-    path = str(tmp_path / "part.gz")
-    with tf.io.TFRecordWriter(path, "GZIP") as writer:
-        for row in rows:
-            example = tf.train.Example()
-            for name, texts in zip(("text", "summary"), row, strict=True):
-                values = example.features.feature[name].bytes_list
-                values.SetInParent()
-                values.value.extend(text.encode() for text in texts)
-            example.features.feature["image"].bytes_list.value.append(b"not read")
-            writer.write(example.SerializeToString())
-    assert list(read_sentences(path, ["text", "summary"])) == list(
-        map(str.encode, [*"abcdef", "", "g"])
-    )
+    examples = ({"text": one, "summary": other, "image": ["not read"]} for one, other in rows)
+    path = write_records(tmp_path / "part.gz", examples)
+    sentences = [sentence.decode() for sentence in read_sentences(path, ["text", "summary"])]
+    assert sentences == [*"abcdef", "", "g"]
     assert list(read_sentences(path, ["summary"])) == [b"b", b"c", b"f", b"g"]

@@ -103,24 +103,8 @@ def test_the_best_alone_takes_fewer_steps():
     np.testing.assert_array_equal(every.ids[:, :1], best.ids)
     np.testing.assert_array_equal(every.scores[:, :1], best.scores)
     assert steps[1] < steps[0]
-
-
-def test_it_does_stop_early():
-    toy, steps = Toy(scale=4.0, seed=2), []
-
-    def step(tokens, state):
-        steps.append(1)
-        return toy.step(tokens, state)
-
-    result = arrays(BeamSearch(3, 0.0, n_best=1)(step, toy.state([0, 1]), np.full(2, 50)))
-    assert result.lengths.max() < 10
-    assert len(steps) < 30
-
-
-def test_hypotheses_are_distinct():
-    result = arrays(BeamSearch(4, 0.6)(TOY.step, TOY.state(), np.full(3, 8)))
-    for row in range(3):
-        assert len(set(targets_of(result, row))) == 4
+    assert steps[1] < 30
+    assert best.lengths.max() < 10
 
 
 def test_missing_hypotheses_are_padded():
@@ -128,18 +112,6 @@ def test_missing_hypotheses_are_padded():
     np.testing.assert_array_equal(result.lengths[0], [1, 0, 0, 0])
     assert (result.ids[0, 1:] == PAD).all()
     assert (result.scores[0, 1:] < -1e8).all()
-
-
-def test_coverage_counts_only_the_real_source():
-    """A source position that is padding cannot be unseen."""
-    toy = Toy()
-    assert not toy.mask.all()
-    beta = 2.0
-    result = arrays(BeamSearch(5, 0.6, beta)(toy.step, toy.state(), np.full(3, 6)))
-    for row in range(3):
-        for n, target in enumerate(targets_of(result, row)):
-            expected, _ = penalised(toy, row, target, 0.6, beta)
-            assert result.scores[row, n] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("size", [2, 6])

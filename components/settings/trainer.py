@@ -13,6 +13,8 @@ from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 
+NODE = "Trainer"  # the name of the component in events
+
 
 class StartingModel(BaseModel):
     """The exported model that a warm start takes its weights from.

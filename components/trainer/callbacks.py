@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from regard.components.common import events
 from regard.components.common.formatting import format_duration
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DeviceGroup
 from regard.models.metrics import METRICS

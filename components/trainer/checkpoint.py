@@ -16,7 +16,7 @@ import numpy as np
 
 from regard.components.common import events
 from regard.components.common.files import atomic_path
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE
 from regard.serving import locks
 
 _LOCK = ".lock"

@@ -8,8 +8,7 @@ import keras
 import tensorflow as tf
 
 from regard.components.common import events
-from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
 

@@ -15,7 +15,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
 from regard.models.tasks.base import Task
 from regard.models.vocabulary import BOS, EOS, PAD, UNK

@@ -20,9 +20,8 @@ from regard.components.common import events
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
 from regard.components.common.files import write_json
-from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
+from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
-    NODE,
     distributed_worker,
     pretrained_embeddings,
     warm_start,

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE
 from regard.components.trainer.callbacks import (
     MovingAverage,
     PeriodicCheckpoint,

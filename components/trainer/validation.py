@@ -12,8 +12,7 @@ import keras
 import tensorflow as tf
 
 from regard.components.common import events
-from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches

@@ -18,8 +18,7 @@ from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.common.files import read_json_object, write_json
 from regard.components.registry.publish import content_digest
-from regard.components.settings.trainer import StartingModel, TrainerConfig
-from regard.components.trainer import NODE
+from regard.components.settings.trainer import NODE, StartingModel, TrainerConfig
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.export import WarmStartCheckpoint, read_warm_start
 from regard.components.trainer.optimizer_state import (

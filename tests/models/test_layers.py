@@ -281,7 +281,7 @@ def test_compiled_equals_eager(name, settings):
         ("pointer_decoder", {"clip": 0.0}, "above 0, not 0.0"),
         ("pointer_decoder", {"score": "dot", "units": 4}, "same depth, but they have 4 and 5"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_invalid_settings(create, settings, message):
     create = LAYERS[create][0] if isinstance(create, str) else create

@@ -109,7 +109,10 @@ def _predict(served: ServedModel, row: Mapping[str, Any]) -> Prediction:
         key: tf.constant(value, tf.string if value.dtype == object else None)
         for key, value in batch_inputs(contract["signatures"][name]["inputs"], [row]).items()
     }
-    outputs = {key: value.numpy() for key, value in served.signatures[name](**tensors).items()}
+    # By position, because a function of several tasks has one parameter for texts and images.
+    function: Any = served.signatures[name]
+    outputs = function(*(tensors[spec.name] for spec in function.input_signature))
+    outputs = {key: value.numpy() for key, value in outputs.items()}
     return split_outputs(contract, name, outputs, 1)[0]
 
 

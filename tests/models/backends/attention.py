@@ -3,7 +3,8 @@
 import keras
 import numpy as np
 
-from regard.models.attention import ALIGNMENTS, SCORES, Attention, Pointer, windows
+from regard.models.attention import ALIGNMENTS, SCORES, Attention, Pointer
+from regard.models.attention.alignments.local import attend_in_windows
 from regard.models.reinforce import Reinforce
 
 random = np.random.default_rng(0)
@@ -37,7 +38,7 @@ def outputs():
         attention = filled(Attention(score, {"type": "local_p", "window": 1}))
         prepared, query = attention.prepare(MEMORY.astype("float32"), MASK), QUERY.astype("float32")
         position = np.array([[0, 1]])
-        yield from windows.attend_in_windows(
+        yield from attend_in_windows(
             attention.score, attention.alignment, query, prepared, position
         )
     yield filled(Pointer(clip=3.0))(QUERY, MEMORY, MASK)

@@ -86,7 +86,6 @@ def test_a_sentencepiece_model_is_blessed(tokenizing, tmp_path):
     ]
     assert result["unsupported_ops"] == {"2.14": {}, "2.19": {}, "2.20": {}}
     # TensorFlow's own operations do not count as those of TensorFlow Text.
-    assert all("Sentencepiece" in name for name in result["text_ops"])
     assert result["rows"] == len(TEXTS) + 2
 
 

@@ -85,7 +85,6 @@ def test_a_sentencepiece_model_is_blessed(tokenizing, tmp_path):
         "score",
     ]
     assert result["unsupported_ops"] == {"2.14": {}, "2.19": {}, "2.20": {}}
-    # TensorFlow's own operations do not count as those of TensorFlow Text.
     assert result["rows"] == len(TEXTS) + 2
 
 

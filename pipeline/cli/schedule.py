@@ -10,47 +10,15 @@ import typer
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ConfigArgument, JsonOption, flag, option
+from regard.pipeline.cli.options import ConfigArgument, JsonOption, flag
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.pipeline.scheduling.settings import ScheduleSettings
 
-_CONDITIONS = "Conditions for a run"
-
 
 def schedule(
     config: ConfigArgument,
-    cron: Annotated[
-        str | None,
-        option(
-            "--cron",
-            "EXPRESSION",
-            "When to check: minute, hour, day of the month, month and weekday; or @hourly, "
-            "@daily, @weekly, @monthly, @yearly.",
-        ),
-    ] = None,
-    timezone: Annotated[
-        str | None,
-        option("--time-zone", None, "Time zone for --cron, for example Europe/Berlin."),
-    ] = None,
-    every: Annotated[
-        str | None, option("--every", None, "Interval between checks, for example 15m.")
-    ] = None,
-    new_span: Annotated[
-        bool, flag("--new-span", "A new span.", rich_help_panel=_CONDITIONS)
-    ] = False,
-    new_rows: Annotated[
-        int | None,
-        option("--new-rows", None, "Number of new rows.", min=1, rich_help_panel=_CONDITIONS),
-    ] = None,
-    drift: Annotated[
-        bool,
-        flag("--drift", "Drift beyond the limits of data.checks.", rich_help_panel=_CONDITIONS),
-    ] = False,
-    no_catchup: Annotated[
-        bool, flag("--no-catchup", "Do not make up for missed times of --cron.")
-    ] = False,
     dry_run: Annotated[
         bool, flag("--dry-run", "Print the status and what a check would do now.")
     ] = False,
@@ -59,16 +27,16 @@ def schedule(
 ) -> None:
     """Run a pipeline repeatedly.
 
-    Checks the data at the times of --cron, or every 15 minutes, and runs the
-    pipeline if a condition holds. The section schedule of the file sets both;
-    options take precedence. Stop it with Ctrl-C. A run that was stopped resumes
-    at the next start. For a schedule on a cluster see `regard submit --cron`.
+    The section schedule of the file sets when to check the data and which
+    conditions start a run; see `regard config reference`. Stop it with Ctrl-C. A
+    run that was stopped resumes at the next start. For a schedule on a cluster
+    see `regard submit --cron`.
 
     [bold]Examples[/bold]
 
-      regard schedule configs/quickstart.yaml --dry-run
+      regard schedule pipeline.yaml --dry-run
 
-      regard schedule configs/quickstart.yaml --new-rows 10000 --every 1h
+      regard schedule pipeline.yaml
 
     [bold]Exit status[/bold]: 0 stopped, or nothing to do; 2 an error that you
     can fix. With --once the status of `regard run`.
@@ -79,17 +47,7 @@ def schedule(
         raise UserError("The option requires --dry-run.", "--json", "Remove it.")
     from regard.pipeline.scheduling.settings import ScheduleSettings
 
-    overrides: dict[str, object] = {
-        "cron": cron,
-        "timezone": timezone,
-        "every": every,
-        "new_span": new_span or None,
-        "new_rows": new_rows,
-        "drift": drift or None,
-        "catchup": False if no_catchup else None,
-    }
-    overrides = {key: value for key, value in overrides.items() if value is not None}
-    settings = ScheduleSettings(config, overrides)
+    settings = ScheduleSettings(config)
     if dry_run:
         _print_plan(settings, as_json)
     else:

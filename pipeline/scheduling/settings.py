@@ -1,26 +1,17 @@
-"""The configuration of a schedule: the YAML file and the options of the command line."""
+"""The configuration of a schedule, which is read again at each check."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from pydantic import ValidationError
-
 from regard.components.common.errors import UserError
-from regard.models.settings.base import Problem
 from regard.pipeline.config import Config, load
-from regard.pipeline.config.errors import problems
-from regard.pipeline.config.schedule import ScheduleConfig, validate_schedule
+from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.scheduling.triggers import cron_trigger, next_fire_time, time_zone
 
 MISFIRE_GRACE_SECONDS = 60.0
-_OPTIONS = {"new_span": "--new-span", "new_rows": "--new-rows", "timezone": "--time-zone"}
-_NO_SCHEDULE_HELP = (
-    "Add a section `schedule` to the file (see `regard config reference`), or give --cron, "
-    "--every, --new-span, --new-rows or --drift."
-)
+_REMEDY = "Add one, for example schedule: {new_rows: 10000}. See `regard config reference`."
 
 
 class ScheduleSettings:
@@ -28,19 +19,17 @@ class ScheduleSettings:
 
     Args:
         path: the YAML file.
-        overrides: keys of ``schedule`` from the command line, which take precedence.
 
     Raises:
-        UserError: the file or an override is invalid, or there is no schedule.
+        UserError: the file is invalid, or there is no schedule.
     """
 
     config: Config
     schedule: ScheduleConfig
     zone: ZoneInfo
 
-    def __init__(self, path: Path, overrides: Mapping[str, object]):
+    def __init__(self, path: Path):
         self.path = path
-        self._overrides = dict(overrides)
         self.reload()
 
     def reload(self, name: str | None = None) -> None:
@@ -56,10 +45,8 @@ class ScheduleSettings:
         if name not in (None, config.name):
             message = f"the name changed from {name} to {config.name}"
             raise UserError(message, f"{self.path}: name")
-        schedule = _merge(config, self._overrides)
-        if schedule is None:
-            where = f"{self.path}: schedule"
-            raise UserError("The pipeline has no schedule.", where, _NO_SCHEDULE_HELP)
+        if (schedule := config.schedule) is None:
+            raise UserError("The pipeline has no schedule.", f"{self.path}: schedule", _REMEDY)
         zone = time_zone(schedule.timezone)
         self._trigger = cron_trigger(schedule.cron, zone) if schedule.cron else None
         self.config, self.schedule, self.zone = config, schedule, zone
@@ -84,26 +71,3 @@ class ScheduleSettings:
         if self._trigger is not None and not self.schedule.catchup:
             after = max(after, now - MISFIRE_GRACE_SECONDS)
         return self.next_time(after)
-
-
-def _merge(config: Config, overrides: Mapping[str, object]) -> ScheduleConfig | None:
-    """Return the section of the file with the overrides; None if there is neither."""
-    if not overrides:
-        return config.schedule
-    values = config.schedule.model_dump(exclude_unset=True) if config.schedule else {}
-    if "cron" in overrides:
-        values.pop("every", None)
-    if "every" in overrides:
-        values = {k: v for k, v in values.items() if k not in ("cron", "timezone")}
-    try:
-        schedule = ScheduleConfig.model_validate({**values, **overrides})
-    except ValidationError as error:
-        raise _option_error(problems(error, ScheduleConfig)[0]) from None
-    for problem in validate_schedule(schedule, config.data):
-        raise _option_error(Problem(problem.path[1:], problem.message))
-    return schedule
-
-
-def _option_error(problem: Problem) -> UserError:
-    name = str(problem.path[0]) if problem.path else "schedule"
-    return UserError(problem.message, where=_OPTIONS.get(name, f"--{name}"))

@@ -9,11 +9,17 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
+def configure(shell, schedule: str) -> None:
+    """Write the configuration with a section ``schedule``."""
+    with open(shell.folder / shell.configure(epochs=2), "a") as file:
+        file.write(f"schedule: {schedule}\n")
+
+
 @pytest.fixture(scope="module")
 def first(shell):
     """The first check, at which everything is new."""
-    shell.configure(epochs=2)
-    result = shell.run("schedule", "tiny.yaml", "--once", "--new-rows", "100", "--drift")
+    configure(shell, "{new_rows: 100, drift: true}")
+    result = shell.run("schedule", "tiny.yaml", "--once")
     return result.returncode, result.stdout + result.stderr
 
 
@@ -32,7 +38,8 @@ def test_the_first_check_trains_and_pushes(shell, first):
 
 
 def test_unchanged_data_starts_no_run(shell, first):
-    result = shell.run("schedule", "tiny.yaml", "--once", "--every", "1h")
+    configure(shell, "{every: 1h}")
+    result = shell.run("schedule", "tiny.yaml", "--once")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "no run: nothing has changed since run" in result.stdout
 
@@ -40,7 +47,8 @@ def test_unchanged_data_starts_no_run(shell, first):
 def test_a_stopped_scheduler_stops_its_run_and_resumes_it(shell, first):
     with open(shell.folder / "data/train.tsv", "a") as file:
         file.writelines(f"{word}\t{word.upper()}\n" for word in ("hah", "gag", "fed") * 50)
-    process = shell.start("schedule", "tiny.yaml", "--every", "1s", "--new-rows", "100")
+    configure(shell, "{every: 1s, new_rows: 100}")
+    process = shell.start("schedule", "tiny.yaml")
     try:
         runs = shell.home / "pipelines/tiny/runs"
         while len(list(runs.glob("*/events.jsonl"))) < 2:
@@ -53,7 +61,7 @@ def test_a_stopped_scheduler_stops_its_run_and_resumes_it(shell, first):
     assert process.returncode == 0, out + err
     assert "run: new_rows: 150 new rows of 100 required" in out
     assert state(shell)["history"][-1]["status"] == "interrupted"
-    result = shell.run("schedule", "tiny.yaml", "--once", "--new-rows", "100")
+    result = shell.run("schedule", "tiny.yaml", "--once")
     assert "which was interrupted" in result.stdout
     assert state(shell)["history"][-1]["status"] in ("pushed", "not blessed")
     assert (

@@ -12,7 +12,7 @@ from regard.pipeline.workspace import Workspace
 
 def main(path: Path) -> None:
     command = [sys.executable, "-m", "tests.pipeline.scheduling.fake_run", str(path)]
-    settings = ScheduleSettings(path, {})
+    settings = ScheduleSettings(path)
     daemon = ScheduleDaemon(settings, Workspace.from_environment(), print, command)
     with daemon.open():
         daemon.serve()

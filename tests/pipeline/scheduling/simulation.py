@@ -22,10 +22,10 @@ NIGHTLY = "  cron: 0 3 * * *\n  timezone: Europe/Berlin\n  new_span: true\n"
 class FakeDaemon(ScheduleDaemon):
     """Sleeps in simulated time and stops after some hours. Events happen while it sleeps."""
 
-    def __init__(self, simulation, hours, events=None, pace=0.0, **overrides):
+    def __init__(self, simulation, hours, events=None, pace=0.0):
         self.lines: list[str] = []
         path = simulation.folder / "tiny.yaml"
-        settings = ScheduleSettings(path, overrides)
+        settings = ScheduleSettings(path)
         command = [*simulation.command, str(path)]
         super().__init__(settings, simulation.workspace, self.lines.append, command)
         self.time, self.end = simulation.now, simulation.now + hours * HOUR
@@ -63,9 +63,9 @@ class Simulation(GrowingCorpus):
     def plan(self, *outcomes: str) -> None:
         (self.folder / "plan").write_text("".join(f"{outcome}\n" for outcome in outcomes))
 
-    def serve(self, hours: float, events=None, pace: float = 0.0, **overrides) -> FakeDaemon:
+    def serve(self, hours: float, events=None, pace: float = 0.0) -> FakeDaemon:
         """Keeps the schedule for some hours; the next call continues from there."""
-        daemon = FakeDaemon(self, hours, events, pace, **overrides)
+        daemon = FakeDaemon(self, hours, events, pace)
         with daemon.open():
             daemon.serve()
         self.now = daemon.time

@@ -79,9 +79,10 @@ def test_without_catchup_missed_times_are_ignored(simulation):
     simulation.serve(1)
     simulation.write_span(2)
     simulation.now += 100 * HOUR
-    simulation.serve(1, catchup=False)
+    simulation.configure(NIGHTLY + "  catchup: false\n")
+    simulation.serve(1)
     assert simulation.statuses == ["pushed"]
-    simulation.serve(24, catchup=False)
+    simulation.serve(24)
     assert simulation.statuses == ["pushed", "pushed"]
 
 

@@ -178,11 +178,9 @@ def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
         start |= {"id": run.id, "name": run.name}
         run.update(**start)
     except OSError as error:
-        raise UserError(
-            f"Cannot create the record of the run: {error.strerror}.",
-            where=str(paths.runs),
-            remedy="Set REGARD_HOME to a writable folder with free disk space.",
-        ) from error
+        message = f"Cannot create the record of the run: {error.strerror}."
+        remedy = "Set REGARD_HOME to a writable folder with free disk space."
+        raise UserError(message, str(paths.runs), remedy) from error
     return run
 
 
@@ -281,11 +279,8 @@ def find(workspace: Workspace, text: str) -> Run:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise UserError(
-            f"{text!r} matches {len(matches)} runs.",
-            where=str(workspace.pipelines),
-            remedy=f"Use one of: {', '.join(run.full_id for run in reversed(matches[-6:]))}.",
-        )
+        remedy = f"Use one of: {', '.join(run.full_id for run in reversed(matches[-6:]))}."
+        raise UserError(f"{text!r} matches {len(matches)} runs.", str(workspace.pipelines), remedy)
     names = [name for run in _all_runs(workspace) for name in (run.name, run.id, run.full_id)]
     remedy = "`regard runs` lists the runs of the workspace, which REGARD_HOME selects."
     hint = did_you_mean(text, names)

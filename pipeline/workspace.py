@@ -127,11 +127,9 @@ def lock_pipeline(
     except BlockingIOError:
         raise (refusal or _refusal)(path, locks.read_holder(path)) from None
     except OSError as error:  # also if the file system has no locks
-        raise UserError(
-            f"The pipeline's folder is not writable: {error.strerror}.",
-            where=str(path.parent),
-            remedy="Set REGARD_HOME to a writable folder on a local disk with free space.",
-        ) from error
+        message = f"The pipeline's folder is not writable: {error.strerror}."
+        remedy = "Set REGARD_HOME to a writable folder on a local disk with free space."
+        raise UserError(message, str(path.parent), remedy) from error
 
 
 def _refusal(path: Path, holder: LockHolder) -> UserError:

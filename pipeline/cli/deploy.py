@@ -77,11 +77,9 @@ def render(
     for name in _CLUSTER_PARAMETERS if target == "compose" else ():
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
-            raise UserError(
-                "Not supported with --to compose, which runs one server without namespaces.",
-                f"--{name.replace('_', '-')}",
-                "Leave it out, or use --to kubernetes or --to kserve.",
-            )
+            message = "Not supported with --to compose, which runs one server without namespaces."
+            remedy = "Leave it out, or use --to kubernetes or --to kserve."
+            raise UserError(message, f"--{name.replace('_', '-')}", remedy)
     rendered = deployment.render(
         model,
         registry or Workspace.from_environment().registry,

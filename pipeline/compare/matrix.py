@@ -95,11 +95,8 @@ def read_comparison(
 def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
     document = _read_mapping(path, workspace)
     if not is_comparison(document):
-        raise UserError(
-            "A comparison needs at least two configurations.",
-            where=str(path),
-            remedy="Pass another one, or a file with name, base and models.",
-        )
+        remedy = "Pass another one, or a file with name, base and models."
+        raise UserError("A comparison needs at least two configurations.", str(path), remedy)
     value = document.value if name is None else {**document.value, "name": name}
     try:
         matrix = MatrixConfig.model_validate(value)

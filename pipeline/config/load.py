@@ -37,11 +37,9 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     workspace = Workspace(Path(os.path.abspath(home))) if home else Workspace.from_environment()
     document = read_document(path, workspace)
     if is_comparison(document):
-        raise UserError(
-            "The file describes a comparison of several models, not one pipeline.",
-            where=str(path),
-            remedy=f"`regard compare {shlex.quote(str(path))}` trains and compares them.",
-        )
+        message = "The file describes a comparison of several models, not one pipeline."
+        remedy = f"`regard compare {shlex.quote(str(path))}` trains and compares them."
+        raise UserError(message, str(path), remedy)
     all_problems, config = list(document.problems), None
     if isinstance(document.value, dict):
         config, more = validate_values(document.value)

@@ -107,8 +107,5 @@ def _download(url: str, file: ManifestFile, directory: Path) -> None:
         message = f"The download failed: {error}."
     except ValueError:
         message = f"{name} does not have the published checksum, SHA-256 {checksum}."
-    raise UserError(
-        message,
-        where=f"{url}/{name}",
-        remedy=f"Check the network and try again, or copy {name} into {directory} yourself.",
-    )
+    remedy = f"Check the network and try again, or copy {name} into {directory} yourself."
+    raise UserError(message, f"{url}/{name}", remedy)

@@ -69,11 +69,8 @@ def to_ctranslate2(
     trained = _read_weights(version)
     if unsupported := ctranslate2.find_unsupported(trained.model):
         reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
-        raise UserError(
-            f"CTranslate2 cannot run this model: {reasons}",
-            where=str(version),
-            remedy="Use `regard serve` or TensorFlow Serving, which run every model.",
-        )
+        remedy = "Use `regard serve` or TensorFlow Serving, which run every model."
+        raise UserError(f"CTranslate2 cannot run this model: {reasons}", str(version), remedy)
     vocabularies = {side: _vocabulary(trained.tokenizers[side]) for side in ("source", "target")}
     weights = dict(zip(trained.weight_names, trained.weights, strict=True))
     spec = ctranslate2.create_specification(weights, trained.model, vocabularies)
@@ -149,11 +146,9 @@ def _read_weights(version: Path) -> Any:
     from regard.components.trainer.export import read_warm_start
 
     if (trained := read_warm_start(version)) is None:
-        raise UserError(
-            "The version does not contain the names of its weights, because it is too old.",
-            where=str(version),
-            remedy="Run its pipeline again; a finished training is only exported again.",
-        )
+        message = "The version does not contain the names of its weights, because it is too old."
+        remedy = "Run its pipeline again; a finished training is only exported again."
+        raise UserError(message, str(version), remedy)
     return trained
 
 

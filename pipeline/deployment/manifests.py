@@ -172,19 +172,14 @@ def _storage_values(deployment: Deployment, target: str) -> dict[str, str]:
         return {"storage": str(Path(deployment.storage).expanduser().resolve())}
     if target == "kserve":
         if deployment.version is not None:
-            raise UserError(
-                "KServe always serves the newest version in a folder.",
-                where=f"{deployment.name}@{deployment.version}",
-                remedy="Leave the version out, or render for kubernetes.",
-            )
+            message = "KServe always serves the newest version in a folder."
+            remedy = "Leave the version out, or render for kubernetes."
+            raise UserError(message, f"{deployment.name}@{deployment.version}", remedy)
         if not _URI.fullmatch(storage):
             remedy = "Use a URI such as pvc://regard-registry or gs://bucket/registry."
             raise UserError(f"{storage!r} is not a URI.", "storage", remedy)
         return {"storage": storage}
     if (volume := _PVC.fullmatch(storage)) is None:
-        raise UserError(
-            f"{storage!r} is not a folder in a Kubernetes volume.",
-            where="storage",
-            remedy="Use pvc://CLAIM[/FOLDER] without '.', '..' and '//', or --to kserve.",
-        )
+        remedy = "Use pvc://CLAIM[/FOLDER] without '.', '..' and '//', or --to kserve."
+        raise UserError(f"{storage!r} is not a folder in a Kubernetes volume.", "storage", remedy)
     return {"claim": volume["claim"], "folder": volume["folder"] or ""}

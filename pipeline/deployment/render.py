@@ -57,11 +57,8 @@ def render(
     store = Registry(registry)
     name, _, pinned = model.partition("@")
     if Path(name).name != name or not name.strip("."):
-        raise UserError(
-            f"{name!r} is not the name of a model.",
-            where=str(registry),
-            remedy="Give a name in the registry; --registry selects another registry.",
-        )
+        remedy = "Give a name in the registry; --registry selects another registry."
+        raise UserError(f"{name!r} is not the name of a model.", str(registry), remedy)
     version = store.resolve(model)
     plan = manifests.Deployment(
         name=name,
@@ -84,11 +81,8 @@ def write(files: dict[str, str], folder: Path, *, force: bool = False) -> None:
     for name, text in files.items():
         path = folder / name
         if not force and path.exists() and path.read_text(encoding="utf-8") != text:
-            raise UserError(
-                "The file exists and has been modified.",
-                where=str(path),
-                remedy="Use --force to replace it, or --out for another folder.",
-            )
+            remedy = "Use --force to replace it, or --out for another folder."
+            raise UserError("The file exists and has been modified.", str(path), remedy)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         atomic_write(folder / name, text)

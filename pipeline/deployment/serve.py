@@ -86,11 +86,9 @@ def _find_model(text: str, registry: Path) -> ModelConfig:
     name, has_version, _ = text.partition("@")
     is_in_registry = os.sep not in text and bool(store.versions(name))
     if not path.name.isdecimal():
-        raise UserError(
-            "The name of a served model's folder is not a version number.",
-            where=str(path),
-            remedy=f"Copy it to a folder for its version, for example models/{path.name}/1.",
-        )
+        message = "The name of a served model's folder is not a version number."
+        remedy = f"Copy it to a folder for its version, for example models/{path.name}/1."
+        raise UserError(message, str(path), remedy)
     try:
         validate_name(path.parent.resolve().name)
     except ServingError as error:

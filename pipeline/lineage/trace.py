@@ -103,11 +103,9 @@ def trace(version: Path, workspace: Workspace) -> Lineage:
     """
     record = read_record(version)
     if not record.name or not record.version:
-        raise UserError(
-            f"there is no {RECORD} with a name and a version, so the lineage is not known",
-            where=str(version),
-            remedy="Give NAME or NAME@VERSION of the registry; the Pusher writes the file.",
-        )
+        message = f"there is no {RECORD} with a name and a version, so the lineage is not known"
+        remedy = "Give NAME or NAME@VERSION of the registry; the Pusher writes the file."
+        raise UserError(message, str(version), remedy)
     return _Tracer(version, record, workspace).trace()
 
 

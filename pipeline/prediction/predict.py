@@ -92,17 +92,11 @@ class LoadedModel:
             self._model = saved_model.load(path)
         except (OSError, ValueError, tf.errors.OpError) as error:
             reason = (str(error).splitlines() or ["no reason given"])[0]
-            raise UserError(
-                f"The model cannot be loaded: {reason}",
-                where=str(path),
-                remedy="Give the folder that contains saved_model.pb and variables/.",
-            ) from error
+            remedy = "Give the folder that contains saved_model.pb and variables/."
+            raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error
         except SavedModelError as error:
-            raise UserError(
-                f"The model cannot be used: {error}",
-                where=str(path),
-                remedy="Train it again with `regard run`, or give another model.",
-            ) from error
+            remedy = "Train it again with `regard run`, or give another model."
+            raise UserError(f"The model cannot be used: {error}", str(path), remedy) from error
         self._path = path
         self.contract = self._model.contract
 
@@ -162,16 +156,11 @@ def _validate_options(contract: Contract, options: PredictOptions) -> None:
     option = "--picture" if options.picture is not None else "--align"
     attention = contract["looks"]
     if attention is None and (is_table or options.picture is not None):
-        raise UserError(
-            "This model has no attention to show.",
-            where=option,
-            remedy="Leave the option out; `--align --json` prints all outputs of the model.",
-        )
+        remedy = "Leave the option out; `--align --json` prints all outputs of the model."
+        raise UserError("This model has no attention to show.", option, remedy)
     kind = input_kinds(contract).get(attention["columns"], "text") if attention else "text"
     if is_table and kind != "text":
         noun = {"image": "an image"}.get(kind, kind)
-        raise UserError(
-            f"This model attends to {noun}, which a table of tokens cannot show.",
-            where="--align",
-            remedy="Use --picture to draw the attention, or --align --json for the weights.",
-        )
+        message = f"This model attends to {noun}, which a table of tokens cannot show."
+        remedy = "Use --picture to draw the attention, or --align --json for the weights."
+        raise UserError(message, "--align", remedy)

@@ -47,11 +47,8 @@ def check_node(name: str, nodes: Iterable[str], option: str) -> str:
     by_lower = {node.lower(): node for node in choices}
     if name.lower() in by_lower:
         return by_lower[name.lower()]
-    raise UserError(
-        f"Unknown node {name!r}.",
-        where=option,
-        remedy=f"{did_you_mean(name, choices)}The nodes are {', '.join(choices)}.",
-    )
+    remedy = f"{did_you_mean(name, choices)}The nodes are {', '.join(choices)}."
+    raise UserError(f"Unknown node {name!r}.", option, remedy)
 
 
 def node_ids(ir: pipeline_pb2.Pipeline) -> list[str]:

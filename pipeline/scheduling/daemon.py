@@ -301,8 +301,5 @@ def find_process(paths: Path) -> int | None:
 def _lock_error(path: Path, holder: LockHolder) -> UserError:
     pid = holder.get("pid")
     process = f"process {pid}" if pid else "another process"
-    return UserError(
-        f"The schedule of {path.parents[1].name} is already kept by {process}.",
-        where=str(path),
-        remedy=f"Stop it with `kill {pid}`." if pid else None,
-    )
+    message = f"The schedule of {path.parents[1].name} is already kept by {process}."
+    return UserError(message, str(path), f"Stop it with `kill {pid}`." if pid else None)

@@ -143,11 +143,9 @@ def read_state(folder: Path) -> ScheduleState:
         if isinstance(error, ValidationError):
             details = error.errors(include_url=False)[0]
             reason = f"{'.'.join(map(str, details['loc']))}: {details['msg']}"
-        raise UserError(
-            f"The state of the schedule cannot be read: {reason}",
-            where=str(path),
-            remedy="Remove the file. The schedule starts afresh; models and runs are kept.",
-        ) from error
+        message = f"The state of the schedule cannot be read: {reason}"
+        remedy = "Remove the file. The schedule starts afresh; models and runs are kept."
+        raise UserError(message, str(path), remedy) from error
 
 
 def write_state(folder: Path, state: ScheduleState) -> None:

@@ -81,11 +81,8 @@ def check_output(original: OriginalConfig, path: Path, values: Mapping[str, Json
     try:
         _write(original, temporary, path, values, "")
     except OSError as error:
-        raise UserError(
-            f"The file cannot be written: {error.strerror}.",
-            str(path),
-            "Choose another file with -o FILE.",
-        ) from None
+        message = f"The file cannot be written: {error.strerror}."
+        raise UserError(message, str(path), "Choose another file with -o FILE.") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -195,13 +192,8 @@ def _write(
         return
     source = original.path
     if source.parent.resolve() != path.parent.resolve():
-        raise UserError(
-            f"Relative paths in {source} would be wrong in {path.parent.resolve()}.",
-            where=f"-o {path}",
-            remedy=f"Choose a file in {source.parent.resolve()}.",
-        )
-    raise UserError(
-        f"The values of {', '.join(values)} cannot be inserted into this file.",
-        where=str(source),
-        remedy="If their sections use anchors (&) and aliases (*), write them out.",
-    )
+        message = f"Relative paths in {source} would be wrong in {path.parent.resolve()}."
+        raise UserError(message, f"-o {path}", f"Choose a file in {source.parent.resolve()}.")
+    message = f"The values of {', '.join(values)} cannot be inserted into this file."
+    remedy = "If their sections use anchors (&) and aliases (*), write them out."
+    raise UserError(message, str(source), remedy)

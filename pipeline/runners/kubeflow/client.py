@@ -109,11 +109,9 @@ class KubeflowClient:
                 experiment_id=experiment_id, filter=_name_filter(name), _request_timeout=_TIMEOUT
             )
             if existing.recurring_runs:
-                raise UserError(
-                    f"The experiment {experiment!r} already has a recurring run {name!r}.",
-                    self.host,
-                    "Delete it on the cluster, or choose another name with --name.",
-                )
+                message = f"The experiment {experiment!r} already has a recurring run {name!r}."
+                remedy = "Delete it on the cluster, or choose another name with --name."
+                raise UserError(message, self.host, remedy)
             recurring_run = api.V2beta1RecurringRun(
                 experiment_id=experiment_id,
                 display_name=name,

@@ -23,8 +23,7 @@ _FAILED, _INTERRUPTED = 1, 130
 
 def compare(
     configs: Annotated[
-        list[Path],
-        argument("CONFIG", "Configurations, or one file with name, base and models."),
+        list[Path], argument("CONFIG", "Configurations, or one file with name, base and models.")
     ],
     name: Annotated[
         str | None, option("--name", "NAME", "Name of the comparison.", "that in the file")

@@ -26,15 +26,13 @@ def submit(
         option("--host", "URL", "URL of the Kubeflow Pipelines API.", "$KF_PIPELINES_ENDPOINT"),
     ] = None,
     experiment: Annotated[
-        str,
-        option("--experiment", "NAME", "Experiment of the run. Created if it does not exist."),
+        str, option("--experiment", "NAME", "Experiment of the run. Created if it does not exist.")
     ] = "regard",
     name: Annotated[
         str | None, option("--name", "NAME", "Name of the run.", "the pipeline's")
     ] = None,
     namespace: Annotated[
-        str | None,
-        option("--namespace", "NAME", "Your namespace on a multi-user installation."),
+        str | None, option("--namespace", "NAME", "Your namespace on a multi-user installation.")
     ] = None,
     parameters: Annotated[
         list[str] | None,

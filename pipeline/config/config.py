@@ -69,8 +69,8 @@ class Config(Section):
     )
     schedule: ScheduleConfig | None = option(
         None,
-        "When `regard schedule` checks for new data, and which conditions start a run; null: its "
-        "options decide.",
+        "When `regard schedule` checks for new data, and which conditions start a run; null: no "
+        "schedule.",
     )
     kubeflow: KubeflowConfig | None = option(
         None, "Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster."

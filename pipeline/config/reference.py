@@ -17,12 +17,7 @@ from pydantic.fields import FieldInfo
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.pipeline.config.annotations import choices_in, models_in
-from regard.pipeline.config.config import (
-    DEFAULT_TASK,
-    NAME_PATTERN,
-    config_class,
-    require_task,
-)
+from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task
 
 _WIDTH = 96
 _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}"}

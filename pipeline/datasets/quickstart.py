@@ -124,10 +124,8 @@ def sample_rows(count: int, rng: random.Random, progress: Progress | None = None
             if len(targets) > len(rows):
                 break
         else:
-            raise UserError(
-                f"There are not enough different texts of kind {kind!r} for {count:,} rows.",
-                remedy=f"Use at most {len(rows):,} rows.",
-            )
+            message = f"There are not enough different texts of kind {kind!r} for {count:,} rows."
+            raise UserError(message, remedy=f"Use at most {len(rows):,} rows.")
         rows.append(Row(kind, formats.tag, text))
         if progress and len(rows) % 1000 == 0:
             progress(f"{len(rows):,} of {count:,} rows", len(rows) / count)

@@ -111,11 +111,7 @@ def generate(
         for number, scene in enumerate(_scenes(pairs[split], count, rng)):
             name = f"images/{split}/{number:06d}.png"
             atomic_write(directory / name, _png(draw(scene, rng.getrandbits(32))))
-            record = {
-                "image": name,
-                "captions": scene.captions,
-                "boxes": json.dumps(scene.boxes),
-            }
+            record = {"image": name, "captions": scene.captions, "boxes": json.dumps(scene.boxes)}
             lines.append(json.dumps(record) + "\n")
             image_count += 1
             if progress and image_count % 500 == 0:

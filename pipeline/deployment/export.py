@@ -129,20 +129,16 @@ def _require_ctranslate2() -> None:
     try:
         import ctranslate2  # noqa: F401
     except ImportError:
-        raise UserError(
-            "CTranslate2 is not installed.",
-            remedy='Install it with: pip install "regard[ctranslate2]"',
-        ) from None
+        remedy = 'Install it with: pip install "regard[ctranslate2]"'
+        raise UserError("CTranslate2 is not installed.", remedy=remedy) from None
 
 
 def _read_weights(version: Path) -> Any:
     """Read the weights and tokenizers of a text-to-text SavedModel."""
     contract = read_contract(version)
     if contract["answer_kind"] != "text" or contract["inputs"][0]["kind"] != "text":
-        raise UserError(
-            f"CTranslate2 runs text-to-text models only; the task is {contract['task']}.",
-            where=str(version),
-        )
+        message = f"CTranslate2 runs text-to-text models only; the task is {contract['task']}."
+        raise UserError(message, str(version))
     from regard.components.trainer.export import read_warm_start
 
     if (trained := read_warm_start(version)) is None:

@@ -130,13 +130,6 @@ def test_model_below_a_threshold_is_not_published(shell, finished):
     assert not (shell.home / "registry/strict").exists()
 
 
-def test_runs_lists_all_runs(shell, finished):
-    result = shell.run("runs", "--json")
-    runs = json.loads(result.stdout)
-    assert len(runs) >= 2
-    assert {run["name"] for run in runs} >= {"tiny"}
-
-
 def test_model_worse_than_production_is_not_published(shell, finished):
     text = (shell.folder / "tiny.yaml").read_text()
     (shell.folder / "worse.yaml").write_text(text.replace("max_epochs: 6", "max_epochs: 1"))

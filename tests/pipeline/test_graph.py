@@ -123,21 +123,13 @@ def test_new_content_is_read_and_trained_again(make, tmp_path):
     assert changed == {"CorpusGen", "Trainer", "Pusher", "Reporter"}
 
 
-def test_without_a_version_there_is_no_production_baseline(make):
-    assert properties(make(), "Predictor")["production"] == ""
-
-
-def test_the_newest_version_is_the_production_baseline(make, tmp_path):
-    push(tmp_path, 1, recipe="another")
-    push(tmp_path, 2, recipe="a third")
+@pytest.mark.parametrize(("versions", "newest"), [([], ""), ([1, 2], "2"), ([0], "0")])
+def test_the_newest_version_is_the_production_baseline(make, tmp_path, versions, newest):
+    for version in versions:
+        push(tmp_path, version, recipe=f"recipe {version}")
     result = properties(make(), "Predictor")
-    assert result["production"] == str(tmp_path / "registry" / "tiny" / "2")
-    assert result["production_version"] == "2"
-
-
-def test_version_zero_is_a_production_baseline(make, tmp_path):
-    push(tmp_path, 0, recipe="another")
-    assert properties(make(), "Predictor")["production_version"] == "0"
+    folder = str(tmp_path / "registry" / "tiny" / newest) if newest else ""
+    assert (result["production"], result["production_version"]) == (folder, newest)
 
 
 @pytest.mark.parametrize(

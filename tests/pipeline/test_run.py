@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from regard.pipeline import run_store
-from regard.pipeline.cli.rendering.run_summary import print_failure
 from regard.pipeline.progress import Progress
-from regard.pipeline.run import Outcome, judge
+from regard.pipeline.run import judge
 from regard.pipeline.supervisor import Ending
 
 
@@ -63,23 +59,3 @@ def test_worker_without_a_failure_event_is_explained():
     failure = judge(Ending(-9, False), early).failure
     assert "training" not in failure["remedy"]
     assert "SIGSEGV" in judge(Ending(-11, False), _stopped()).failure["error"]
-
-
-def _print(outcome: Outcome) -> str:
-    console = Console(file=io.StringIO(), width=60)
-    print_failure(outcome, "/w/log.txt", console, "regard run 'my configs/a.yaml'")
-    return console.file.getvalue()
-
-
-def test_failure_shows_node_reason_place_remedy_log_and_command():
-    failure = {"node": "Trainer", "error": "too large", "where": "k", "remedy": "Make it smaller."}
-    text = _print(Outcome(run_store.FAILED, failure))
-    assert "Trainer failed: too large" in text
-    for part in ("k\n", "Make it smaller.", "/w/log.txt", "regard run 'my configs/a.yaml'"):
-        assert part in text
-
-
-def test_interruption_shows_the_command_to_resume():
-    text = _print(Outcome(run_store.INTERRUPTED))
-    assert "Interrupted" in text
-    assert "regard run 'my configs/a.yaml'" in text

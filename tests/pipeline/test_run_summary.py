@@ -23,14 +23,8 @@ def _write(folder, name, content) -> str:
 
 
 def node_event(node, state="done", properties=None, **outputs):
-    return {
-        "kind": "node",
-        "node": node,
-        "state": state,
-        "seconds": 1.0,
-        "outputs": outputs,
-        "properties": properties or {},
-    }
+    facts = {"state": state, "seconds": 1.0, "properties": properties or {}}
+    return {"kind": "node", "node": node, "outputs": outputs, **facts}
 
 
 @pytest.fixture
@@ -50,27 +44,14 @@ def events(tmp_path):
     )
     prediction_table.write_summary(predicted, {"contract": contract})
     bleu = {"name": "bleu", "label": "BLEU", "value": 33.127, "signature": "nrefs:1", "scale": 100}
-    exact = {
-        "name": "exact_match",
-        "label": "exact match",
-        "value": 0.98125,
-        "signature": "",
-        "scale": 1,
-    }
+    exact = {"name": "exact_match", "label": "exact match", "value": 0.98125, "signature": ""}
+    metrics = {"bleu": bleu, "exact_match": {**exact, "scale": 1}}
     training = {"parameters": 1234567, "epochs": 7, "steps": 900, "seconds": 125.0, "history": [1]}
-    evaluation = _write(
-        tmp_path / "e", "metrics.json", {"rows": 9, "metrics": {"bleu": bleu, "exact_match": exact}}
-    )
-    decision = {
-        "blessed": True,
-        "sentence": "Passed: BLEU 33.1 is above the threshold of 30.0.",
-        "verdicts": [],
-    }
-    pushed = {
-        "pushed": 1,
-        "pushed_version": "3",
-        "pushed_destination": f"{tmp_path}/registry/tiny/3",
-    }
+    evaluation = _write(tmp_path / "e", "metrics.json", {"rows": 9, "metrics": metrics})
+    sentence = "Passed: BLEU 33.1 is above the threshold of 30.0."
+    decision = {"blessed": True, "sentence": sentence, "verdicts": []}
+    destination = f"{tmp_path}/registry/tiny/3"
+    pushed = {"pushed": 1, "pushed_version": "3", "pushed_destination": destination}
     corpus = _write(tmp_path / "c", "corpus.json", {"rows": {"train": 29000, "test": 1000}})
     return [
         {"kind": "warning", "node": "CorpusGen", "text": "2 lines were skipped"},

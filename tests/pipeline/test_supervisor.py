@@ -82,35 +82,26 @@ def test_temporary_files_are_removed(created, tmp_path, monkeypatch, how):
     assert list((tmp_path / "t").iterdir()) == []
 
 
-def test_sigint_stops_the_worker(created):
-    before = signal.getsignal(signal.SIGINT)
-    thread = _signal_soon(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_worker(created, number):
+    before = signal.getsignal(number)
+    thread = _signal_soon(number)
     ending, state, view = _supervise(created, "slow")
     thread.join()
     assert ending == supervisor.Ending(130, interrupted=True)
     assert state.nodes["Trainer"].state == "stopped"
     assert any("Stopping" in text for text in view.messages)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
 
 
-def test_sigterm_stops_the_worker(created):
-    thread = _signal_soon(signal.SIGTERM)
-    ending, _, _ = _supervise(created, "slow")
-    thread.join()
-    assert ending == supervisor.Ending(130, interrupted=True)
-
-
-def test_second_signal_kills(created):
-    thread = _signal_soon(signal.SIGINT, signal.SIGINT)
-    # With this grace period only the second signal can end the worker.
-    ending, _, _ = _supervise(created, "deaf", grace_seconds=3600)
-    thread.join()
-    assert ending == supervisor.Ending(-signal.SIGKILL, interrupted=True)
-
-
-def test_unresponsive_worker_is_killed_after_the_grace_period(created):
-    thread = _signal_soon(signal.SIGINT)
-    ending, _, _ = _supervise(created, "deaf", grace_seconds=0.5)
+@pytest.mark.parametrize(
+    ("numbers", "grace_seconds"),
+    # With the long grace period only the second signal can end the worker.
+    [([signal.SIGINT] * 2, 3600), ([signal.SIGINT], 0.5)],
+)
+def test_unresponsive_worker_is_killed(created, numbers, grace_seconds):
+    thread = _signal_soon(*numbers)
+    ending, _, _ = _supervise(created, "deaf", grace_seconds=grace_seconds)
     thread.join()
     assert ending == supervisor.Ending(-signal.SIGKILL, interrupted=True)
 

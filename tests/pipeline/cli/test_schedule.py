@@ -12,7 +12,7 @@ from regard.components.common.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.config import load
 from regard.pipeline.scheduling.snapshot import take_snapshot
-from regard.pipeline.scheduling.state import FILE, Attempt, ScheduleState, read_state, write_state
+from regard.pipeline.scheduling.state import Attempt, ScheduleState, write_state
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from tests.pipeline.scheduling.growing_corpus import GrowingCorpus
 from tests.pipeline.scheduling.simulation import NIGHTLY
@@ -146,11 +146,6 @@ def test_a_pipeline_without_a_schedule(corpus):
     assert caught.value.where.endswith("tiny.yaml: schedule")
 
 
-def test_once_before_the_first_time(corpus, paths):
-    assert "  not due yet\n" in regard(corpus, "--once")
-    assert read_state(paths.schedule).created is not None
-
-
 def test_once_leaves_the_schedule_to_a_running_process(corpus, folder):
     with lock_pipeline(folder / "lock") as guard:
         guard.describe("schedule")
@@ -162,10 +157,3 @@ def test_once_reports_unusable_data(corpus):
     corpus.configure("  every: 1h\n")
     out = regard(corpus, "--once", status=2)
     assert "the data cannot be used: data.eval: " in out
-
-
-def test_an_unreadable_state_is_an_error(corpus, folder):
-    (folder / FILE).write_text("[")
-    with pytest.raises(UserError, match="cannot be read") as caught:
-        regard(corpus, "--once")
-    assert "Remove the file" in caught.value.remedy

@@ -32,22 +32,11 @@ def test_missing_section(run_error, tmp_path):
     assert "tune: {search_space: " in error.remedy
 
 
-def test_invalid_section(run_error):
-    message = run_error(CONFIG + TUNE.replace("0.2", "2")).message
-    assert "tune.search_space.model.dropout: the value 2.0 is invalid: must be less" in message
-
-
 def test_existing_file(run_error, tmp_path):
     (tmp_path / "a.tuned.yaml").touch()
     assert run_error(CONFIG + TUNE).where == str(tmp_path / "a.tuned.yaml")
     (tmp_path / "b.yaml").touch()
     assert run_error(CONFIG + TUNE, "-o", tmp_path / "b.yaml").where == str(tmp_path / "b.yaml")
-
-
-def test_output_is_a_folder(run_error, tmp_path):
-    (tmp_path / "out").mkdir()
-    error = run_error(CONFIG + TUNE, "-o", tmp_path / "out", "--force")
-    assert error.message == "The output is a folder."
 
 
 def test_relative_paths_in_another_folder(run_error, tmp_path):

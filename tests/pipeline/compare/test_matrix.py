@@ -157,25 +157,3 @@ def test_shipped_comparisons_are_valid(path, tmp_path, monkeypatch):
     comparison = read_comparison([path], Workspace(tmp_path / "w"))
     digests = {member.config.digest("model") for member in comparison.members}
     assert len(digests) == len(comparison.members)
-
-
-def test_multi30k_matrix_has_the_models_of_all_papers(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
-    comparison = read_comparison([SHIPPED / "multi30k-en-de.yaml"], Workspace(tmp_path))
-    models = {member.label: member.config.model for member in comparison.members}
-    assert models["none"].attention is None
-    kinds = {
-        (m.decoder.type, m.attention.score.type, m.attention.alignment.type)
-        + ((m.decoder.input_feeding,) if m.decoder.type == "luong" else ())
-        for m in models.values()
-        if m.attention is not None
-    }
-    scores = ("dot", "general", "concat", "location")
-    expected = {("luong", score, "soft", feed) for score in scores for feed in (True, False)}
-    expected |= {("luong", "general", f"local_{kind}", True) for kind in "mp"}
-    expected |= {("bahdanau", "additive", "soft"), ("transformer", "scaled_dot", "soft")}
-    assert kinds == expected
-    assert len(models) == 13
-    # The recurrent models have the same size.
-    recurrent = [m for m in models.values() if m.encoder.type == "recurrent"]
-    assert len({(m.encoder.units, m.decoder.units) for m in recurrent}) == 1

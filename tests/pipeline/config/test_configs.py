@@ -19,10 +19,6 @@ def test_it_loads_and_is_called_like_its_file(
     assert load(path, home=tmp_path).name == path.stem
 
 
-def test_there_are_some() -> None:
-    assert {"quickstart", "multi30k-en-de"} <= {path.stem for path in CONFIGS}
-
-
 def test_multi30k_finds_what_fetch_brings_without_any_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.pipeline.datasets import copying
 from tests.pipeline.datasets.generated_rows import SPLITS, rows_of
 
@@ -51,8 +50,3 @@ def test_names_are_unique(generated: Path) -> None:
     names = (generated / "names.txt").read_text().splitlines()
     assert len(names) == len(set(names)) == 1200
     assert names_so_far < set(names)
-
-
-def test_too_few_rows(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="19 rows are too few"):
-        copying.generate(tmp_path, rows=19)

@@ -8,12 +8,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS
 from regard.pipeline.config.config import NODES
 from regard.pipeline.runners.kubeflow.settings import load_for_cluster
-from tests.pipeline.runners.kubeflow.pipelines import (
-    CONFIG,
-    KUBEFLOW,
-    compile_config,
-    write_config,
-)
+from tests.pipeline.runners.kubeflow.pipelines import CONFIG, KUBEFLOW, compile_config, write_config
 
 IMAGE = "registry.example.org/regard:1"
 RICH = """
@@ -30,11 +25,6 @@ kubeflow:
 training: {max_epochs: null, max_steps: 5, seed: 4}
 beam: {runner: processes, workers: 3}
 """
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return compile_config(tmp_path_factory.mktemp("plain"))
 
 
 @pytest.fixture(scope="module")
@@ -58,41 +48,41 @@ def container(pipeline, node):
     return pipeline.spec["deploymentSpec"]["executors"][f"{node}_executor"]["container"]
 
 
-def test_every_node_runs_our_entrypoint_in_the_image(plain):
-    assert set(plain.spec["root"]["dag"]["tasks"]) == set(NODES)
+def test_every_node_runs_our_entrypoint_in_the_image(pipeline):
+    assert set(pipeline.spec["root"]["dag"]["tasks"]) == set(NODES)
     command = ["python", "-m", "regard.pipeline.runners.kubeflow.entrypoint"]
     for node in NODES:
-        facts = dict(container(plain, node))
+        facts = dict(container(pipeline, node))
         assert "--runner=FnApiRunner" in facts.pop("args")
         assert facts == {"image": IMAGE, "command": command}
 
 
-def test_paths_are_those_of_the_containers(plain):
-    data = json.loads(constant(plain, "CorpusGen", "corpus"))["config"]
+def test_paths_are_those_of_the_containers(pipeline):
+    data = json.loads(constant(pipeline, "CorpusGen", "corpus"))["config"]
     assert (data["root"], data["train"]) == ("/regard/data", "train-*.tsv")
-    assert constant(plain, "Pusher", "registry") == "/regard/registry"
-    training = json.loads(constant(plain, "Trainer", "custom_config"))
+    assert constant(pipeline, "Pusher", "registry") == "/regard/registry"
+    training = json.loads(constant(pipeline, "Trainer", "custom_config"))
     assert training["checkpoints"].startswith("/regard/pipelines/tiny/checkpoints/")
-    assert plain.pipeline_root == "minio://mlpipeline/v2/artifacts"
+    assert pipeline.pipeline_root == "minio://mlpipeline/v2/artifacts"
 
 
-def test_fingerprint_and_production_version_are_resolved_at_run_time(plain):
-    assert constant(plain, "CorpusGen", "fingerprint") == ""
-    assert constant(plain, "Predictor", "production") == "/regard/registry/tiny"
-    assert constant(plain, "Predictor", "production_version") == "latest"
-    profile = json.loads(constant(plain, "ExampleValidator", "production"))
+def test_fingerprint_and_production_version_are_resolved_at_run_time(pipeline):
+    assert constant(pipeline, "CorpusGen", "fingerprint") == ""
+    assert constant(pipeline, "Predictor", "production") == "/regard/registry/tiny"
+    assert constant(pipeline, "Predictor", "production_version") == "latest"
+    profile = json.loads(constant(pipeline, "ExampleValidator", "production"))
     assert profile == {"version": "latest", "versions": "/regard/registry/tiny"}
 
 
-def test_run_parameters_default_to_the_configuration(plain, rich):
-    assert defaults(plain) == {"max_epochs": 20, "seed": 17}
+def test_run_parameters_default_to_the_configuration(pipeline, rich):
+    assert defaults(pipeline) == {"max_epochs": 20, "seed": 17}
     assert defaults(rich) == {"max_epochs": 0, "seed": 4}
-    for name, parameter in plain.parameters.items():
+    for name, parameter in pipeline.parameters.items():
         assert parameter["parameterType"] == "NUMBER_INTEGER"
         assert parameter["isOptional"] is True
         assert parameter["description"] == PARAMETERS[name].description
     for node in ("Trainer", "Pusher", "Reporter"):
-        assert inputs_of(plain, node)["seed"] == {"componentInputParameter": "seed"}
+        assert inputs_of(pipeline, node)["seed"] == {"componentInputParameter": "seed"}
 
 
 def test_nodes_request_their_resources(rich):

@@ -8,11 +8,6 @@ from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline
 from tests.pipeline.runners.kubeflow.pipelines import CONFIG, compile_config
 
 
-@pytest.fixture(scope="module")
-def pipeline(tmp_path_factory):
-    return compile_config(tmp_path_factory.mktemp("pipeline"))
-
-
 def test_a_file_is_reproducible_and_reads_back(pipeline, tmp_path):
     text = pipeline.to_yaml()
     assert text == compile_config(tmp_path).to_yaml()

@@ -9,12 +9,6 @@ from kfp.components import load_component_from_text
 from regard.components.common.errors import UserError
 from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
 from regard.pipeline.runners.kubeflow.validation import find_problems, validate_pipeline
-from tests.pipeline.runners.kubeflow.pipelines import compile_config
-
-
-@pytest.fixture(scope="module")
-def pipeline(tmp_path_factory):
-    return compile_config(tmp_path_factory.mktemp("pipeline"))
 
 
 @pytest.fixture

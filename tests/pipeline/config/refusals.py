@@ -1,4 +1,4 @@
-"""The error messages of invalid configurations."""
+"""Configurations as texts, and the error messages of invalid ones."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from pathlib import Path
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.pipeline.config import load
+from regard.pipeline.config import Config, load
+
+
+def load_text(folder: Path, text: str, home: Path | None = None) -> Config:
+    """Load a YAML text from a file in a folder."""
+    (folder / "x.yaml").write_text(text, encoding="utf-8")
+    return load(folder / "x.yaml", home)
 
 
 def problems_of(folder: Path, text: str) -> list[str]:
     """Return the problems of a YAML text as lines ``LINE: KEY: MESSAGE``."""
-    path = folder / "x.yaml"
-    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        load(path, home=folder)
+        load_text(folder, text, home=folder)
     assert "regard config reference" in (caught.value.remedy or "")
-    return [line.removeprefix(f"{path}:") for line in caught.value.message.splitlines()]
+    return [
+        line.removeprefix(f"{folder / 'x.yaml'}:") for line in caught.value.message.splitlines()
+    ]
 
 
 def compare(lines: list[str], expected: str | list[str]) -> None:

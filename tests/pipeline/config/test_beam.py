@@ -4,15 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from regard.pipeline.config import load
-from tests.pipeline.config.refusals import compare, problems_of
+from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 HEAD = "name: x\ndata: {train: a.tsv}\n"
 
 
 def arguments(folder: Path, section: str = "") -> list[str]:
-    (folder / "x.yaml").write_text(HEAD + section)
-    return list(load(folder / "x.yaml").beam.arguments())
+    return list(load_text(folder, HEAD + section).beam.arguments())
 
 
 def test_default_runner_is_in_process(tmp_path):

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.pipeline.config import load
-from tests.pipeline.config.refusals import compare, problems_of
+from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 PAIR = "{source: a.en, target: a.de}"
 
@@ -218,17 +217,13 @@ def test_measured_attention_exists(heads, model, wrong, tmp_path: Path) -> None:
     if wrong:
         compare(problems_of(tmp_path, text), [f"3: evaluation.alignment.{one}" for one in wrong])
     else:
-        (tmp_path / "x.yaml").write_text(text)
-        messages = json.loads(load(tmp_path / "x.yaml").evaluation.alignment.heads_json())
+        messages = json.loads(load_text(tmp_path, text).evaluation.alignment.heads_json())
         assert messages == {"layer": 4, "head": 2 if "head" in heads else None}
 
 
 def test_a_check_given_in_part_keeps_its_own_limit(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(
-        f"name: x\ndata:\n  train: {PAIR}\nevaluation: {{checks: {{copies: {{action: fail}}}}}}\n"
-    )
-    checks = load(path).evaluation.checks
+    section = "evaluation: {checks: {copies: {action: fail}}}\n"
+    checks = load_text(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{section}").evaluation.checks
     assert (checks.copies.limit, checks.copies.action) == (0.05, "fail")
     assert (checks.empty.limit, checks.length_ratio.ratio) == (0.01, 2.5)
 
@@ -243,6 +238,4 @@ def test_a_check_given_in_part_keeps_its_own_limit(tmp_path: Path) -> None:
     ],
 )
 def test_possible(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(f"name: x\ndata:\n  train: {PAIR}\n{text}\n")
-    load(path)
+    load_text(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n")

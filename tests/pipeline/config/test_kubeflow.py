@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from regard.pipeline.config import load
-from tests.pipeline.config.refusals import compare, problems_of
+from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 HEAD = "name: x\ndata: {train: a.tsv}\nkubeflow:\n"
 WITH = HEAD + "  image: r/i:1\n  volumes: {v: /regard}\n"
 
 
 def load_section(folder: Path, text: str):
-    (folder / "x.yaml").write_text(text)
-    return load(folder / "x.yaml").kubeflow
+    return load_text(folder, text).kubeflow
 
 
 def test_the_section_is_optional(tmp_path):

@@ -12,19 +12,14 @@ from regard.components.data.sources import find_files
 from regard.components.data.spans import resolve_spans
 from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 from regard.models.settings.training import ExponentialScheduleConfig
-from regard.pipeline.config import Config, load
+from regard.pipeline.config import load
+from tests.pipeline.config.refusals import load_text
 
 MINIMAL = "name: tiny\ndata:\n  train: {source: a.en, target: a.de}\n"
 
 
-def config_from_text(folder: Path, text: str, home: Path | None = None) -> Config:
-    path = folder / "x.yaml"
-    path.write_text(text, encoding="utf-8")
-    return load(path, home=home)
-
-
 def test_defaults(tmp_path: Path) -> None:
-    config = config_from_text(tmp_path, MINIMAL)
+    config = load_text(tmp_path, MINIMAL)
     assert config.task == "translation"
     assert [feature.name for feature in config.features] == ["source", "target"]
     assert config.training.schedule.type == "constant"
@@ -43,7 +38,7 @@ def test_the_root_is_absolute_and_the_files_are_found_below_it(tmp_path: Path) -
         (folder / name).write_text("x\ty\n")
     text = "name: a\ndata:\n  root: ../d\n  train: [a.tsv]\n  eval: e*.tsv\n  test: e2.ndjson\n"
     (folder.parent / "yaml").mkdir()
-    config = config_from_text(folder.parent / "yaml", text)
+    config = load_text(folder.parent / "yaml", text)
     assert config.data.root == str(folder)
     assert config.data.split is None
     result = find_files(resolve_spans(config.corpus))
@@ -63,8 +58,8 @@ def test_relative_yaml_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_home_is_always_defined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "name: a\ndata:\n  root: ${REGARD_HOME}/d\n  train: a.tsv\n"
     monkeypatch.setenv("REGARD_HOME", "/elsewhere")
-    assert config_from_text(tmp_path, text).data.root == "/elsewhere/d"
-    config = config_from_text(tmp_path, text, home=tmp_path / "home")
+    assert load_text(tmp_path, text).data.root == "/elsewhere/d"
+    config = load_text(tmp_path, text, home=tmp_path / "home")
     assert config.data.root == str(tmp_path / "home" / "d")
     assert config.serving.registry == str(tmp_path / "home" / "registry")
 
@@ -78,13 +73,13 @@ def test_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "tokenizer:\n"
         "  user_defined_symbols: [\"${STEPS}\", '$${STEPS}', '${UNSET:-a}-${EMPTY:-b}']\n"
     )
-    config = config_from_text(tmp_path, text)
+    config = load_text(tmp_path, text)
     assert config.training.max_steps == 12
     assert config.tokenizer.user_defined_symbols == ("12", "${STEPS}", "a-b")
 
 
 def test_numbers_of_yaml_1_2(tmp_path: Path) -> None:
-    config = config_from_text(tmp_path, MINIMAL + "training: {learning_rate: 1e-3, clip_norm: 5}\n")
+    config = load_text(tmp_path, MINIMAL + "training: {learning_rate: 1e-3, clip_norm: 5}\n")
     assert config.training.learning_rate == 0.001
     assert config.training.clip_norm == 5.0
 
@@ -94,20 +89,20 @@ def test_anchors_and_merge_keys(tmp_path: Path) -> None:
         "model:\n  encoder: &shape {units: 64, layers: 2}\n"
         "  decoder:\n    <<: *shape\n    layers: 1\n"
     )
-    model = config_from_text(tmp_path, text).model
+    model = load_text(tmp_path, text).model
     assert (model.encoder.units, model.encoder.layers) == (64, 2)
     assert (model.decoder.units, model.decoder.layers) == (64, 1)
 
 
 def test_byte_order_mark(tmp_path: Path) -> None:
-    assert config_from_text(tmp_path, "\ufeff" + MINIMAL).name == "tiny"
+    assert load_text(tmp_path, "\ufeff" + MINIMAL).name == "tiny"
 
 
 def test_variants(tmp_path: Path) -> None:
     text = (
         MINIMAL + "search: {type: greedy}\ntraining: {schedule: {type: exponential, rate: 0.9}}\n"
     )
-    config = config_from_text(tmp_path, text)
+    config = load_text(tmp_path, text)
     assert isinstance(config.search, GreedySearchConfig)
     assert isinstance(config.training.schedule, ExponentialScheduleConfig)
     assert config.training.schedule.rate == 0.9
@@ -115,7 +110,7 @@ def test_variants(tmp_path: Path) -> None:
 
 def test_a_check_given_in_part_keeps_its_own_defaults(tmp_path: Path) -> None:
     text = MINIMAL + "  checks: {empty_side: {limit: 0.5}, length_ratio: {action: fail}}\n"
-    checks = config_from_text(tmp_path, text).data.checks
+    checks = load_text(tmp_path, text).data.checks
     assert checks.empty_side is not None
     assert checks.length_ratio is not None
     assert (checks.empty_side.limit, checks.empty_side.action) == (0.5, "fail")
@@ -124,7 +119,7 @@ def test_a_check_given_in_part_keeps_its_own_defaults(tmp_path: Path) -> None:
 
 def test_a_check_is_left_out_by_null(tmp_path: Path) -> None:
     text = MINIMAL + "  checks: {near_overlap: null, empty_side: null, drift_oov: {limit: 0.1}}\n"
-    checks = config_from_text(tmp_path, text).data.checks
+    checks = load_text(tmp_path, text).data.checks
     assert checks.near_overlap is None
     assert checks.empty_side is None
     assert checks.drift_oov is not None
@@ -133,7 +128,7 @@ def test_a_check_is_left_out_by_null(tmp_path: Path) -> None:
 
 def test_the_comparison_is_by_the_first_metric(tmp_path: Path) -> None:
     text = MINIMAL + "evaluation: {metrics: [exact_match], production: {tolerance: 0.1}}\n"
-    production = config_from_text(tmp_path, text).evaluation.production
+    production = load_text(tmp_path, text).evaluation.production
     assert production is not None
     assert (production.metric, production.tolerance) == ("exact_match", 0.1)
 
@@ -156,7 +151,7 @@ SPANS = "name: x\ndata:\n  train: '{SPAN}.tsv'\n  spans: {test_share: 0.1}\n"
 def test_a_newest_span_that_is_tested_on_is_compared_apart(
     more: str, by: tuple[str, ...], slices: tuple[str, ...] | None, tmp_path: Path
 ) -> None:
-    evaluation = config_from_text(tmp_path, SPANS + more).evaluation
+    evaluation = load_text(tmp_path, SPANS + more).evaluation
     assert evaluation.slices.by == by
     assert (evaluation.production and evaluation.production.slices) == slices
     if "tolerance" in more:
@@ -165,30 +160,27 @@ def test_a_newest_span_that_is_tested_on_is_compared_apart(
 
 
 def test_without_one_nothing_is_compared_apart(tmp_path: Path) -> None:
-    evaluation = config_from_text(tmp_path, SPANS.replace("0.1", "0.0")).evaluation
-    assert (evaluation.slices.by, evaluation.production and evaluation.production.slices) == (
-        (),
-        (),
-    )
+    evaluation = load_text(tmp_path, SPANS.replace("0.1", "0.0")).evaluation
+    assert evaluation.slices.by == evaluation.production.slices == ()
 
 
 def test_frozen(tmp_path: Path) -> None:
-    config = config_from_text(tmp_path, MINIMAL)
+    config = load_text(tmp_path, MINIMAL)
     with pytest.raises(ValidationError, match="frozen"):
         config.training.seed = 3  # type: ignore[misc]
 
 
 def test_section_json_is_canonical(tmp_path: Path) -> None:
-    one = config_from_text(tmp_path, MINIMAL + "training: {seed: 1, max_steps: 2}\n")
-    two = config_from_text(tmp_path, MINIMAL + "training:\n  max_steps: 2\n  seed: 1\n")
+    one = load_text(tmp_path, MINIMAL + "training: {seed: 1, max_steps: 2}\n")
+    two = load_text(tmp_path, MINIMAL + "training:\n  max_steps: 2\n  seed: 1\n")
     assert one.section_json("training") == two.section_json("training")
     assert json.loads(one.section_json("training"))["max_steps"] == 2
     assert json.loads(one.section_json("name")) == "tiny"
 
 
 def test_digest_is_of_the_named_sections(tmp_path: Path) -> None:
-    one = config_from_text(tmp_path, MINIMAL)
-    two = config_from_text(tmp_path, MINIMAL + "search: {beam_size: 4}\n")
+    one = load_text(tmp_path, MINIMAL)
+    two = load_text(tmp_path, MINIMAL + "search: {beam_size: 4}\n")
     assert one.digest("training", "model") == two.digest("training", "model")
     assert one.digest("search") != two.digest("search")
     assert one.digest() != two.digest()
@@ -206,7 +198,6 @@ def test_digest_is_of_the_named_sections(tmp_path: Path) -> None:
 def test_a_search_given_in_part_keeps_the_limits_of_its_task(
     task: str, train: str, search: str, limits: tuple[float, int], tmp_path: Path
 ) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(f"name: x\ntask: {task}\ndata: {{train: {train}}}\nsearch: {search}\n")
-    result = load(path, home=tmp_path).search
+    text = f"name: x\ntask: {task}\ndata: {{train: {train}}}\nsearch: {search}\n"
+    result = load_text(tmp_path, text, home=tmp_path).search
     assert (result.max_length_factor, result.max_length_offset) == limits

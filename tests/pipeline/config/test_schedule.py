@@ -1,27 +1,19 @@
 """The section ``schedule``: defaults and checks."""
 
-from pathlib import Path
-
 import pytest
 
-from regard.pipeline.config import load
-from tests.pipeline.config.refusals import compare, problems_of
+from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 HEAD = "name: x\ndata:\n  train: '{SPAN}.tsv'\n"
 WITH = HEAD + "schedule:\n"
 
 
-def load_config(folder: Path, text: str):
-    (folder / "x.yaml").write_text(text)
-    return load(folder / "x.yaml")
-
-
 def test_the_section_is_optional(tmp_path):
-    assert load_config(tmp_path, HEAD).schedule is None
+    assert load_text(tmp_path, HEAD).schedule is None
 
 
 def test_the_default_interval_is_15_minutes(tmp_path):
-    schedule = load_config(tmp_path, WITH + "  new_span: true\n").schedule
+    schedule = load_text(tmp_path, WITH + "  new_span: true\n").schedule
     assert schedule.interval.total_seconds() == 900
     assert schedule.conditions == ("new_span",)
 

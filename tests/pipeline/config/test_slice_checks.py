@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.pipeline.config import load
-from tests.pipeline.config.refusals import compare, problems_of
+from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 HEAD = "name: x\ndata:\n  train: {source: a.en, target: a.de}\n"
 SLICES = "patterns: {questions: {feature: source, matches: a}}"
@@ -114,12 +113,6 @@ def test_images_have_no_slices_by_length(tmp_path: Path) -> None:
         "there is no slice 'length'. Choices: target_overlap; evaluation.slices.by adds features"
     )
     compare(problems, [f"5: evaluation.production.slices.0: {message}"])
-
-
-def load_text(folder: Path, text: str):
-    path = folder / "x.yaml"
-    path.write_text(text)
-    return load(path)
 
 
 def test_values_of_features_are_accepted(tmp_path: Path) -> None:

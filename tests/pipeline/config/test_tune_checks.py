@@ -2,23 +2,24 @@
 
 import pytest
 
-from regard.pipeline.config import load
 from regard.pipeline.config.tune_checks import dimensions
-from tests.pipeline.config.refusals import compare, problems_of
+from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 HEAD = "name: a\ndata: {train: a.tsv}\n"
 OVER = "training.learning_rate: {log: [1e-4, 1e-2]}"
 
 
-def problems(folder, over, more="", before=""):
-    """Return the problems; ``search_space`` is in line 4 if ``before`` is empty."""
-    return problems_of(folder, f"{HEAD}{before}tune: {{{more}\nsearch_space: {{{over}}}}}\n")
+def text(over, more="", before=""):
+    """Return a configuration; ``search_space`` is in line 4 if ``before`` is empty."""
+    return f"{HEAD}{before}tune: {{{more}\nsearch_space: {{{over}}}}}\n"
 
 
-def config(folder, over, more="", before=""):
-    path = folder / "x.yaml"
-    path.write_text(f"{HEAD}{before}tune: {{{more}\nsearch_space: {{{over}}}}}\n")
-    return load(path)
+def problems(folder, *parts):
+    return problems_of(folder, text(*parts))
+
+
+def config(folder, over):
+    return load_text(folder, text(over))
 
 
 def test_number_type_follows_from_the_key(tmp_path):
@@ -141,13 +142,9 @@ def test_forbidden_keys(tmp_path, key, reason):
 
 
 def test_key_that_changes_preprocessing_is_rejected(tmp_path):
-    path = tmp_path / "x.yaml"
-    path.write_text(
-        "name: a\ntask: captioning\ndata: {train: a.tsv}\n"
-        "tune: {search_space: {model.image.height: {choice: [32, 64]}}}\n"
-    )
-    text = path.read_text()
-    (line,) = problems_of(tmp_path, text)
+    head = "name: a\ntask: captioning\ndata: {train: a.tsv}\n"
+    tune = "tune: {search_space: {model.image.height: {choice: [32, 64]}}}\n"
+    (line,) = problems_of(tmp_path, head + tune)
     assert "model.image.height: " in line
     assert "the data would have to be preprocessed again; use `regard compare`" in line
 
@@ -211,5 +208,5 @@ def test_empty_search_space(tmp_path):
 
 
 def test_search_is_not_validated_if_the_rest_is_invalid(tmp_path):
-    lines = problems(tmp_path, OVER, before="training: {batch_tokens: 10}\n")
+    lines = problems(tmp_path, OVER, "", "training: {batch_tokens: 10}\n")
     compare(lines, ["3: training.batch_tokens: must be at least 200"])

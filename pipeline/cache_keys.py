@@ -68,6 +68,14 @@ def _validation_settings(config: Config) -> list[str]:
     return [search, f"sacrebleu {importlib.metadata.version('sacrebleu')}"]
 
 
+def word_files(config: Config) -> dict[str, str]:
+    """Return the word list and the files of word vectors, by their keys."""
+    word_list = config.tokenizer.word_list if config.tokenizer is not None else None
+    pretrained = getattr(config.model, "pretrained", None)
+    files = {WORD_LIST: word_list} if word_list else {}
+    return {**files, **(pretrained.files() if pretrained else {})}
+
+
 def vector_digests(config: Config) -> dict[str, str]:
     """Return the digest of each file of words or word vectors, by its key.
 
@@ -77,12 +85,8 @@ def vector_digests(config: Config) -> dict[str, str]:
     # It imports TensorFlow, which commands that only read the configuration do not need.
     from regard.components.trainer.pretrained_embeddings import read_vectors
 
-    pretrained = getattr(config.model, "pretrained", None)
-    word_list = config.tokenizer.word_list if config.tokenizer is not None else None
-    files = {WORD_LIST: word_list} if word_list else {}
-    files |= pretrained.files() if pretrained else {}
     digests = {}
-    for key, path in files.items():
+    for key, path in word_files(config).items():
         try:
             digests[key] = sha256_file(path)
             has_content = key == WORD_LIST or any(read_vectors(path, config.model.embedding))

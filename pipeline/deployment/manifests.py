@@ -29,6 +29,14 @@ _MEMORY = re.compile(r"([1-9][0-9]*)(Mi|Gi)")
 _PART = r"(?!\.{1,2}(/|$))[^/\x00]+"  # of a path, but neither "." nor ".."
 _PVC = re.compile(rf"pvc://(?P<claim>{_LABEL})(/(?P<folder>{_PART}(/{_PART})*))?")
 _URI = re.compile(r"[a-z][a-z0-9+]*://[^/\s]\S*")
+_REMEDIES = {
+    "model": "Use up to 58 of a-z, 0-9 and '-'. Start with a letter.",
+    "namespace": "Use up to 63 of a-z, 0-9 and '-', not starting or ending with '-'.",
+    "cpu": "Use a number such as 2, 0.5 or 500m.",
+    "memory": "Use an amount such as 2Gi.",
+    "replicas": "Use at least 1, and at most --max-replicas.",
+    "image": "Give a versioned image, such as tensorflow/serving:2.19.1.",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,46 +74,23 @@ class Deployment:
     def __post_init__(self) -> None:
         has_cpus = bool(_CPU.fullmatch(self.cpu)) and self.threads >= 1
         has_namespace = re.fullmatch(_LABEL, self.namespace) and len(self.namespace) <= 63
-        for is_valid, where, message, remedy in (
+        has_memory = _MEMORY.fullmatch(self.memory)
+        has_replicas = 1 <= self.replicas <= self.max_replicas
+        replicas = f"{self.replicas} to {self.max_replicas} replicas"
+        for where, is_valid, problem in (
             (
-                re.fullmatch(_NAME, self.name),
                 "model",
+                re.fullmatch(_NAME, self.name),
                 f"{self.name!r} is not a valid service name.",
-                "Use up to 58 of a-z, 0-9 and '-'. Start with a letter.",
             ),
-            (
-                has_namespace,
-                "namespace",
-                f"{self.namespace!r} is not a valid namespace.",
-                "Use up to 63 of a-z, 0-9 and '-', not starting or ending with '-'.",
-            ),
-            (
-                has_cpus,
-                "cpu",
-                f"{self.cpu!r} is not a number of CPUs.",
-                "Use a number such as 2, 0.5 or 500m.",
-            ),
-            (
-                _MEMORY.fullmatch(self.memory),
-                "memory",
-                f"{self.memory!r} is not an amount of memory.",
-                "Use an amount such as 2Gi.",
-            ),
-            (
-                1 <= self.replicas <= self.max_replicas,
-                "replicas",
-                f"The range of {self.replicas} to {self.max_replicas} replicas is empty.",
-                "Use at least 1, and at most --max-replicas.",
-            ),
-            (
-                self.image_version,
-                "image",
-                f"The tag of {self.image!r} is not a version.",
-                "Give a versioned image, such as tensorflow/serving:2.19.1.",
-            ),
+            ("namespace", has_namespace, f"{self.namespace!r} is not a valid namespace."),
+            ("cpu", has_cpus, f"{self.cpu!r} is not a number of CPUs."),
+            ("memory", has_memory, f"{self.memory!r} is not an amount of memory."),
+            ("replicas", has_replicas, f"The range of {replicas} is empty."),
+            ("image", self.image_version, f"The tag of {self.image!r} is not a version."),
         ):
             if not is_valid:
-                raise UserError(message, where, remedy)
+                raise UserError(problem, where, _REMEDIES[where])
 
     @property
     def threads(self) -> int:

@@ -18,6 +18,7 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, find_files
 from regard.components.data.sources import FileGroup as SourceFiles
+from regard.pipeline.cache_keys import word_files
 from regard.pipeline.context import resolve_data
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
 
@@ -82,10 +83,8 @@ def take_snapshot(
     folder = paths.root if paths.root.is_dir() else None
     cache = folder / "fingerprints.json" if folder else None
     content = fingerprint(corpus, cache)
-    files = _word_files(config)
-    file_digests = digests_of(files.values(), cache)
-    word_files = {name: file_digests[path] for name, path in files.items()}
-    parts = [content, settings_digest(config), json.dumps(word_files, sort_keys=True)]
+    words = _word_digests(config, cache)
+    parts = [content, settings_digest(config), json.dumps(words, sort_keys=True)]
     key = hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()[:16]
     splits = find_files(corpus)
     groups = [group for split in splits.values() for group in split]
@@ -100,20 +99,17 @@ def take_snapshot(
     ]
     if count_rows:
         _count_rows(corpus, splits["train"], train, paths.schedule / "rows.json", save)
-    return DataSnapshot(content, word_files, key, corpus, train, spans, notes)
+    return DataSnapshot(content, words, key, corpus, train, spans, notes)
 
 
-def _word_files(config: Config) -> dict[str, str]:
-    """Return the word list and the files of vectors, which are not part of the fingerprint."""
-    files: dict[str, str] = {}
-    if config.tokenizer is not None and config.tokenizer.word_list is not None:
-        files["words"] = config.tokenizer.word_list
-    pretrained = getattr(config.model, "pretrained", None)
-    files.update(pretrained.files() if pretrained else {})
+def _word_digests(config: Config, cache: Path | None) -> dict[str, str]:
+    """Return SHA-256 of the files of words and vectors, which are not part of the fingerprint."""
+    files = word_files(config)
     for path in files.values():
         if not Path(path).is_file():
             raise UserError("The file of words or vectors does not exist.", where=path)
-    return files
+    digests = digests_of(files.values(), cache)
+    return {name: digests[path] for name, path in files.items()}
 
 
 def _count_rows(

@@ -135,14 +135,7 @@ def test_from_files_to_a_prediction(task, tmp_path):
         assert WARNINGS[task] in result.stdout
 
 
-OUTPUTS = {
-    "similarity": "similarity",
-    "captioning": "caption",
-    "summarisation": "summary",
-    "pointer": "positions",
-}
+OUTPUTS = {"similarity": "similarity", "captioning": "caption"}
+OUTPUTS |= {"summarisation": "summary", "pointer": "positions"}
 # Warnings about rows that are not used.
-WARNINGS = {
-    "similarity": "score 9 is not from 0 to 4",
-    "captioning": "000003.png is truncated",
-}
+WARNINGS = {"similarity": "score 9 is not from 0 to 4", "captioning": "000003.png is truncated"}

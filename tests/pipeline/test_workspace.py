@@ -16,17 +16,6 @@ def test_default_is_a_folder_here(tmp_path, monkeypatch):
     assert Workspace.from_environment({"REGARD_HOME": "x"}).home == tmp_path / "x"
 
 
-def test_paths():
-    workspace = Workspace(Path("/w"))
-    paths = workspace.pipeline("quickstart")
-    assert workspace.registry == Path("/w/registry")
-    assert workspace.data("multi30k") == Path("/w/data/multi30k")
-    assert paths.metadata == Path("/w/pipelines/quickstart/metadata.sqlite")
-    assert paths.artifacts == Path("/w/pipelines/quickstart/artifacts")
-    assert paths.checkpoints == Path("/w/pipelines/quickstart/checkpoints")
-    assert paths.runs.parent == paths.lock.parent == paths.root
-
-
 def test_names_are_the_folders(tmp_path):
     assert Workspace(tmp_path).pipeline_names() == []
     for name in ("b", "a"):
@@ -64,9 +53,3 @@ def test_waiting_run_reports_the_holder_and_gets_the_lock(tmp_path):
 
     lock_pipeline(tmp_path / "lock", wait=True, on_wait=on_wait).release()
     assert holders == ["20261120-101643"]
-
-
-def test_unwritable_folder_is_a_user_error(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="not writable"):
-        lock_pipeline(tmp_path / "file" / "quickstart" / "lock")

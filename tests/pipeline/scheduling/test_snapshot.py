@@ -5,10 +5,8 @@ import os
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.data.fingerprints import fingerprint
 from regard.pipeline.cache_keys import vector_digests
 from regard.pipeline.config import load
-from regard.pipeline.context import resolve_data
 from regard.pipeline.scheduling.snapshot import settings_digest, take_snapshot
 from tests.pipeline.scheduling.growing_corpus import CONFIG
 
@@ -31,10 +29,6 @@ class TestSnapshot:
         assert snapshot.fingerprint == first.fingerprint
         corpus.write_span(2)
         assert take_snapshot(corpus.config(), paths).key != first.key
-
-    def test_the_fingerprint_is_that_of_run_records(self, corpus, paths):
-        config = corpus.config()
-        assert take_snapshot(config, paths).fingerprint == fingerprint(resolve_data(config))
 
     def test_spans_have_the_digests_of_their_files(self, corpus, paths):
         corpus.write_span(2)

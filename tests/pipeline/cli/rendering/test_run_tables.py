@@ -13,58 +13,34 @@ SCORES = [
     {"name": "spearman", "label": "Spearman", "value": None, "scale": 1.0},
 ]
 RECORDS = [
-    {
-        "name": "quickstart",
-        "id": "20261122-061648",
-        "status": "not blessed",
-        "scores": SCORES,
-        "blessed": False,
-        "parent": "2",
-        "seconds": 62.0,
-    },
+    {"name": "quickstart", "id": "20261122-061648", "status": "not blessed", "scores": SCORES}
+    | {"blessed": False, "parent": "2", "seconds": 62.0},
     {"name": "quickstart", "id": "20261122-061647", "status": "running"},
 ]
-SIDE = {
-    "run": "quickstart/20261122-061648",
-    "status": "succeeded",
-    "started": 0.0,
-    "seconds": 62.0,
-    "pushed_version": "2",
-}
+SPANS = [{"name": "6", "replayed": True}, {"name": "7"}]
+DATA = {"fingerprint": "f" * 64, "rows": {"train": 5000}, "spans": SPANS}
+OTHER_DATA = {"fingerprint": None, "rows": {"train": 5000, "test": 7}, "spans": [], "findings": []}
+BLEU = {"name": "bleu", "label": "BLEU", "scale": 100.0, "comparable": True, "better": "b"}
+SIDE = {"run": "quickstart/20261122-061648", "status": "succeeded", "started": 0.0}
+SIDE |= {"seconds": 62.0, "pushed_version": "2"}
 DIFF = {
     "a": SIDE,
     "b": {**SIDE, "run": "other/20261122-061649", "parent": "1"},
     "config": [{"key": "model.attention.a-very-long-name", "a": None, "b": "dot"}],
-    "data": {
-        "a": {
-            "fingerprint": "f" * 64,
-            "rows": {"train": 5000},
-            "spans": [{"name": "6", "replayed": True}, {"name": "7"}],
-            "findings": ["1 empty line"],
-        },
-        "b": {"fingerprint": None, "rows": {"train": 5000, "test": 7}, "spans": [], "findings": []},
-        "same": None,
-    },
+    "data": {"a": {**DATA, "findings": ["1 empty line"]}, "b": OTHER_DATA, "same": None},
     "scores": [
         {
-            "name": "bleu",
-            "label": "BLEU",
-            "scale": 100.0,
+            **BLEU,
             "a": {"value": 33.1267, "interval": {"low": 32.0, "high": 34.0}},
             "b": {"value": 35.0, "interval": {"low": 34.5, "high": 36.0}},
-            "comparable": True,
             "difference": 1.8733,
-            "better": "b",
             "intervals_overlap": False,
         },
         {"name": "chrf", "label": "chrF", "scale": 100.0, "a": {"value": 50.0}},
     ],
     "nodes": [
-        {
-            "name": "Trainer",
-            "a": {"state": "done", "seconds": 20.0, "peak_bytes": 3 << 29},
-            "b": {"state": "cached"},
-        },
+        {"name": "Trainer", "b": {"state": "cached"}}
+        | {"a": {"state": "done", "seconds": 20.0, "peak_bytes": 3 << 29}},
         {"name": "Pusher", "a": {"state": "failed", "seconds": 1.0}},
     ],
     "regard": [{"key": "commit", "a": "c" * 40 + "+dirty"}],
@@ -104,8 +80,7 @@ def test_a_pipe_gets_unbroken_lines_without_padding():
 def test_spans_have_a_column_if_there_are_any():
     column = printed(run_tables.print_listing, RECORDS, 20, False)[0].find("spans")
     assert column == -1
-    spans = [{"name": "6", "replayed": True}, {"name": "7"}]
-    records = [{**RECORDS[0], "data": {"spans": spans}}, RECORDS[1]]
+    records = [{**RECORDS[0], "data": {"spans": SPANS}}, RECORDS[1]]
     heading, first, second = printed(run_tables.print_listing, records, 20, False)
     column = heading.index("spans")
     assert first[column:].startswith("7, replaying 6  BLEU 33.13")

@@ -51,10 +51,8 @@ def compile_config(
         validate_pipeline(pipeline, str(path))
     atomic_write(path, pipeline.to_yaml())
     terminal.print_notes(settings.cluster_warnings(loaded))
-    nodes, names = (
-        len(pipeline.spec["root"]["dag"]["tasks"]),
-        ", ".join(sorted(pipeline.parameters)),
-    )
+    nodes = len(pipeline.spec["root"]["dag"]["tasks"])
+    names = ", ".join(sorted(pipeline.parameters))
     terminal.print_lines(
         f"{path}: pipeline {loaded.name}, {nodes} nodes, parameters {names}",
         f"  To start a run: regard submit {path} --host URL",

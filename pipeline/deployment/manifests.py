@@ -72,17 +72,14 @@ class Deployment:
     batching: bool = True
 
     def __post_init__(self) -> None:
+        has_name = re.fullmatch(_NAME, self.name)
         has_cpus = bool(_CPU.fullmatch(self.cpu)) and self.threads >= 1
         has_namespace = re.fullmatch(_LABEL, self.namespace) and len(self.namespace) <= 63
         has_memory = _MEMORY.fullmatch(self.memory)
         has_replicas = 1 <= self.replicas <= self.max_replicas
         replicas = f"{self.replicas} to {self.max_replicas} replicas"
         for where, is_valid, problem in (
-            (
-                "model",
-                re.fullmatch(_NAME, self.name),
-                f"{self.name!r} is not a valid service name.",
-            ),
+            ("model", has_name, f"{self.name!r} is not a valid service name."),
             ("namespace", has_namespace, f"{self.namespace!r} is not a valid namespace."),
             ("cpu", has_cpus, f"{self.cpu!r} is not a number of CPUs."),
             ("memory", has_memory, f"{self.memory!r} is not an amount of memory."),

@@ -62,6 +62,7 @@ def cluster_context(config: Config) -> PipelineContext:
     kubeflow = kubeflow_section(config)
     has_baseline = config.evaluation.production is not None
     versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
+    profile = json.dumps({"version": LATEST, "versions": versions})
     checkpoints = Workspace(Path(kubeflow.home)).pipeline(config.name).checkpoints
     return PipelineContext(
         pipeline_root=kubeflow.pipeline_root or "",
@@ -75,9 +76,7 @@ def cluster_context(config: Config) -> PipelineContext:
         enable_cache=False,
         production=versions if has_baseline else "",
         production_version=LATEST if has_baseline else "",
-        production_profile=json.dumps({"version": LATEST, "versions": versions})
-        if has_baseline
-        else "",
+        production_profile=profile if has_baseline else "",
         run_parameters={
             name: RuntimeParameter(name=name, ptype=PARAMETERS[name].kind, default=value)
             for name, value in run_parameters(config).items()

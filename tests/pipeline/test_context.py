@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from regard.pipeline.config import load
 from regard.pipeline.context import resolve_data
 from regard.pipeline.graph import create_pipeline
 from regard.pipeline.workspace import Workspace
+from tests.components.registry.models import write_version
 
 CONFIG = """
 name: tiny
@@ -41,16 +41,8 @@ def make(tmp_path):
     return make
 
 
-def push(home: Path, version: int, name: str = "tiny", content: bytes = b"model", **record) -> Path:
-    folder = home / "registry" / name / str(version)
-    folder.mkdir(parents=True)
-    (folder / "saved_model.pb").write_bytes(content)
-    (folder / "regard.json").write_text(json.dumps(record))
-    return folder
-
-
 def test_training_starts_from_scratch_by_default(make, tmp_path):
-    push(tmp_path, 1, digest="d1")
+    write_version(tmp_path, 1, digest="d1")
     trainer, record = make("null")
     assert trainer["start"] == {}
     assert "warm_start" not in record
@@ -59,8 +51,8 @@ def test_training_starts_from_scratch_by_default(make, tmp_path):
 def test_production_is_the_newest_version(make, tmp_path):
     trainer, record = make()
     assert trainer["start"] == record["warm_start"]["start"] == {}
-    push(tmp_path, 1, digest="d1")
-    push(tmp_path, 2, digest="d2")
+    write_version(tmp_path, 1, digest="d1")
+    write_version(tmp_path, 2, digest="d2")
     folder = str(tmp_path / "registry/tiny/2")
     later, record = make()
     assert later["start"] == {"model": "tiny@2", "path": folder, "digest": "d2"}
@@ -69,9 +61,9 @@ def test_production_is_the_newest_version(make, tmp_path):
 
 
 def test_a_training_does_not_start_from_its_own_result(make, tmp_path):
-    push(tmp_path, 1, digest="d1")
+    write_version(tmp_path, 1, digest="d1")
     trainer, record = make()
-    folder = push(tmp_path, 2, digest="d2", **record)
+    folder = write_version(tmp_path, 2, digest="d2", **record)
     again, record_again = make()
     assert again == trainer
     assert record_again == record
@@ -84,7 +76,7 @@ def test_a_training_does_not_start_from_its_own_result(make, tmp_path):
 
 def test_the_first_training_does_not_start_from_its_own_result(make, tmp_path):
     trainer, record = make()
-    push(tmp_path, 1, digest="d1", **record)
+    write_version(tmp_path, 1, digest="d1", **record)
     assert make()[0] == trainer
 
 
@@ -92,10 +84,10 @@ def test_after_a_rollback_a_withdrawn_training_is_known_again(make, tmp_path):
     """Production is the model that it started from, under another number."""
     data = tmp_path / "train.tsv"
     _, record = make()
-    push(tmp_path, 1, content=b"one", **record)
+    write_version(tmp_path, 1, **record)
     data.write_text("a\tA\nb\tC\n")
     trainer, record = make()
-    push(tmp_path, 2, content=b"two", **record)
+    write_version(tmp_path, 2, **record)
     assert make()[0] == trainer
     rollback(Registry(tmp_path / "registry"), "tiny")
     assert trainer["start"]["model"] == "tiny@1"
@@ -109,13 +101,13 @@ def test_after_a_rollback_a_withdrawn_training_is_known_again(make, tmp_path):
 
 def test_new_data_start_from_the_result_of_the_old(make, tmp_path):
     _, record = make()
-    push(tmp_path, 1, digest="d1", **record)
+    write_version(tmp_path, 1, digest="d1", **record)
     (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
     assert make()[0]["start"]["model"] == "tiny@1"
 
 
 def test_a_version_that_is_named_and_a_path(make, tmp_path):
-    push(tmp_path, 3, name="other", digest="d3")
+    write_version(tmp_path, 3, name="other", digest="d3")
     assert make("{model: other@3}")[0]["start"]["model"] == "other@3"
     assert make("{model: other}")[0]["start"]["digest"] == "d3"
     saved = tmp_path / "saved"
@@ -133,7 +125,7 @@ def test_a_version_that_is_named_and_a_path(make, tmp_path):
 
 def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
     """By that it is known to be needed, and is not pruned meanwhile."""
-    push(tmp_path, 4, digest="d4")
+    write_version(tmp_path, 4, digest="d4")
     make()
     messages = tmp_path / "events.jsonl"
     monkeypatch.setenv("REGARD_EVENTS", str(messages))
@@ -147,7 +139,7 @@ def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
 
 
 def test_a_model_that_is_not_there(make, tmp_path):
-    push(tmp_path, 1, digest="d1")
+    write_version(tmp_path, 1, digest="d1")
     with pytest.raises(UserError, match="'tiny' has no version '7'") as caught:
         make("{model: tiny@7}")
     assert caught.value.where == "training.warm_start.model"

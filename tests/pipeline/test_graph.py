@@ -1,7 +1,6 @@
 """The graph's nodes, and what its cache keys depend on."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tfx.dsl.compiler import compiler
@@ -19,6 +18,7 @@ from regard.pipeline.progress import read
 from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
+from tests.components.registry.models import write_version
 
 CONFIG = """
 name: tiny
@@ -47,13 +47,6 @@ def make(tmp_path):
 def properties(pipeline, node):
     (component,) = [c for c in pipeline.components if c.id == node]
     return component.exec_properties
-
-
-def push(home: Path, version: int, **record):
-    folder = home / "registry" / "tiny" / str(version)
-    folder.mkdir(parents=True)
-    (folder / "saved_model.pb").write_bytes(b"model %d" % version)
-    (folder / "regard.json").write_text(json.dumps(record))
 
 
 def checkpoints(pipeline):
@@ -126,7 +119,7 @@ def test_new_content_is_read_and_trained_again(make, tmp_path):
 @pytest.mark.parametrize(("versions", "newest"), [([], ""), ([1, 2], "2"), ([0], "0")])
 def test_the_newest_version_is_the_production_baseline(make, tmp_path, versions, newest):
     for version in versions:
-        push(tmp_path, version, recipe=f"recipe {version}")
+        write_version(tmp_path, version, recipe=f"recipe {version}")
     result = properties(make(), "Predictor")
     folder = str(tmp_path / "registry" / "tiny" / newest) if newest else ""
     assert (result["production"], result["production_version"]) == (folder, newest)
@@ -137,8 +130,8 @@ def test_the_newest_version_is_the_production_baseline(make, tmp_path, versions,
 )
 def test_a_run_is_not_compared_with_its_own_result(make, tmp_path, baseline_model, expected):
     record = json.loads(properties(make(), "Pusher")["record"])
-    push(tmp_path, 1, recipe="another")
-    push(tmp_path, 2, **{**record, "compared_with": baseline_model})
+    write_version(tmp_path, 1, recipe="another")
+    write_version(tmp_path, 2, **{**record, "compared_with": baseline_model})
     again = make()
     assert properties(again, "Predictor")["production_version"] == expected
     if expected == "":
@@ -149,7 +142,7 @@ def test_data_is_compared_with_the_profile_of_production(make, tmp_path):
     def locked():
         return properties(make(), "ExampleValidator")["production"]
 
-    push(tmp_path, 3)
+    write_version(tmp_path, 3)
     assert locked() == ""  # of a time when none was kept
     profile = tmp_path / "registry/tiny/3/assets.extra/profile.json"
     profile.parent.mkdir()
@@ -206,8 +199,8 @@ def test_those_who_read_rows_know_the_span_and_the_files_have_no_such_column(mak
 
 def test_after_a_rollback_the_next_run_compares_with_the_model_that_is_live(make, tmp_path):
     own = json.loads(properties(make(), "Pusher")["record"])["recipe"]
-    push(tmp_path, 1, recipe="another")
-    push(tmp_path, 2, recipe=own, compared_with="1")
+    write_version(tmp_path, 1, recipe="another")
+    write_version(tmp_path, 2, recipe=own, compared_with="1")
     rollback(Registry(tmp_path / "registry"), "tiny")
     result = properties(make(), "Predictor")
     assert result["production"] == str(tmp_path / "registry" / "tiny" / "3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from pathlib import Path
@@ -31,6 +32,15 @@ def push_model(root: Path, weights: int, **record: Any) -> tuple[int, bool]:
     model = make_model(root.parent / f"model-{uuid.uuid4().hex}", b"%d" % weights)
     fields = {"recipe": f"recipe-{weights}", **record}
     return push(model, root, "m", VersionRecord.model_validate(fields))
+
+
+def write_version(home: Path, number: int, name: str = "tiny", **record: Any) -> Path:
+    """Write a version of a model below a workspace, and return its folder."""
+    folder = home / "registry" / name / str(number)
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"model %d" % number)
+    (folder / "regard.json").write_text(json.dumps(record))
+    return folder
 
 
 def weights_of(registry: Registry, version: int | None = None) -> int:

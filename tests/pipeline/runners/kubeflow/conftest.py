@@ -4,7 +4,7 @@ from tests.pipeline.runners.kubeflow.fake_api import serve_api
 from tests.pipeline.runners.kubeflow.pipelines import compile_config
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def pipeline(tmp_path_factory):
     """The small configuration, compiled."""
     return compile_config(tmp_path_factory.mktemp("pipeline"))

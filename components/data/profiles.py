@@ -127,7 +127,11 @@ def read_profile(path: str | os.PathLike[str], remedy: str) -> Profile:
         UserError: it cannot be read, or is not a profile.
     """
     try:
-        return TypeAdapter(Profile).validate_json(Path(path).read_bytes())
+        profile = TypeAdapter(Profile).validate_json(Path(path).read_bytes())
+        for feature in profile["features"].values():
+            if len(feature) > 1:  # all keys of its words, or none
+                TypeAdapter(WordProfile).validate_python(feature)
+        return profile
     except (OSError, ValueError) as error:
         message = f"the profile cannot be read: {str(error).splitlines()[0]}"
         raise UserError(message, where=str(path), remedy=remedy) from error
@@ -204,10 +208,8 @@ def _word_drift(old: WordProfile, new: WordProfile) -> Drift:
         # If one side is empty, all words of the other one have changed.
         if not smaller or (before + after) / 2 * smaller >= _MIN_EXPECTED:
             word_shares.append((word, before, after))
-    befores, afters = (
-        [before for _, before, _ in word_shares],
-        [after for _, _, after in word_shares],
-    )
+    befores = [before for _, before, _ in word_shares]
+    afters = [after for _, _, after in word_shares]
     rest = [max(0.0, 1 - sum(common)) for common in (befores, afters)]
     word_shares.sort(key=lambda share: (-_contribution(*share[1:]), share[0]))
     return {
@@ -220,8 +222,8 @@ def _word_drift(old: WordProfile, new: WordProfile) -> Drift:
     }
 
 
-def _most_frequent(words: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(words.items(), key=lambda item: (-item[1], item[0]))[:MAX_EXAMPLES]
+def _by_frequency(words: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(words.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _contribution(before: float, after: float) -> float:
@@ -254,12 +256,13 @@ def _oov_drift(old: WordProfile, new: WordProfile) -> Drift:
     rate = (sum(unknown.values()) + unlisted) / running
     expected = _expected_oov(old, new) if old["total"] else 0.0
     error = math.sqrt(rate / running + expected / old["total"]) if old["total"] else 0.0
+    examples = _by_frequency(unknown)[:MAX_EXAMPLES]
     return {
         "value": max(0.0, rate - expected - 2 * error),
         "rate": rate,
         "expected": expected,
         "listed": None if old["complete"] else len(old["words"]),
-        "examples": [{"word": word, "count": count} for word, count in _most_frequent(unknown)],
+        "examples": [{"word": word, "count": count} for word, count in examples],
     }
 
 
@@ -272,9 +275,8 @@ def _words_to_compare(old: WordProfile, new: WordProfile) -> tuple[Mapping[str, 
     """
     if old["complete"] or new["complete"]:
         return new["words"], new["total"] - sum(new["words"].values())
-    by_frequency = sorted(new["words"].items(), key=lambda item: (-item[1], item[0]))
     scale = min(old["total"], new["total"]) / new["total"]
-    half = by_frequency[: len(by_frequency) // 2]
+    half = _by_frequency(new["words"])[: len(new["words"]) // 2]
     return {word: count for word, count in half if count * scale >= _MIN_EXPECTED}, 0
 
 

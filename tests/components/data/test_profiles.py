@@ -43,7 +43,8 @@ def test_read_profile(tmp_path, entry):
 
 
 NO_LIST = {**WORDS, "words": ["a"], "lengths": LENGTHS}
-CONTENTS = ["{", "[]", *map(stored, ([], WORDS, NO_LIST, {"lengths": {"bounds": [5]}}))]
+PARTIAL = {"total": 1, "lengths": LENGTHS}
+CONTENTS = ["{", "[]", *map(stored, ([], WORDS, NO_LIST, PARTIAL, {"lengths": {"bounds": [5]}}))]
 
 
 @pytest.mark.parametrize("content", CONTENTS)

@@ -207,20 +207,19 @@ def _expand(root: str, item: str, key: str) -> list[str]:
         UserError: no file matches, or one of them is a folder or cannot be read.
     """
     path = os.path.join(root, os.path.expanduser(item))
-    if os.path.exists(path):
-        _check_readable(path, key)
-        return [path]
-    if glob.has_magic(item):
+    matches = [path]
+    if not os.path.exists(path):
+        if not glob.has_magic(item):
+            remedy = suggest_placeholder(item) or suggest_path(path)
+            raise UserError(f"no such file: {path}", where=key, remedy=remedy)
         # Glob characters in the root have no meaning.
         pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
         matches = sorted(p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p))
         if not matches:
             raise UserError(f"no file matches {path}", where=key, remedy=suggest_path(path))
-        for match in matches:
-            _check_readable(match, key)
-        return matches
-    remedy = suggest_placeholder(item) or suggest_path(path)
-    raise UserError(f"no such file: {path}", where=key, remedy=remedy)
+    for match in matches:
+        _check_readable(match, key)
+    return matches
 
 
 def _check_readable(path: str, key: str) -> None:

@@ -57,7 +57,7 @@ def check_drift(
     Raises:
         UserError: the profile of production cannot be read.
     """
-    active = {name: c for name, c in checks if isinstance(c, DriftCheckConfig)}
+    active = checks.drift_checks
     reference = _production_profile(production) if active else None
     if reference is None:
         return None

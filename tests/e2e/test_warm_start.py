@@ -7,6 +7,8 @@ import pytest
 from regard.pipeline.config.config import NODES
 from tests.e2e.conftest import Shell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def runs(shell):

@@ -233,6 +233,7 @@ def hyperband(source, tmp_path_factory):
     return search, [event for event, _ in events.read(path)]
 
 
+@pytest.mark.slow
 def test_continued_trial_equals_an_uninterrupted_training(hyperband, source, tmp_path):
     search, _ = hyperband
     rows = search.rows()
@@ -251,6 +252,7 @@ def test_continued_trial_equals_an_uninterrupted_training(hyperband, source, tmp
     assert [text.partition(" · ")[0] for text in evaluations] == ["epoch 2", "epoch 3"]
 
 
+@pytest.mark.slow
 def test_search_reports_progress_and_results(hyperband):
     search, emitted = hyperband
     notes = [event["text"] for event in emitted if event["kind"] == "note"]

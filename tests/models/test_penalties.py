@@ -18,10 +18,10 @@ def doubly_stochastic(weights):
 
 
 def coverage(weights):
-    total, observed = 0.0, np.zeros(weights.shape[1])
+    total, covered = 0.0, np.zeros(weights.shape[1])
     for step in weights:
-        total += np.minimum(step, observed).sum()
-        observed = observed + step
+        total += np.minimum(step, covered).sum()
+        covered = covered + step
     return total
 
 

@@ -120,11 +120,11 @@ def test_a_stochastic_decoder_is_rewarded(pair):
     hard = {"attention": {"alignment": {"type": "hard", "expectation": 0.0}}}
     model = make(pair, attention=hard, reinforce={"reward_weight": 2.0})
     result = model({"source": SOURCE, "target": TARGET}, training=True)
-    dropout_mask = keras.ops.convert_to_numpy(result["alignment"])[TARGET != 0]
-    np.testing.assert_array_equal(np.sort(dropout_mask, axis=-1)[:, -1], 1.0)
-    np.testing.assert_array_equal(dropout_mask.sum(-1), 1.0)
+    samples = keras.ops.convert_to_numpy(result["alignment"])[TARGET != 0]
+    np.testing.assert_array_equal(np.sort(samples, axis=-1)[:, -1], 1.0)
+    np.testing.assert_array_equal(samples.sum(-1), 1.0)
     model.compile(optimizer=keras.optimizers.Adam(0.03))
-    previous_states = model.get_weights()
+    initial = model.get_weights()
     # The loss holds the reward, which falls as the baseline learns it; the nats a token do not.
     history = model.fit({"source": SOURCE, "target": TARGET}, epochs=60, verbose=0).history
     nats = history["plain_loss"]
@@ -133,7 +133,7 @@ def test_a_stochastic_decoder_is_rewarded(pair):
     score = [w.path for w in model.decoder.attention.score.trainable_weights]
     changed = {
         weight.path: not np.allclose(old, weight)
-        for old, weight in zip(previous_states, model.weights, strict=True)
+        for old, weight in zip(initial, model.weights, strict=True)
     }
     assert score
     assert all(changed[path] for path in score)

@@ -56,9 +56,9 @@ def created(*args, memory=True, **settings):
 def test_self_attention_equals_the_paper(causal):
     query = RANDOM.normal(size=(3, 5, 6)).astype("float32")
     layer = created(memory=False)
-    observed = MASK[:, None, :] & (np.tril(np.ones((5, 5), bool)) | (not causal))
+    valid = MASK[:, None, :] & (np.tril(np.ones((5, 5), bool)) | (not causal))
     outputs, weights = layer(query, mask=MASK, causal=causal, per_head=True)
-    expected, expected_weights = reference(layer, query, query, observed)
+    expected, expected_weights = reference(layer, query, query, valid)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
 
@@ -102,12 +102,12 @@ def test_steps_equal_the_whole_sequence(rotary):
         at = np.arange(first, last, dtype="int32")[None]
         return positions.angles(at, layer.depth) if rotary else None
 
-    cache, observed = layer.cache(2, 0), np.zeros([2, 0, 2], bool)
+    cache, ancestors = layer.cache(2, 0), np.zeros([2, 0, 2], bool)
     for t in range(4):
         if t == 2:
-            query[:, 0, :2], observed = query[:, 1, :2], np.stack([observed[1], observed[1]])
-        observed = np.concatenate([observed, np.eye(2, dtype=bool)[:, None]], axis=1)
-        unseen = np.where(observed.reshape(1, 2, -1), 0, MASK_BIAS).astype("float32")
+            query[:, 0, :2], ancestors = query[:, 1, :2], np.stack([ancestors[1], ancestors[1]])
+        ancestors = np.concatenate([ancestors, np.eye(2, dtype=bool)[:, None]], axis=1)
+        unseen = np.where(ancestors.reshape(1, 2, -1), 0, MASK_BIAS).astype("float32")
         now, bias = query[:, :, t].reshape(4, 6), np.repeat(unseen, 2, axis=0)
         one, cache = layer.step(now, cache, bias, None, angles(t, t + 1))
         whole, _ = layer(query.reshape(4, 4, 6), causal=True, angles=angles(0, 4))

@@ -32,9 +32,9 @@ def test_equals_the_formula(score, clip):
     expected = reference.alignment("soft", scores, query, LENGTHS, {}, [])
     np.testing.assert_allclose(numpy(pointer(query, memory, MASK)), expected, atol=1e-5)
     logits = numpy(pointer.logits(query, pointer.prepare(memory, MASK)))
-    observed = np.broadcast_to(MASK[:, None], logits.shape)
-    np.testing.assert_allclose(logits[observed], scores[observed], atol=1e-5)
-    assert (logits[~observed] < -1e8).all()
+    valid = np.broadcast_to(MASK[:, None], logits.shape)
+    np.testing.assert_allclose(logits[valid], scores[valid], atol=1e-5)
+    assert (logits[~valid] < -1e8).all()
 
 
 def test_invalid_choices_have_no_probability():

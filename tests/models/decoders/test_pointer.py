@@ -41,12 +41,12 @@ def created(settings, memory, **changes):
     return decoder, memory(states=2 if decoder.settings["final_depth"] else 0)
 
 
-def allowed(visits, points, previous_states):
-    """The valid next ids after ``previous_states``."""
-    left = [i for i in range(points) if i not in previous_states]
+def allowed(visits, points, visited):
+    """The valid next ids after ``visited``."""
+    left = [i for i in range(points) if i not in visited]
     if visits == "all":
         return [FIRST + i for i in left] or [EOS]
-    ends = [EOS] if previous_states or not points else []
+    ends = [EOS] if visited or not points else []
     return ends + [FIRST + i for i in (range(points) if visits == "any" else left)]
 
 
@@ -68,13 +68,13 @@ class Pointing(Reference):
         return result[0, 0], known
 
     def steps(self, tokens):
-        points, previous_states, logits, alignments = len(self.values), [], [], []
+        points, visited, logits, alignments = len(self.values), [], [], []
         for token in tokens:
             if token >= FIRST:
-                previous_states.append(token - FIRST)
+                visited.append(token - FIRST)
             x = self.values[token - FIRST] if token >= FIRST else self.weights["first"][0]
             hidden = self.advance(x, np.zeros(0))
-            choices = [id - EOS for id in allowed(self.settings["visits"], points, previous_states)]
+            choices = [id - EOS for id in allowed(self.settings["visits"], points, visited)]
             if self.settings["glimpse"]:
                 scores, known = self.scores("glimpse", hidden)
                 weights = np.exp(scores[choices]) / np.exp(scores[choices]).sum()

@@ -71,10 +71,10 @@ def test_one_table_learns_from_both_uses():
     ids = keras.Input((4,), dtype="int32")
     model = keras.Model(ids, keras.layers.Lambda(layer.attend)(layer(ids)))
     model.compile("sgd", "mse")
-    previous_states = np.asarray(layer.table).copy()
+    initial = np.asarray(layer.table).copy()
     model.fit(IDS, RANDOM.normal(size=(2, 4, 6)), verbose=0)
     assert len(model.trainable_weights) == 1
-    assert (np.asarray(layer.table) != previous_states).all()
+    assert (np.asarray(layer.table) != initial).all()
 
 
 def test_padding_is_no_piece():

@@ -65,8 +65,8 @@ def test_as_its_formula():
     for row in range(2):
         cells = GRID[row].reshape(12, 8).astype("float64")
         scores = np.exp((cells @ f) @ (cells @ g).T)
-        observed = (scores / scores.sum(-1, keepdims=True)) @ (cells @ h) @ v
-        np.testing.assert_allclose(result[row].reshape(12, 8), cells + 0.7 * observed, atol=1e-5)
+        attended = (scores / scores.sum(-1, keepdims=True)) @ (cells @ h) @ v
+        np.testing.assert_allclose(result[row].reshape(12, 8), cells + 0.7 * attended, atol=1e-5)
 
 
 def test_too_little_depth():

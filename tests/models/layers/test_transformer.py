@@ -59,8 +59,8 @@ class Reference:
     def memory(self, x, values, mask):
         def part(x):
             query = self.dense(x, "cross/project_query")
-            keys, observed = np.split(self.dense(values, "cross/project_memory"), 2, -1)
-            return self.attend(query, keys, observed, mask, "cross")
+            keys, projected = np.split(self.dense(values, "cross/project_memory"), 2, -1)
+            return self.attend(query, keys, projected, mask, "cross")
 
         return self.around(x, "cross_norm", part)
 

@@ -15,8 +15,8 @@ def penalised(toy, row, target, alpha, beta):
     """Wu et al. 2016, eq. 14, and the log-probability in it."""
     logp, alignments = toy.follow(row, target)
     total = sum(logp[t, token] for t, token in enumerate(target))
-    observed = alignments.sum(0)[toy.mask[row]]
-    coverage = np.log(np.clip(observed, MIN_COVERAGE, 1.0)).sum()
+    attended = alignments.sum(0)[toy.mask[row]]
+    coverage = np.log(np.clip(attended, MIN_COVERAGE, 1.0)).sum()
     return total / ((5 + len(target)) / 6) ** alpha + beta * coverage, total
 
 

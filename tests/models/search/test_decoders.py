@@ -78,11 +78,11 @@ def test_reported_is_forced_and_cached_is_uncached(model, name):
 
 def test_batched_is_one_by_one(model):
     search = SEARCHES["everything"]
-    beam_width = arrays(model.search(SOURCE, search, LIMITS))
+    batched = arrays(model.search(SOURCE, search, LIMITS))
     for row in range(3):
         one = slice(row, row + 1)
         real = SOURCE[one, : (SOURCE[row] != PAD).sum()]
         alone = arrays(model.search(real, search, LIMITS[one]))
-        np.testing.assert_array_equal(beam_width.ids[row, :, : LIMITS[row]], alone.ids[0])
-        np.testing.assert_allclose(beam_width.scores[row], alone.scores[0], atol=1e-4)
-        assert BOS not in beam_width.ids[row]
+        np.testing.assert_array_equal(batched.ids[row, :, : LIMITS[row]], alone.ids[0])
+        np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
+        assert BOS not in batched.ids[row]

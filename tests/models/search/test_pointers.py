@@ -130,15 +130,15 @@ def test_a_wide_beam_finds_the_best_of_all(models, visits):
 @pytest.mark.parametrize("visits", VISITS)
 def test_batched_and_padded_is_alone(models, visits, name):
     """Also in what is drawn: no noise depends on how many other points there might be."""
-    beam_width = find(models[visits], SEARCHES[name])
+    batched = find(models[visits], SEARCHES[name])
     for row, n in enumerate(LENGTHS):
         one = slice(row, row + 1)
         keys = np.arange(3)[one] + 5
         alone = find(models[visits], SEARCHES[name], POINTS[one, :n], LENGTHS[one], keys=keys)
-        np.testing.assert_array_equal(beam_width.ids[row, :, : n + 1], alone.ids[0])
-        np.testing.assert_array_equal(beam_width.lengths[row], alone.lengths[0])
+        np.testing.assert_array_equal(batched.ids[row, :, : n + 1], alone.ids[0])
+        np.testing.assert_array_equal(batched.lengths[row], alone.lengths[0])
         there = alone.lengths[0] > 0
-        ours, theirs = beam_width.log_probabilities[row], alone.log_probabilities[0]
+        ours, theirs = batched.log_probabilities[row], alone.log_probabilities[0]
         np.testing.assert_allclose(ours[there], theirs[there], atol=1e-4)
 
 

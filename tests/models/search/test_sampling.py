@@ -35,8 +35,8 @@ def distribution(temperature, top_k, top_p):
         p = np.array([np.exp(logp[x] / temperature) for x in answers])
         order = np.argsort(-p)[: top_k or None]
         p = p / p[order].sum()
-        previous_states = np.cumsum(p[order]) - p[order]
-        order = order[(previous_states < top_p) | (np.arange(len(order)) == 0)]
+        before = np.cumsum(p[order]) - p[order]
+        order = order[(before < top_p) | (np.arange(len(order)) == 0)]
         return {answers[i]: p[i] / p[order].sum() for i in order}
 
     result = {}
@@ -59,13 +59,11 @@ def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, sa
     expected = distribution(temperature, top_k, top_p)
     search = SamplingSearch(temperature, top_k, top_p, samples, seed=7)
     result = draw(search, rows=np.zeros(SAMPLES // samples, int))
-    dropout_mask = [
-        target for row in range(SAMPLES // samples) for target in targets_of(result, row)
-    ]
-    assert len(dropout_mask) == SAMPLES
-    assert set(dropout_mask) <= set(expected)
+    drawn = [target for row in range(SAMPLES // samples) for target in targets_of(result, row)]
+    assert len(drawn) == SAMPLES
+    assert set(drawn) <= set(expected)
     often = {target: p * SAMPLES for target, p in expected.items() if p * SAMPLES >= 5}
-    counts = np.array([dropout_mask.count(target) for target in often] + [0])
+    counts = np.array([drawn.count(target) for target in often] + [0])
     hoped = np.array([*often.values(), 0.0])
     counts[-1], hoped[-1] = SAMPLES - counts.sum(), SAMPLES - hoped.sum()
     hoped = np.maximum(hoped, 1e-9)

@@ -55,7 +55,7 @@ def test_cached_is_uncached(search):
 
 def test_batched_is_one_by_one(search):
     minimums, prefix = np.array([0, 5, 3]), np.array([[4, PAD], [PAD, PAD], [5, 6]])
-    beam_width = find(search, minimums=minimums, prefix=prefix)
+    batched = find(search, minimums=minimums, prefix=prefix)
     for row in range(3):
         one = slice(row, row + 1)
         alone = arrays(
@@ -69,10 +69,10 @@ def test_batched_is_one_by_one(search):
             )
         )
         length = LIMITS[row]
-        np.testing.assert_array_equal(beam_width.ids[row, :, :length], alone.ids[0])
-        assert (beam_width.ids[row, :, length:] == PAD).all()
-        np.testing.assert_array_equal(beam_width.lengths[row], alone.lengths[0])
-        np.testing.assert_allclose(beam_width.scores[row], alone.scores[0], atol=1e-4)
+        np.testing.assert_array_equal(batched.ids[row, :, :length], alone.ids[0])
+        assert (batched.ids[row, :, length:] == PAD).all()
+        np.testing.assert_array_equal(batched.lengths[row], alone.lengths[0])
+        np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("batch", [None, 3])

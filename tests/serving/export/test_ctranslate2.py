@@ -107,8 +107,8 @@ def test_greedy_search_and_attention_are_the_same(tmp_path):
         stored_text = [int(i) for i in own if i not in (PAD, EOS)]
         assert row.hypotheses[0] == messages([stored_text])[0]
         size = len(stored_text), len(source_row)  # without its end
-        observed = np.reshape(row.attention[0], size)
-        np.testing.assert_allclose(observed, attention_map[: size[0], : size[1]], atol=1e-4)
+        weights = np.reshape(row.attention[0], size)
+        np.testing.assert_allclose(weights, attention_map[: size[0], : size[1]], atol=1e-4)
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int16"])

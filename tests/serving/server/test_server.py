@@ -93,7 +93,7 @@ def test_version_swaps_under_load(run, saved, tmp_path):
     server = run(
         [ModelConfig("r", base)], ManagerOptions(poll_seconds=0.05, batching=batching, threads=2)
     )
-    stop, observed, wrong = threading.Event(), set(), []
+    stop, versions, wrong = threading.Event(), set(), []
 
     def query(number):
         while not stop.is_set():
@@ -104,7 +104,7 @@ def test_version_swaps_under_load(run, saved, tmp_path):
                 wrong.append(error)
                 continue
             version = answer.model_spec.version.value
-            observed.add(version)
+            versions.add(version)
             weight = tf.make_ndarray(answer.outputs["alignment"]).max()
             text = tf.make_ndarray(answer.outputs["translation"])[0]
             if weight != (1.0 if version % 2 else 0.5) or text != f"CLIENT {number}"[::-1].encode():
@@ -118,13 +118,13 @@ def test_version_swaps_under_load(run, saved, tmp_path):
         shutil.copytree(saved / "reverser" / str(2 - version % 2), created)
         created.rename(base / str(version))
         deadline = time.monotonic() + 60
-        while version not in observed and time.monotonic() < deadline:
+        while version not in versions and time.monotonic() < deadline:
             time.sleep(0.01)
     stop.set()
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert observed == set(range(1, 8))
+    assert versions == set(range(1, 8))
 
 
 def test_requests_in_progress_finish_at_shutdown(run, saved):

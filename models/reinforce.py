@@ -9,6 +9,8 @@ from keras import ops
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
 
+_BASELINE_DECAY = 0.9  # of the moving average of the reward
+
 
 @register
 class Reinforce(ConfiguredLayer):
@@ -20,32 +22,18 @@ class Reinforce(ConfiguredLayer):
     rows. Rows with soft weights get no gradient from their reward, since Σ p ∇log p = 0.
 
     Args:
-        baseline_decay: the decay of the moving average b.
         reward_weight: λr.
         entropy_weight: λe.
 
     Shapes: log-probabilities of the tokens ``[batch, target]``, alignments and the distribution
     from which they were sampled ``[batch, target, source]``, mask ``[batch, target]``, true at
     tokens. Returns a scalar in nats, the mean over the tokens, float32.
-
-    Raises:
-        ValueError: ``baseline_decay`` is not in [0, 1).
     """
 
-    def __init__(
-        self,
-        baseline_decay: float = 0.9,
-        reward_weight: float = 1.0,
-        entropy_weight: float = 0.002,
-        **kwargs: Any,
-    ):
+    def __init__(self, reward_weight: float = 1.0, entropy_weight: float = 0.002, **kwargs: Any):
         # Inputs are not cast: probabilities must not be rounded to the compute dtype.
         super().__init__(autocast=False, **kwargs)
         self.settings = constructor_arguments(locals())
-        if not 0.0 <= baseline_decay < 1.0:
-            raise ValueError(
-                f"baseline_decay must be at least 0 and below 1, not {baseline_decay}."
-            )
 
     def build(self, *shapes: Any, **more: Any) -> None:
         self.baseline = self.add_weight(
@@ -83,8 +71,7 @@ class Reinforce(ConfiguredLayer):
         """Update the baseline with the mean reward of the rows that have tokens."""
         rows = ops.cast(tokens > 0, "float32")
         mean = ops.sum(reward * rows) / ops.maximum(ops.sum(rows), 1.0)
-        decay = self.settings["baseline_decay"]
-        self.baseline.assign(decay * self.baseline + (1.0 - decay) * mean)
+        self.baseline.assign(_BASELINE_DECAY * self.baseline + (1.0 - _BASELINE_DECAY) * mean)
 
 
 def _safe_log(probabilities: Tensor) -> Tensor:

@@ -67,24 +67,6 @@ class InverseSqrt(Schedule):
 
 
 @register
-class Noam(InverseSqrt):
-    """peak · model_dim^-½ · min(step^-½, step · warmup^-1½) (Vaswani et al. 2017, §5.3).
-
-    Here ``peak`` is only a factor; the highest rate is peak / √(model_dim · warmup).
-
-    Args:
-        model_dim: the width of the model.
-    """
-
-    def __init__(self, peak: float, warmup_steps: int = 4000, model_dim: int = 512, **kwargs: Any):
-        super().__init__(peak, warmup_steps, model_dim=model_dim, **kwargs)
-        self.model_dim = model_dim
-
-    def rate(self, step: Any) -> Any:
-        return super().rate(step) * (self.model_dim * max(self.warmup_steps, 1)) ** -0.5
-
-
-@register
 class Exponential(Schedule):
     """Multiply by ``rate`` per ``decay_steps``, from ``start_step`` on."""
 
@@ -166,7 +148,6 @@ class Plateau(Schedule):
 SCHEDULES = {
     "constant": Constant,
     "inverse_sqrt": InverseSqrt,
-    "noam": Noam,
     "exponential": Exponential,
     "cosine": Cosine,
     "plateau": Plateau,

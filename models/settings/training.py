@@ -38,18 +38,10 @@ class ConstantScheduleConfig(_WarmupScheduleConfig):
 
 
 class InverseSqrtScheduleConfig(Section):
-    """Inverse square root of the step after a linear warm-up."""
+    """Inverse square root of the step after a linear warm-up (Vaswani 2017)."""
 
     type: Literal["inverse_sqrt"] = option("inverse_sqrt", "Schedule type.")
     warmup_steps: Positive = option(4000, "Steps until the learning rate reaches its peak.")
-
-
-class NoamScheduleConfig(Section):
-    """Inverse square root with peak learning_rate / √(model_dim · warmup) (Vaswani 2017)."""
-
-    type: Literal["noam"] = option("noam", "Schedule type.")
-    warmup_steps: Positive = option(4000, "Steps until the learning rate reaches its peak.")
-    model_dim: Positive = option(512, "Width of the model; learning_rate is only a factor here.")
 
 
 class ExponentialScheduleConfig(_WarmupScheduleConfig):
@@ -85,7 +77,6 @@ class PlateauScheduleConfig(_WarmupScheduleConfig):
 LearningRateScheduleConfig = Annotated[
     ConstantScheduleConfig
     | InverseSqrtScheduleConfig
-    | NoamScheduleConfig
     | ExponentialScheduleConfig
     | CosineScheduleConfig
     | PlateauScheduleConfig,
@@ -123,7 +114,6 @@ class CheckpointAveragingConfig(Section):
 class ReinforceConfig(Section):
     """REINFORCE, for hard attention with training: reinforce (Xu 2015, section 4.1)."""
 
-    baseline_decay: Rate = option(0.9, "Decay of the moving average of the reward.")
     reward_weight: NonNegative = option(1.0, "Weight of the reward.")
     entropy_weight: NonNegative = option(0.002, "Weight of the entropy of the attention.")
 

@@ -9,14 +9,11 @@ from regard.models.settings.base import Path, Problem
 from regard.models.settings.training import (
     CosineScheduleConfig,
     ExponentialScheduleConfig,
-    NoamScheduleConfig,
     PlateauScheduleConfig,
     TrainingConfig,
 )
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import unknown
-
-_MIN_PEAK = 1e-6  # lower rates train nothing
 
 
 def validate_training(config: Config) -> Iterator[Problem]:
@@ -57,10 +54,6 @@ def _schedule_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
             yield from _cosine_problems(training, schedule)
         case ExponentialScheduleConfig() if schedule.start_step < schedule.warmup_steps:
             yield "schedule.start_step", f"must be at least warmup_steps: {schedule.warmup_steps}"
-        case NoamScheduleConfig():
-            peak = training.learning_rate * (schedule.model_dim * schedule.warmup_steps) ** -0.5
-            if peak < _MIN_PEAK:
-                yield "learning_rate", f"noam's highest rate would be {peak:.1g}; use about 1.0"
         case PlateauScheduleConfig() if stop and stop.patience <= schedule.patience:
             yield "schedule.patience", f"must be below early_stopping.patience: {stop.patience}"
     minimum = getattr(schedule, "min_learning_rate", 0.0)

@@ -76,7 +76,7 @@ CONFIGURED = [
     (BahdanauDecoder, {**TEXT, "readout": "tanh", "residual": True, "tied": False}),
     (TransformerDecoder, {**DECODER, **TRANSFORMER, "attention": {"score": "dot"}, "tied": True}),
     (PointerDecoder, {**POINTER, "score": {"type": "concat", "units": 3}, "visits": "once"}),
-    (Reinforce, {"baseline_decay": 0.8, "reward_weight": 0.5, "entropy_weight": 0.1}),
+    (Reinforce, {"reward_weight": 0.5, "entropy_weight": 0.1}),
 ]
 NAMES = [kind.__name__ for kind, _ in CONFIGURED]
 
@@ -256,7 +256,6 @@ def test_compiled_equals_eager(name, settings):
         (POSITIONS["learned"], {"max_positions": 0}, "at least 1, not 0"),
         (EncoderBlock, {**BLOCK, "norm": "none"}, "'none'. Choices: pre, post"),
         (sequence_dropout, {"rate": 0.1, "kind": "varied"}, "'varied'. Choices: plain, variati"),
-        (Reinforce, {"baseline_decay": 1.0}, "below 1, not 1"),
         ("recurrent_encoder", {"cell": "grru"}, "Unknown cell 'grru'. Did you mean gru"),
         ("recurrent_encoder", {"dropout_type": "none"}, "dropout_type 'none'"),
         ("transformer_encoder", {"positions": "sinusoid"}, "Did you mean sinusoidal"),

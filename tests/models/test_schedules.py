@@ -19,10 +19,6 @@ CASES = {
         {"type": "inverse_sqrt", "warmup_steps": 100},
         lambda t: PEAK * min(t / 100, (100 / t) ** 0.5),
     ),
-    "noam": (
-        {"type": "noam", "warmup_steps": 100, "model_dim": 64},
-        lambda t: PEAK * 64**-0.5 * min(t**-0.5, t * 100**-1.5),
-    ),
     "exponential": (
         {"type": "exponential", "warmup_steps": 0, "start_step": 10, "decay_steps": 5, "rate": 0.5},
         lambda t: PEAK * 0.5 ** (max(0, t - 10) / 5),

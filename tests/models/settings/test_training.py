@@ -169,10 +169,6 @@ def test_out_of_range(training: dict[str, Any]) -> None:
             "3: training.schedule.start_step: must be at least warmup_steps: 9000",
         ),
         (
-            "schedule: {type: noam}",
-            "3: training.learning_rate: noam's highest rate would be 7e-07; use about 1.0",
-        ),
-        (
             "validation_tokenize: ja-mecab",
             "3: training.validation_tokenize: ja-mecab needs a package that is not installed; pip "
             "install 'sacrebleu[ja]'",

@@ -43,7 +43,7 @@ CASES = {
     "unknown variant": (
         "training:\n  schedule:\n    type: inverse_square",
         "7: training.schedule.type: 'inverse_square' is not a choice. Did you mean inverse_sqrt? "
-        "Choices: constant, inverse_sqrt, noam, exponential, cosine, plateau",
+        "Choices: constant, inverse_sqrt, exponential, cosine, plateau",
     ),
     "variant that is no mapping": (
         "search: beam",

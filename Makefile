@@ -29,8 +29,8 @@ run: $(STAMP) ## quickstart: generate sample data, train, evaluate and publish a
 test: $(STAMP) browser ## run all tests except the slow ones
 	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
 
-test-all: $(STAMP) browser ## run all tests
-	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+test-all: $(STAMP) browser ## run all tests, with more random examples
+	@$(BIN)/python -m pytest --hypothesis-profile=thorough $(PARALLEL) $(ARGS)
 
 # Browser tests are skipped without a browser; only root can install one.
 browser:

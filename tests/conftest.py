@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from tests import browser
+
+settings.register_profile("thorough")  # `make test-all`: tests may try more examples
 
 
 @pytest.fixture(scope="module")

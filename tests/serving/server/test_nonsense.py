@@ -42,8 +42,9 @@ BODIES = st.one_of(
 MODELS = st.sampled_from(
     ["reverser", "reverser/versions/1", "reverser/labels/stable", "sorter", "none", "nobody"]
 )
+THOROUGH = settings.get_current_profile_name() == "thorough"
 MANY = settings(
-    max_examples=1000,
+    max_examples=5000 if THOROUGH else 1000,
     deadline=None,
     derandomize=True,
     database=None,
@@ -68,7 +69,7 @@ def test_bodies(server, model, body):
         assert not [word for word in HIDDEN if word in notices and word not in sent]
 
 
-@settings(MANY, max_examples=300)
+@settings(MANY, max_examples=1000 if THOROUGH else 300)
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"]),
     path=st.lists(
@@ -86,7 +87,7 @@ def test_paths(server, method, path):
     assert not [word for word in HIDDEN if word in answer.text and word not in url]
 
 
-@settings(MANY, max_examples=300)
+@settings(MANY, max_examples=1000 if THOROUGH else 300)
 @given(
     message=st.binary(max_size=60)
     | st.tuples(

@@ -33,13 +33,17 @@ def _plain(outputs):
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory) -> list[dict]:
-    model = fake_models.save(Reverser(), tmp_path_factory.mktemp("good") / "model")
-    return retained(model, [{"source": text} for text in TEXTS], [repr(text) for text in TEXTS])
+def good(tmp_path_factory) -> Path:
+    return fake_models.save(Reverser(), tmp_path_factory.mktemp("good") / "model")
 
 
-def run(tmp_path: Path, arguments: list[dict], bug: str = "", align: bool = True) -> dict:
-    return query(fake_models.save(Reverser(bug), tmp_path / "model", align), arguments)
+@pytest.fixture(scope="module")
+def rows(good) -> list[dict]:
+    return retained(good, [{"source": text} for text in TEXTS], [repr(text) for text in TEXTS])
+
+
+def run(tmp_path: Path, arguments: list[dict], bug: str) -> dict:
+    return query(fake_models.save(Reverser(bug), tmp_path / "model"), arguments)
 
 
 def query(model: Path, arguments: list[dict]) -> dict:
@@ -47,8 +51,8 @@ def query(model: Path, arguments: list[dict]) -> dict:
     return checks.check({**request, "rows": arguments})
 
 
-def test_a_good_model_passes(tmp_path, rows):
-    result = run(tmp_path, rows)
+def test_a_good_model_passes(good, rows):
+    result = query(good, rows)
     assert result["failures"] == result["ties"] == result["refused"] == []
     assert result["unsupported_ops"] == {"2.19": {}}
     assert result["rows"] == len(TEXTS) + 2
@@ -86,7 +90,8 @@ def test_a_model_may_refuse_the_long_row(tmp_path, rows):
 
 
 def test_a_missing_signature_is_named(tmp_path, rows):
-    (failure,) = run(tmp_path, rows, align=False)["failures"]
+    model = fake_models.save(Reverser(), tmp_path / "model", align=False)
+    (failure,) = query(model, rows)["failures"]
     assert failure == "There is no signature 'align'. The signatures are: score, serving_default."
 
 
@@ -110,9 +115,9 @@ def changed(row: dict, **answer) -> dict:
     return {**row, "answer": {**row["answer"], **answer}}
 
 
-def test_another_answer_than_the_predictors_is_named(tmp_path, rows):
+def test_another_answer_than_the_predictors_is_named(good, rows):
     arguments = [rows[0], changed(rows[1], translation="OTHER", score=-9.0), rows[2]]
-    failures = run(tmp_path, arguments)["failures"]
+    failures = query(good, arguments)["failures"]
     assert len(failures) == 2  # once a signature
     assert failures[0] == (
         "serving_default, row 1 ('hello there'): now and of the Predictor: the translations"
@@ -120,22 +125,22 @@ def test_another_answer_than_the_predictors_is_named(tmp_path, rows):
     )
 
 
-def test_another_answer_than_in_memory_is_named(tmp_path, rows):
+def test_another_answer_than_in_memory_is_named(good, rows):
     one = {**changed(rows[0], score=-9.0), "row": "0 of the Trainer", "kept_by": "in memory"}
-    assert run(tmp_path, [one])["failures"][0] == (
+    assert query(good, [one])["failures"][0] == (
         "serving_default, row 0 of the Trainer ('abc'): now and in memory: the scores differ:"
         " -1.500000 and -9.000000"
     )
 
 
-def test_a_tie_passes_and_many_do_not(tmp_path, rows):
+def test_a_tie_passes_and_many_do_not(good, rows):
     one = [rows[0], rows[1], changed(rows[2], translation="OTHER"), *(rows[:2] * 4)]
-    result = run(tmp_path / "one", [{**row, "row": n} for n, row in enumerate(one)])
+    result = query(good, [{**row, "row": n} for n, row in enumerate(one)])
     assert result["failures"] == []
     assert len(result["ties"]) == 2
     assert "row 2 ('ab')" in result["ties"][0]
     many = [changed(row, translation="OTHER") for row in rows]
-    assert run(tmp_path / "many", many)["failures"]
+    assert query(good, many)["failures"]
 
 
 def test_two_texts_are_both_empty_and_both_long(tmp_path):
@@ -154,9 +159,8 @@ def test_points_are_sent_unchanged(tmp_path):
     assert (result["failures"], result["rows"]) == ([], 2)
 
 
-def test_used_ops_looks_into_functions(tmp_path):
-    model = fake_models.save(Reverser(), tmp_path / "model")
-    used = supported_ops.used_ops(model)
+def test_used_ops_looks_into_functions(good):
+    used = supported_ops.used_ops(good)
     assert {"StringUpper", "UnicodeDecode", "StatefulPartitionedCall"} <= set(used)
     assert supported_ops.core_ops(used) == set(used)
     assert used["StringUpper"] == "StringUpper"

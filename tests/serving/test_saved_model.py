@@ -20,6 +20,12 @@ def loaded(tmp_path_factory):
     return saved_model.load(folder / "saved")
 
 
+@pytest.fixture(scope="module")
+def reverser(tmp_path_factory):
+    """A saved model; tests replace its contract."""
+    return fake_models.save(fake_models.Reverser(), tmp_path_factory.mktemp("reverser") / "m")
+
+
 def sources(*texts):
     return [{"source": text} for text in texts]
 
@@ -83,10 +89,10 @@ def promising(outputs=None, **source):
         (promising({"translation": ["source_length"]}), "translation has 1 dimensions; expected 2"),
     ],
 )
-def test_a_model_that_breaks_its_contract_is_rejected(tmp_path, contract, message):
-    model = fake_models.save(fake_models.Reverser(), tmp_path / "m", contract=contract)
+def test_a_model_that_breaks_its_contract_is_rejected(reverser, contract, message):
+    (reverser / CONTRACT).write_text(json.dumps(contract))
     with pytest.raises(SavedModelError, match=re.escape(message)):
-        saved_model.load(model).signature("serving_default")
+        saved_model.load(reverser).signature("serving_default")
 
 
 @pytest.mark.parametrize(
@@ -98,13 +104,12 @@ def test_a_model_that_breaks_its_contract_is_rejected(tmp_path, contract, messag
         (json.dumps(promising(kind="sound")), "unknown kinds: sound"),
     ],
 )
-def test_a_missing_or_broken_contract_is_rejected(tmp_path, text, message):
-    path = fake_models.save(fake_models.Reverser(), tmp_path / "m")
-    (path / CONTRACT).unlink()
+def test_a_missing_or_broken_contract_is_rejected(reverser, text, message):
+    (reverser / CONTRACT).unlink(missing_ok=True)
     if text is not None:
-        (path / CONTRACT).write_text(text)
+        (reverser / CONTRACT).write_text(text)
     with pytest.raises(SavedModelError, match=message):
-        saved_model.load(path)
+        saved_model.load(reverser)
 
 
 @pytest.mark.parametrize(

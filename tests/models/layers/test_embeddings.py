@@ -56,16 +56,6 @@ def test_mixed_precision_computes_low_and_keeps_the_table_high(policy):
     np.testing.assert_allclose(ops.cast(scores, "float32"), exact, atol=0.03)
 
 
-def test_dropout_is_for_training_alone():
-    layer = make(dropout=0.5)
-    table = np.asarray(layer.table)[IDS]
-    np.testing.assert_array_equal(layer(IDS), table)
-    trained = np.asarray(layer(IDS, training=True))
-    retained = trained != 0
-    assert 0 < retained.sum() < retained.size
-    np.testing.assert_allclose(trained[retained], 2 * table[retained], rtol=1e-6)
-
-
 def test_one_table_learns_from_both_uses():
     layer = make()
     ids = keras.Input((4,), dtype="int32")

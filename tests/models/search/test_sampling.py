@@ -59,17 +59,17 @@ def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, sa
     expected = distribution(temperature, top_k, top_p)
     search = SamplingSearch(temperature, top_k, top_p, samples, seed=7)
     result = draw(search, rows=np.zeros(SAMPLES // samples, int))
-    drawn = [target for row in range(SAMPLES // samples) for target in targets_of(result, row)]
-    assert len(drawn) == SAMPLES
-    assert set(drawn) <= set(expected)
+    hypotheses = [target for row in range(SAMPLES // samples) for target in targets_of(result, row)]
+    assert len(hypotheses) == SAMPLES
+    assert set(hypotheses) <= set(expected)
     often = {target: p * SAMPLES for target, p in expected.items() if p * SAMPLES >= 5}
-    counts = np.array([drawn.count(target) for target in often] + [0])
-    hoped = np.array([*often.values(), 0.0])
-    counts[-1], hoped[-1] = SAMPLES - counts.sum(), SAMPLES - hoped.sum()
-    hoped = np.maximum(hoped, 1e-9)
-    chi = ((counts - hoped) ** 2 / hoped)[hoped > 5].sum()
+    counts = np.array([hypotheses.count(target) for target in often] + [0])
+    wanted = np.array([*often.values(), 0.0])
+    counts[-1], wanted[-1] = SAMPLES - counts.sum(), SAMPLES - wanted.sum()
+    wanted = np.maximum(wanted, 1e-9)
+    chi = ((counts - wanted) ** 2 / wanted)[wanted > 5].sum()
     # The mean of χ² is its degrees of freedom n, its variance 2n.
-    freedom = (hoped > 5).sum() - 1
+    freedom = (wanted > 5).sum() - 1
     assert chi < freedom + 4 * np.sqrt(2 * freedom)
 
 

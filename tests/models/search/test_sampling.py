@@ -64,12 +64,12 @@ def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, sa
     assert set(hypotheses) <= set(expected)
     often = {target: p * SAMPLES for target, p in expected.items() if p * SAMPLES >= 5}
     counts = np.array([hypotheses.count(target) for target in often] + [0])
-    wanted = np.array([*often.values(), 0.0])
-    counts[-1], wanted[-1] = SAMPLES - counts.sum(), SAMPLES - wanted.sum()
-    wanted = np.maximum(wanted, 1e-9)
-    chi = ((counts - wanted) ** 2 / wanted)[wanted > 5].sum()
+    expected_counts = np.array([*often.values(), 0.0])
+    counts[-1], expected_counts[-1] = SAMPLES - counts.sum(), SAMPLES - expected_counts.sum()
+    expected_counts = np.maximum(expected_counts, 1e-9)
+    chi = ((counts - expected_counts) ** 2 / expected_counts)[expected_counts > 5].sum()
     # The mean of χ² is its degrees of freedom n, its variance 2n.
-    freedom = (wanted > 5).sum() - 1
+    freedom = (expected_counts > 5).sum() - 1
     assert chi < freedom + 4 * np.sqrt(2 * freedom)
 
 

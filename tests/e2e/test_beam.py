@@ -1,8 +1,11 @@
 """The same graph, orchestrated as a Beam pipeline."""
 
+import pytest
+
 from regard.pipeline.config.config import NODES
 
 
+@pytest.mark.slow
 def test_beam_runner_publishes_and_caches(shell):
     config = shell.configure(epochs=1)
     for expected in ("done", "cached"):

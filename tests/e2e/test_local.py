@@ -106,9 +106,9 @@ def test_from_runs_a_node_again(shell, finished):
 
 
 def test_model_below_a_threshold_is_not_published(shell, finished):
-    text = (shell.folder / "tiny.yaml").read_text()
-    strict = text.replace("tokenize: none", "tokenize: none, thresholds: {exact_match: 1.0, chrf: 100}")
-    (shell.folder / "strict.yaml").write_text(strict)
+    thresholds = "tokenize: none, thresholds: {exact_match: 1.0, chrf: 100}"
+    text = (shell.folder / "tiny.yaml").read_text().replace("tokenize: none", thresholds)
+    (shell.folder / "strict.yaml").write_text(text)
     result = shell.run("run", "strict.yaml")
     assert result.returncode == 3, result.stdout + result.stderr
     assert "Failed: " in result.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -97,9 +96,10 @@ def coverage(alignment: Tensor, source_mask: Tensor, target_mask: Tensor) -> Ten
     return ops.sum(ops.minimum(weights, previous), axis=(1, 2))
 
 
-PENALTIES: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = MappingProxyType(
-    {"doubly_stochastic": doubly_stochastic, "coverage": coverage}
-)
+PENALTIES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "doubly_stochastic": doubly_stochastic,
+    "coverage": coverage,
+}
 
 
 def penalty(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,58 +80,31 @@ class Exponential(Schedule):
 class Cosine(Schedule):
     """Half a cosine from the peak to ``min_learning_rate`` (Loshchilov & Hutter 2017, §3).
 
-    Args:
-        steps: the step at which the minimum is reached; then the rate is constant.
-        min_learning_rate: the final learning rate.
+    ``steps`` is the step at which the minimum is reached; then the rate is constant.
     """
 
-    def __init__(
-        self,
-        peak: float,
-        warmup_steps: int = 0,
-        steps: int = 1,
-        min_learning_rate: float = 0.0,
-        **kwargs: Any,
-    ):
-        super().__init__(
-            peak, warmup_steps, steps=steps, min_learning_rate=min_learning_rate, **kwargs
-        )
-        self.steps, self.min_factor = steps, min_learning_rate / peak
-
     def decay(self, step: Any) -> Any:
-        span = max(float(self.steps - self.warmup_steps), 1.0)
+        span = max(float(self.options["steps"] - self.warmup_steps), 1.0)
         progress = ops.clip((step - float(self.warmup_steps)) / span, 0.0, 1.0)
-        return self.min_factor + (1.0 - self.min_factor) * 0.5 * (
-            1.0 + ops.cos(progress * 3.141592653589793)
-        )
+        min_factor = self.options["min_learning_rate"] / self.peak
+        return min_factor + (1.0 - min_factor) * 0.5 * (1.0 + ops.cos(progress * math.pi))
 
 
 @register
 class Plateau(Schedule):
-    """Multiply by a factor whenever the evaluation metric stops improving.
+    """Multiply by ``factor`` whenever the evaluation metric stops improving.
 
     The Trainer counts evaluations and calls ``reduce``; ``scale`` is a variable, so that compiled
     training steps see the change.
 
     Args:
-        factor: the factor on the learning rate per reduction.
-        min_learning_rate: the minimum learning rate.
+        peak: as in ``Schedule``.
         scale: the product of all previous factors.
+        **options: as in ``Schedule``, with ``factor`` and ``min_learning_rate``.
     """
 
-    def __init__(
-        self,
-        peak: float,
-        warmup_steps: int = 0,
-        factor: float = 0.5,
-        min_learning_rate: float = 0.0,
-        scale: float = 1.0,
-        **kwargs: Any,
-    ):
-        super().__init__(
-            peak, warmup_steps, factor=factor, min_learning_rate=min_learning_rate, **kwargs
-        )
-        self.factor, self.min_learning_rate = factor, min_learning_rate
+    def __init__(self, peak: float, scale: float = 1.0, **options: Any):
+        super().__init__(peak, **options)
         self.scale = keras.Variable(scale, trainable=False, dtype="float32", name="rate_scale")
 
     def decay(self, step: Any) -> Any:
@@ -138,8 +112,8 @@ class Plateau(Schedule):
 
     def reduce(self) -> None:
         """Multiply the rate by the factor, but not below the minimum."""
-        min_scale = min(self.min_learning_rate / self.peak, 1.0)
-        self.scale.assign(max(float(self.scale) * self.factor, min_scale))
+        min_scale = min(self.options["min_learning_rate"] / self.peak, 1.0)
+        self.scale.assign(max(float(self.scale) * self.options["factor"], min_scale))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": float(self.scale)}

@@ -12,12 +12,7 @@ from keras import ops
 from regard.models.losses import PENALTIES, penalty, token_losses
 from regard.models.reinforce import Reinforce
 from regard.models.search import Hypotheses, Search
-from regard.models.serialization import (
-    constructor_arguments,
-    layer_config,
-    layer_from_config,
-    register,
-)
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.trainable_model import TrainableModel
 from regard.models.vocabulary import BOS, EOS, PAD
@@ -50,6 +45,8 @@ class Seq2Seq(TrainableModel):
         ValueError: a penalty is unknown.
     """
 
+    parts = ("encoder", "decoder")
+
     def __init__(
         self,
         encoder: keras.layers.Layer,
@@ -63,7 +60,7 @@ class Seq2Seq(TrainableModel):
         super().__init__(**kwargs)
         reinforce = dict(reinforce or {})
         penalties = {name: x for name, x in (penalties or {}).items() if x}
-        self.settings = constructor_arguments(locals(), exclude=("encoder", "decoder"))
+        self.settings = constructor_arguments(locals(), exclude=self.parts)
         unknown = sorted(penalties.keys() - PENALTIES.keys())
         if unknown:
             choices = ", ".join(sorted(PENALTIES))
@@ -182,34 +179,17 @@ class Seq2Seq(TrainableModel):
 
     def score(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the log-probabilities of given targets, ``[batch]`` in nats, including EOS."""
-        return ops.sum(self.token_scores(source, target), axis=-1)
-
-    def token_scores(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the log-probability of each token, ``[batch, target]``, and 0 for padding."""
-        return self.score_with_alignment(source, target)[0]
+        return ops.sum(self.score_with_alignment(source, target)[0], axis=-1)
 
     def score_with_alignment(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``token_scores`` and the alignment of each token.
+        """Return the log-probability and the alignment of each token, both 0 for padding.
 
-        The alignment is ``[batch, target, source]``, float32, and 0 for padding.
+        Log-probabilities are ``[batch, target]``, alignments ``[batch, target, source]``, float32.
         """
         logits, alignments = self.teacher_force(source, target)
         mask = ops.cast(ops.not_equal(target, PAD), "float32")
         scores = -token_losses(logits, target).plain * mask
         return scores, ops.cast(alignments, "float32") * mask[:, :, None]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": layer_config(self.encoder),
-            "decoder": layer_config(self.decoder),
-            **self.settings,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Seq2Seq:
-        nested = {name: layer_from_config(config[name]) for name in ("encoder", "decoder")}
-        return cls(**{**config, **nested})
 
 
 def shift(target: Tensor) -> Tensor:

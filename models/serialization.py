@@ -28,6 +28,19 @@ class ConfiguredLayer(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
+    def create_dense(self, name: str, depth: int | None, units: int, **options: Any) -> Any:
+        """Return a built dense sublayer from ``depth`` to ``units`` in this layer's precision.
+
+        Args:
+            name: the name of the sublayer.
+            depth: the depth of its inputs.
+            units: the depth of its outputs.
+            options: further arguments of ``keras.layers.Dense``.
+        """
+        layer = keras.layers.Dense(units, dtype=self.dtype_policy, name=name, **options)
+        layer.build((None, depth))
+        return layer
+
 
 def by_name(kind: str, choices: Mapping[str, T], name: str) -> T:
     """Return the class with a name.

@@ -10,13 +10,7 @@ from keras import ops
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.matching import CrossAttention
 from regard.models.layers.pooling import POOLINGS
-from regard.models.serialization import (
-    constructor_arguments,
-    layer_config,
-    layer_from_config,
-    register,
-    spec,
-)
+from regard.models.serialization import constructor_arguments, register, spec
 from regard.models.tensors import Tensor
 from regard.models.trainable_model import TrainableModel
 
@@ -50,6 +44,7 @@ class Similarity(TrainableModel):
         ValueError: the pooling or comparison is unknown.
     """
 
+    parts = ("encoder",)
     unit = "rows"
 
     def __init__(
@@ -64,7 +59,7 @@ class Similarity(TrainableModel):
     ):
         super().__init__(**kwargs)
         cross = None if cross is None else dict(cross)
-        self.settings = constructor_arguments(locals(), exclude=("encoder",))
+        self.settings = constructor_arguments(locals(), exclude=self.parts)
         if comparison not in COMPARISONS:
             choices = ", ".join(COMPARISONS)
             raise ValueError(f"Unknown comparison {comparison!r}. Choices: {choices}.")
@@ -188,13 +183,6 @@ class Similarity(TrainableModel):
         mean = ops.sum(errors * mask) / count
         self.plain_loss.update_state(mean, ops.sum(mask))
         return sum(self.losses, mean)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "encoder": layer_config(self.encoder), **self.settings}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Similarity:
-        return cls(**{**config, "encoder": layer_from_config(config["encoder"])})
 
 
 def _mean(states: Tensor, mask: Tensor) -> Tensor:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+from typing_extensions import Self
 
+from regard.models.serialization import layer_config, layer_from_config
 from regard.models.tensors import Tensor
 
 
@@ -17,10 +19,14 @@ class TrainableModel(keras.Model):
     the loss per unit without smoothing and penalties, weighted by the number of units.
 
     Attributes:
+        parts: the arguments of the constructor that are layers.
+        settings: the other arguments, as in ``ConfiguredLayer``.
         unit: what a loss is averaged over and throughput is counted in: ``tokens`` or ``rows``.
         plain_loss: the running mean; its ``count`` is the number of units.
     """
 
+    parts: tuple[str, ...]
+    settings: dict[str, Any]
     unit: str = "tokens"
 
     def __init__(self, **kwargs: Any):
@@ -40,3 +46,11 @@ class TrainableModel(keras.Model):
             results: the result of Keras's ``evaluate``.
         """
         return {"loss": float(results["plain_loss"])}
+
+    def get_config(self) -> dict[str, Any]:
+        parts = {name: layer_config(getattr(self, name)) for name in self.parts}
+        return {**super().get_config(), **parts, **self.settings}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        return cls(**{**config, **{name: layer_from_config(config[name]) for name in cls.parts}})

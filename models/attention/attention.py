@@ -22,7 +22,7 @@ class Attention(ConfiguredLayer):
     """Attend to a memory with a query and return the weighted sum of the memory.
 
     Any score can be combined with any alignment. A decoder that attends to one memory at every
-    step calls ``prepare`` once and ``attend`` at every step; ``call`` does both.
+    step calls ``prepare`` once and ``attend_with_distribution`` at every step; ``call`` does both.
 
     Args:
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
@@ -67,7 +67,7 @@ class Attention(ConfiguredLayer):
         self.built = True
 
     def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
-        """Compute everything that ``attend`` needs of a memory."""
+        """Compute everything that ``attend_with_distribution`` needs of a memory."""
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         mask = self.score.valid_mask(mask)
@@ -85,10 +85,13 @@ class Attention(ConfiguredLayer):
         key = self.alignment.draw_key()
         return prepared if key is None else {**prepared, "random_key": key}
 
-    def attend(
+    def attend_with_distribution(
         self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return context and weights of a query.
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the context and weights of a query, and the weights' distribution.
+
+        The distribution, from which the weights were sampled, is ``[batch, target, source]`` and
+        equals the weights unless the alignment is a hard one.
 
         Args:
             query: ``[batch, target, query_depth]``.
@@ -96,17 +99,6 @@ class Attention(ConfiguredLayer):
             position: the decoder step of each query, ``[batch or 1, target]``; the default is
                 0, 1, 2, ...
             training: whether alignments are sampled.
-        """
-        context, weights, _ = self.attend_with_distribution(query, prepared, position, training)
-        return context, weights
-
-    def attend_with_distribution(
-        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``attend`` and the distribution from which the weights were sampled.
-
-        The distribution is ``[batch, target, source]`` and equals the weights unless the alignment
-        is a hard one.
         """
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
@@ -148,4 +140,5 @@ class Attention(ConfiguredLayer):
     def call(
         self, query: Tensor, memory: Tensor, mask: Tensor = None, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        return self.attend(query, self.prepare(memory, mask), training=training)
+        prepared = self.prepare(memory, mask)
+        return self.attend_with_distribution(query, prepared, training=training)[:2]

@@ -28,8 +28,8 @@ class MultiHeadAttention(ConfiguredLayer):
     have the depth of one head and are shared by all heads.
 
     There are three ways to use it: ``call`` on whole sequences; ``prepare`` a memory once and then
-    ``attend`` or ``attend_once``; ``cache`` once and then ``step`` for causal self-attention with
-    scaled dot products, position by position.
+    ``attend_with_distribution`` or ``attend_once``; ``cache`` once and then ``step`` for causal
+    self-attention with scaled dot products, position by position.
 
     Args:
         heads: the number of heads.
@@ -100,14 +100,8 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
         """Return a projection; these scales give fused and separate projections one variance."""
-        layer = keras.layers.Dense(
-            units,
-            kernel_initializer=keras.initializers.VarianceScaling(scale, "fan_avg", "uniform"),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        layer.build((None, depth))
-        return layer
+        initializer = keras.initializers.VarianceScaling(scale, "fan_avg", "uniform")
+        return self.create_dense(name, depth, units, kernel_initializer=initializer)
 
     def compute_mask(self, inputs: Tensor, previous_mask: Any) -> None:
         """Return None: masks are arguments, so outputs carry no Keras mask."""
@@ -143,24 +137,9 @@ class MultiHeadAttention(ConfiguredLayer):
         return outputs, weights if per_head else ops.mean(weights, axis=1)
 
     def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
-        """Compute everything that ``attend`` needs of a memory."""
+        """Compute everything that attending to a memory needs."""
         keys, values = self._split_heads(self.project_memory(memory), 2)
         return self._prepare(keys, values, mask)
-
-    def attend(
-        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return outputs and mean weights of a query.
-
-        Args:
-            query: ``[batch, target, depth]``.
-            prepared: the result of ``prepare``.
-            position: the decoder step of each query, ``[batch or 1, target]``; the default is
-                0, 1, 2, ...
-            training: as in ``call``.
-        """
-        outputs, weights, _ = self.attend_with_distribution(query, prepared, position, training)
-        return outputs, ops.mean(weights, axis=1)
 
     def attend_with_distribution(
         self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
@@ -169,6 +148,13 @@ class MultiHeadAttention(ConfiguredLayer):
 
         Weights and distribution are ``[batch, heads, target, source]`` and equal unless
         ``stochastic``.
+
+        Args:
+            query: ``[batch, target, depth]``.
+            prepared: the result of ``prepare``.
+            position: the decoder step of each query, ``[batch or 1, target]``; the default is
+                0, 1, 2, ...
+            training: as in ``call``.
         """
         (heads,) = self._split_heads(self.project_query(query), 1)
         return self._attend(heads, prepared, position, False, training)

@@ -174,3 +174,8 @@ class Decoder(ConfiguredLayer):
         """
         logits, alignments = self.unroll(tokens, memory, training=training)
         return logits, alignments, alignments
+
+
+def flatten_rows(x: Tensor) -> Tensor:
+    """Reshape ``[batch, hypotheses, depth]`` to ``[batch * hypotheses, depth]``."""
+    return ops.reshape(x, (-1, ops.shape(x)[-1]))

@@ -10,12 +10,12 @@ from keras import ops
 
 from regard.models.attention.alignments.base import MASKED
 from regard.models.attention.pointer import Pointer
-from regard.models.decoders.base import Decoder
+from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
-from regard.models.layers.cells import CELLS
+from regard.models.layers.cells import create_cells
 from regard.models.layers.dropout import Dropout, dropout_mask
 from regard.models.layers.loops import batch_first, scan_steps
-from regard.models.serialization import by_name, constructor_arguments, register
+from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Memory, State, Tensor
 from regard.models.vocabulary import BOS, EOS
 
@@ -77,12 +77,9 @@ class PointerDecoder(Decoder):
         self.settings = constructor_arguments(locals())
         if visits not in VISITS:
             raise ValueError(f"Unknown visits {visits!r}. Choices: {', '.join(VISITS)}.")
-        if layers < 1:
-            raise ValueError(f"A pointer decoder needs at least one layer, not {layers}.")
         self.units, self.visits = units, visits
         policy = self.dtype_policy
-        create_cell = by_name("cell", CELLS, cell)
-        self.cells = [create_cell(units, dtype=policy, name=f"layer_{i}") for i in range(layers)]
+        self.cells = create_cells(cell, units, layers, dtype=policy)
         self.bridge = Bridge(
             self.cells[0].state_names,
             units,
@@ -131,9 +128,9 @@ class PointerDecoder(Decoder):
         batch = ops.shape(prepared["mask"])[0]
         # The hypotheses of a row are several queries to the row's one memory.
         tokens = ops.reshape(tokens, (batch, -1))
-        inputs = _flatten_rows(_take_vectors(prepared["inputs"], tokens))
+        inputs = flatten_rows(_take_vectors(prepared["inputs"], tokens))
         cells, hidden = self._advance([inputs], state["cells"])
-        chosen = _flatten_rows(_one_hot_inputs(tokens, prepared["mask"]))
+        chosen = flatten_rows(_one_hot_inputs(tokens, prepared["mask"]))
         visited = ops.logical_or(state["visited"], chosen)
         logits, alignment = self._point(
             ops.reshape(hidden, (batch, -1, self.units)),
@@ -141,7 +138,7 @@ class PointerDecoder(Decoder):
             ops.reshape(visited, (batch, -1, ops.shape(visited)[-1])),
         )
         new_state = {"memory": prepared, "cells": cells, "visited": visited}
-        return _flatten_rows(logits), new_state, _flatten_rows(alignment)
+        return flatten_rows(logits), new_state, flatten_rows(alignment)
 
     def unroll(
         self, tokens: Tensor, memory: Memory, training: bool = False
@@ -243,8 +240,3 @@ def _one_hot_inputs(tokens: Tensor, mask: Tensor) -> Tensor:
     """Return which input each of the tokens ``[batch, n]`` is, as ``[batch, n, source]``."""
     ids = ops.arange(ops.shape(mask)[-1], dtype="int32") + FIRST
     return ops.equal(ops.cast(tokens, "int32")[..., None], ids)
-
-
-def _flatten_rows(x: Tensor) -> Tensor:
-    """Reshape ``[batch, hypotheses, depth]`` to ``[batch * hypotheses, depth]``."""
-    return ops.reshape(x, (-1, ops.shape(x)[-1]))

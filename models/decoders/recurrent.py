@@ -8,9 +8,9 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.attention import Attention
-from regard.models.decoders.base import Decoder
+from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
-from regard.models.layers.cells import CELLS
+from regard.models.layers.cells import create_cells
 from regard.models.layers.copying import Copying
 from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
 from regard.models.layers.dropout import (
@@ -21,7 +21,7 @@ from regard.models.layers.dropout import (
     sequence_dropout,
 )
 from regard.models.layers.embeddings import TokenEmbedding
-from regard.models.serialization import by_name, constructor_arguments
+from regard.models.serialization import constructor_arguments
 from regard.models.tensors import Memory, State, Tensor
 
 Gradients = Sequence[DeferredWeightGradient]
@@ -96,13 +96,7 @@ class RecurrentDecoder(Decoder):
         )
         if initial_state not in ("encoder", "zeros"):
             raise ValueError(f"Unknown initial_state {initial_state!r}. Choices: encoder, zeros.")
-        if layers < 1:
-            raise ValueError(f"A recurrent decoder needs at least one layer, not {layers}.")
-        create_cell = by_name("cell", CELLS, cell)
-        self.cells = [
-            create_cell(units, extra=0 if i else extra, dtype=policy, name=f"layer_{i}")
-            for i in range(layers)
-        ]
+        self.cells = create_cells(cell, units, layers, extra, dtype=policy)
         # Whether each layer's input is added to its output.
         self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]
         self.attention = (
@@ -223,7 +217,7 @@ class RecurrentDecoder(Decoder):
         query = ops.reshape(query, (batch, -1, self.units))
         position = ops.reshape(position, (batch, -1))
         context, alignments = self._attend(query, prepared, position, training)
-        return _flatten_rows(context), tuple(_flatten_rows(x) for x in alignments)
+        return flatten_rows(context), tuple(flatten_rows(x) for x in alignments)
 
     def _output(
         self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
@@ -245,7 +239,7 @@ class RecurrentDecoder(Decoder):
         hidden = ops.reshape(hidden, (batch, -1, self.units))
         embedded = ops.reshape(embedded, (batch, -1, self.settings["embedding"]))
         alignment = ops.reshape(alignment, (batch, -1, ops.shape(alignment)[-1]))
-        return _flatten_rows(self._output(hidden, embedded, alignment, prepared))
+        return flatten_rows(self._output(hidden, embedded, alignment, prepared))
 
     def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
         """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""
@@ -345,8 +339,3 @@ class RecurrentDecoder(Decoder):
         steps = (ops.shape(tokens)[1], *rows)
         masks = (dropout_mask(self.layer_dropout, steps, dtype) for _ in self.cells[1:])
         return DropoutMasks(per_step=tuple(masks))
-
-
-def _flatten_rows(x: Tensor) -> Tensor:
-    """Reshape ``[batch, hypotheses, depth]`` to ``[batch * hypotheses, depth]``."""
-    return ops.reshape(x, (-1, ops.shape(x)[-1]))

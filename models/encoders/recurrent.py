@@ -6,12 +6,12 @@ from typing import Any
 
 from keras import ops
 
-from regard.models.layers.cells import CELLS
+from regard.models.layers.cells import create_cells
 from regard.models.layers.deferred_gradient import previous_states
 from regard.models.layers.dropout import Dropout, dropout_mask, sequence_dropout
 from regard.models.layers.embeddings import source_embedding
 from regard.models.layers.loops import scan_steps
-from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 
 
@@ -79,13 +79,7 @@ class RecurrentEncoder(ConfiguredLayer):
             dtype=policy,
             name="embedding",
         )
-        if layers < 1:
-            raise ValueError(f"A recurrent encoder needs at least one layer, not {layers}.")
-        create_cell = by_name("cell", CELLS, cell)
-        self.cells = [
-            create_cell(units, directions=self.directions, dtype=policy, name=f"layer_{i}")
-            for i in range(layers)
-        ]
+        self.cells = create_cells(cell, units, layers, directions=self.directions, dtype=policy)
         # After the embedding, if that has no dropout of its own, and after every layer.
         self.dropouts = [
             sequence_dropout(dropout, dropout_type, dtype=policy)

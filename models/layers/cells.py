@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from regard.models.layers.deferred_gradient import DeferredWeightGradient
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 
@@ -196,9 +196,8 @@ class GRUCell(RecurrentCell):
         (h,) = state
         if extra is not None:
             projected = projected + ops.matmul(extra, self._cast(self.extra_kernel))
-        hidden = ops.matmul(
-            h if state_mask is None else h * state_mask, self._cast(self.recurrent_kernel)
-        )
+        kernel = self._cast(self.recurrent_kernel)
+        hidden = ops.matmul(self.recurrent_inputs(h, state_mask=state_mask), kernel)
         z, r, new = ops.split(projected, 3, axis=-1)
         hidden_z, hidden_r, hidden_new = ops.split(hidden, 3, axis=-1)
         z, r = ops.sigmoid(z + hidden_z), ops.sigmoid(r + hidden_r)
@@ -224,9 +223,32 @@ def _blocks(initializer: type, lead: tuple[int, ...], gates: int) -> Any:
 
 def _forget_bias(shape: tuple[int, ...], dtype: Any = None) -> Any:
     quarter = (*shape[:-1], shape[-1] // 4)
-    parts = [ops.zeros(quarter, dtype=dtype) for _ in range(4)]
-    parts[1] = ops.ones(quarter, dtype=dtype)
-    return ops.concatenate(parts, axis=-1)
+    zeros, ones = ops.zeros(quarter, dtype=dtype), ops.ones(quarter, dtype=dtype)
+    return ops.concatenate([zeros, ones, zeros, zeros], axis=-1)
 
 
 CELLS: dict[str, type[RecurrentCell]] = {"gru": GRUCell, "lstm": LSTMCell}
+
+
+def create_cells(
+    cell: str, units: int, layers: int, extra: int = 0, **options: Any
+) -> list[RecurrentCell]:
+    """Return the cells of a stack of recurrent layers.
+
+    Args:
+        cell: a name in ``CELLS``.
+        units: the size of a state.
+        layers: the number of layers.
+        extra: the depth of the additional input of the first layer.
+        options: further arguments of all cells.
+
+    Raises:
+        ValueError: the cell is unknown, or ``layers`` is below 1.
+    """
+    if layers < 1:
+        raise ValueError(f"Recurrent layers need at least one layer, not {layers}.")
+    create_cell = by_name("cell", CELLS, cell)
+    return [
+        create_cell(units, extra=0 if i else extra, name=f"layer_{i}", **options)
+        for i in range(layers)
+    ]

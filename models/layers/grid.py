@@ -114,15 +114,11 @@ class GridSelfAttention(ConfiguredLayer):
             raise ValueError(
                 f"The depth of the grid, {depth}, must be at least {max(2, self.reduction)}."
             )
-        sizes = {"query": depth // self.reduction, "key": depth // self.reduction}
-        for name, size in {**sizes, "value": depth // 2}.items():
-            layer = keras.layers.Dense(size, use_bias=False, dtype=self.dtype_policy, name=name)
-            layer.build((None, None, depth))
-            setattr(self, name, layer)
-        self.output_layer = keras.layers.Dense(
-            depth, use_bias=False, dtype=self.dtype_policy, name="output"
-        )
-        self.output_layer.build((None, None, depth // 2))
+        small, half = depth // self.reduction, depth // 2
+        self.query = self.create_dense("query", depth, small, use_bias=False)
+        self.key = self.create_dense("key", depth, small, use_bias=False)
+        self.value = self.create_dense("value", depth, half, use_bias=False)
+        self.output_layer = self.create_dense("output", half, depth, use_bias=False)
         self.gamma = self.add_weight(name="gamma", shape=(), initializer="zeros")
         self.built = True
 

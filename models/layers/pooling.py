@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-import keras
 from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, masked_softmax
@@ -97,11 +94,8 @@ class GatePooling(Pooling):
     """
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
-        depth = states_shape[-1]
-        self.gate = keras.layers.Dense(
-            depth, activation="sigmoid", dtype=self.dtype_policy, name="gate"
-        )
-        self.gate.build((None, None, depth))
+        depth = int(states_shape[-1] or 0)
+        self.gate = self.create_dense("gate", depth, depth, activation="sigmoid")
         self.built = True
 
     def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
@@ -138,15 +132,11 @@ class SelfAttentionPooling(Pooling):
         return depth * int(self.settings["hops"])
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
-        policy, units = self.dtype_policy, self.settings["units"]
-        self.hidden = keras.layers.Dense(
-            units, activation="tanh", use_bias=False, dtype=policy, name="hidden"
+        units, hops = self.settings["units"], self.settings["hops"]
+        self.hidden = self.create_dense(
+            "hidden", states_shape[-1], units, activation="tanh", use_bias=False
         )
-        self.scores = keras.layers.Dense(
-            self.settings["hops"], use_bias=False, dtype=policy, name="scores"
-        )
-        self.hidden.build((None, None, states_shape[-1]))
-        self.scores.build((None, None, units))
+        self.scores = self.create_dense("scores", units, hops, use_bias=False)
         self.built = True
 
     def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
@@ -197,16 +187,14 @@ class TopDownPooling(Pooling):
         return _weighted_sum(weights, states), weights
 
 
-POOLINGS: Mapping[str, type[Pooling]] = MappingProxyType(
-    {
-        "mean": MeanPooling,
-        "max": MaxPooling,
-        "mean_max": MeanMaxPooling,
-        "gate": GatePooling,
-        "self_attention": SelfAttentionPooling,
-        "top_down": TopDownPooling,
-    }
-)
+POOLINGS: dict[str, type[Pooling]] = {
+    "mean": MeanPooling,
+    "max": MaxPooling,
+    "mean_max": MeanMaxPooling,
+    "gate": GatePooling,
+    "self_attention": SelfAttentionPooling,
+    "top_down": TopDownPooling,
+}
 
 
 def _normalize(weights: Tensor) -> Tensor:

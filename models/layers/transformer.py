@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
 from regard.models.attention.multi_head import MultiHeadAttention
@@ -348,18 +347,12 @@ class FeedForward(ConfiguredLayer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        depth = inputs_shape[-1]
+        depth = int(inputs_shape[-1] or 0)
         is_gated = self.activation == "swiglu"
         # The gate and the gated values are computed in one product.
         width = 2 * self.inner if is_gated else self.inner
-        self.expand = keras.layers.Dense(
-            width, use_bias=not is_gated, dtype=self.dtype_policy, name="expand"
-        )
-        self.contract = keras.layers.Dense(
-            depth, use_bias=not is_gated, dtype=self.dtype_policy, name="contract"
-        )
-        self.expand.build((None, depth))
-        self.contract.build((None, self.inner))
+        self.expand = self.create_dense("expand", depth, width, use_bias=not is_gated)
+        self.contract = self.create_dense("contract", self.inner, depth, use_bias=not is_gated)
         self.built = True
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:

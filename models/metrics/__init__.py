@@ -5,8 +5,7 @@ A metric is one entry of `METRICS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 from regard.models.metrics import geometry, overlap, regression
@@ -50,28 +49,26 @@ _LOWER_IS_BETTER: dict[str, Any] = {"higher_is_better": False, "high": None}
 _TOUR: dict[str, Any] = {**_POINTS, **_LOWER_IS_BETTER}
 _PERPLEXITY: dict[str, Any] = {"low": 1.0, "scale": 1.0, "needs_columns": True}
 
-METRICS: Mapping[str, MetricSpec] = MappingProxyType(
-    {
-        "bleu": MetricSpec("BLEU", overlap.bleu),
-        "chrf": MetricSpec("chrF", overlap.chrf),
-        "exact_match": MetricSpec("exact match", overlap.exact_match, output_kind="any", **_SHARE),
-        "bleu_lc": MetricSpec("BLEU (lc)", overlap.bleu_lc),
-        **{f"bleu_{n}": MetricSpec(f"BLEU-{n}", overlap.bleu_up_to(n)) for n in range(1, 5)},
-        "ter": MetricSpec("TER", overlap.ter, **_LOWER_IS_BETTER),
-        **{f"rouge_{n}": MetricSpec(f"ROUGE-{n.upper()}", overlap.rouge(n)) for n in "12l"},
-        "perplexity": MetricSpec("perplexity", perplexity, **_PERPLEXITY, **_LOWER_IS_BETTER),
-        "pearson": MetricSpec("Pearson", regression.pearson, **_CORRELATION),
-        "spearman": MetricSpec("Spearman", regression.spearman, **_CORRELATION),
-        "mse": MetricSpec("MSE", regression.mse, **_NUMBER, **_LOWER_IS_BETTER),
-        "pointing": MetricSpec("pointing", attention_in_box, **_ATTENTION),
-        "aer": MetricSpec("AER", alignment_error_rate, higher_is_better=False, **_ATTENTION),
-        "hull_accuracy": MetricSpec("hull accuracy", geometry.hull_accuracy, **_POINTS),
-        "hull_area": MetricSpec("hull area", geometry.hull_area, **_POINTS),
-        "tour_length": MetricSpec("tour length", geometry.tour_length, **_TOUR),
-        "tour_ratio": MetricSpec("tour ratio", geometry.tour_ratio, **_TOUR),
-        "valid_tours": MetricSpec("valid tours", geometry.valid_tours, **_POINTS),
-    }
-)
+METRICS: dict[str, MetricSpec] = {
+    "bleu": MetricSpec("BLEU", overlap.bleu),
+    "chrf": MetricSpec("chrF", overlap.chrf),
+    "exact_match": MetricSpec("exact match", overlap.exact_match, output_kind="any", **_SHARE),
+    "bleu_lc": MetricSpec("BLEU (lc)", overlap.bleu_lc),
+    **{f"bleu_{n}": MetricSpec(f"BLEU-{n}", overlap.bleu_up_to(n)) for n in range(1, 5)},
+    "ter": MetricSpec("TER", overlap.ter, **_LOWER_IS_BETTER),
+    **{f"rouge_{n}": MetricSpec(f"ROUGE-{n.upper()}", overlap.rouge(n)) for n in "12l"},
+    "perplexity": MetricSpec("perplexity", perplexity, **_PERPLEXITY, **_LOWER_IS_BETTER),
+    "pearson": MetricSpec("Pearson", regression.pearson, **_CORRELATION),
+    "spearman": MetricSpec("Spearman", regression.spearman, **_CORRELATION),
+    "mse": MetricSpec("MSE", regression.mse, **_NUMBER, **_LOWER_IS_BETTER),
+    "pointing": MetricSpec("pointing", attention_in_box, **_ATTENTION),
+    "aer": MetricSpec("AER", alignment_error_rate, higher_is_better=False, **_ATTENTION),
+    "hull_accuracy": MetricSpec("hull accuracy", geometry.hull_accuracy, **_POINTS),
+    "hull_area": MetricSpec("hull area", geometry.hull_area, **_POINTS),
+    "tour_length": MetricSpec("tour length", geometry.tour_length, **_TOUR),
+    "tour_ratio": MetricSpec("tour ratio", geometry.tour_ratio, **_TOUR),
+    "valid_tours": MetricSpec("valid tours", geometry.valid_tours, **_POINTS),
+}
 
 
 def compute(

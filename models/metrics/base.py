@@ -183,6 +183,21 @@ def mean_statistics(values: Sequence[float], signature: str, precise: bool = Fal
     return Statistics(signature, pairs, ratio, mean)
 
 
+def match_statistics(
+    rows: Rows, normalize: Callable[[Any], Any], signature: str = ""
+) -> Statistics:
+    """Return the share of outputs that equal one of their references.
+
+    Args:
+        rows: the outputs and the references.
+        normalize: applied to both before they are compared.
+        signature: what follows the number of references in the signature.
+    """
+    pairs = zip(rows.hypotheses, rows.references, strict=True)
+    matches = [normalize(output) in map(normalize, references) for output, references in pairs]
+    return mean_statistics(matches, f"nrefs:{rows.reference_count()}{signature}")
+
+
 def ratio(total: np.ndarray) -> float:
     """Return the value of a metric whose statistics are a numerator and a denominator."""
     return float(total[0] / total[1]) if total[1] else math.nan

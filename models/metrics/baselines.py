@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 # The end of a sentence: a line break, or a sign followed by white space and a possible sentence
 # start. In scripts without spaces the sign is enough.
@@ -43,10 +42,8 @@ def sentences(text: str) -> list[str]:
     return [part for part in (*parts, lines[0][start:].strip()) if part]
 
 
-BASELINES: Mapping[str, Baseline] = MappingProxyType(
-    {
-        "lead_1": Baseline("lead-1", functools.partial(lead, count=1)),
-        "lead_3": Baseline("lead-3", functools.partial(lead, count=3)),
-        "copy": Baseline("copy", lambda text: text),
-    }
-)
+BASELINES: dict[str, Baseline] = {
+    "lead_1": Baseline("lead-1", functools.partial(lead, count=1)),
+    "lead_3": Baseline("lead-3", functools.partial(lead, count=3)),
+    "copy": Baseline("copy", lambda text: text),
+}

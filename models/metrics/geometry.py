@@ -6,7 +6,13 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from regard.models.metrics.base import MetricOptions, Rows, Statistics, mean_statistics
+from regard.models.metrics.base import (
+    MetricOptions,
+    Rows,
+    Statistics,
+    match_statistics,
+    mean_statistics,
+)
 
 # The column with the points of each row.
 POINTS = "points"
@@ -20,12 +26,7 @@ def hull_accuracy(rows: Rows, options: MetricOptions) -> Statistics:
     Vinyals et al. 2015, "Pointer Networks", §4.2: the starting point and the direction do not
     matter.
     """
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    matches = [
-        _canonical_cycle(hypothesis) in map(_canonical_cycle, references)
-        for hypothesis, references in pairs
-    ]
-    return mean_statistics(matches, f"nrefs:{rows.reference_count()}")
+    return match_statistics(rows, _canonical_cycle)
 
 
 def hull_area(rows: Rows, options: MetricOptions) -> Statistics:

@@ -17,6 +17,7 @@ from regard.models.metrics.base import (
     MetricOptions,
     Rows,
     Statistics,
+    match_statistics,
     mean_statistics,
 )
 from regard.models.vocabulary import UNSPACED
@@ -185,12 +186,5 @@ def exact_match(rows: Rows, options: MetricOptions) -> Statistics:
             return output.strip().lower() if options.lowercase else output.strip()
         return output if kind == "number" else [int(position) for position in output]
 
-    signature = f"nrefs:{rows.reference_count()}"
-    if kind == "text":
-        signature += f"|case:{'lc' if options.lowercase else 'mixed'}|norm:strip"
-    pairs = zip(rows.hypotheses, rows.references, strict=True)
-    matches = [
-        normalize(hypothesis) in [normalize(reference) for reference in references]
-        for hypothesis, references in pairs
-    ]
-    return mean_statistics(matches, signature)
+    case = "lc" if options.lowercase else "mixed"
+    return match_statistics(rows, normalize, f"|case:{case}|norm:strip" if kind == "text" else "")

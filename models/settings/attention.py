@@ -140,11 +140,16 @@ class AttentionConfig(Section):
 _SCORES = {"luong": "general", "bahdanau": "additive", "transformer": "scaled_dot"}
 
 
-def add_default_score(value: Any) -> Any:
-    """Return a section ``model`` with the default score of its decoder, unless it has one."""
+def add_default_score(value: Any, decoder_type: str = "luong") -> Any:
+    """Return a section ``model`` with the default score of its decoder, unless it has one.
+
+    Args:
+        value: The section.
+        decoder_type: The type of the decoder if the section has none.
+    """
     if not isinstance(value, dict) or not isinstance(value.get("attention", {}), dict):
         return value
-    decoder = value.get("decoder")
+    decoder = value.get("decoder", {"type": decoder_type})
     kind = decoder.get("type", "luong") if isinstance(decoder, dict) else "luong"
     attention = {"score": _SCORES.get(str(kind), "general"), **value.get("attention", {})}
     return {**value, "attention": attention}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -12,9 +10,9 @@ from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.settings.search import SearchLimits
 from regard.models.vocabulary import EOS, PAD
 
-N_BEST: Mapping[str, list[str | None]] = MappingProxyType(
-    {"hypotheses": [None], "lengths": [None], "log_probabilities": [None], "scores": [None]}
-)
+N_BEST: dict[str, list[str | None]] = {
+    name: [None] for name in ("hypotheses", "lengths", "log_probabilities", "scores")
+}
 
 
 def create_search(config: SearchLimits) -> Search:
@@ -74,11 +72,6 @@ def token_ids(
     # An empty batch gets one column: a loop without steps has nothing to stack.
     missing = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
     return tf.pad(padded, [[0, 0], [0, missing]], constant_values=PAD), cut
-
-
-def count_tokens(ids: tf.Tensor) -> tf.Tensor:
-    """Return the number of tokens that are not padding, ``[batch]``."""
-    return tf.reduce_sum(tf.cast(ids != PAD, tf.int32), axis=1)
 
 
 def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

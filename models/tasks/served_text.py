@@ -8,14 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.search import Hypotheses, Search
+from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
-from regard.models.tasks.search_outputs import (
-    N_BEST,
-    count_tokens,
-    n_best,
-    to_texts,
-    token_ids,
-)
+from regard.models.tasks.search_outputs import N_BEST, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import BOS, PAD
 
@@ -75,7 +70,7 @@ class ServedTextOutput(ServedModule):
             ),
         }
         if self._search.hypotheses > 1:
-            signatures["nbest"] = Signature(self.n_best, self._inputs, dict(N_BEST))
+            signatures["nbest"] = Signature(self.n_best, self._inputs, N_BEST)
         if self._model.head_names:
             signatures["heads"] = Signature(self.heads, pair, self._head_lengths())
         return signatures

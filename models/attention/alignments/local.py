@@ -146,7 +146,7 @@ _MIN_WINDOWS = 3  # windows that the source must be longer than, plus one per qu
 def attend_in_windows(
     score: Score, alignment: LocalAlignment, query: Tensor, prepared: State, position: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return context and weights as ``Attention.attend``, from ``2 D + 1`` keys per query.
+    """Return context and weights as ``Attention.call``, from ``2 D + 1`` keys per query.
 
     Luong et al. 2015, §3.2: the cost of a step depends on the window and not on the length of the
     source. Only the returned weights have the length of the source.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -57,14 +58,9 @@ class CaptioningModelConfig(Section):
         "Attention to the grid; null: the decoder only receives the mean of the grid.",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _default_score(cls, value: Any) -> Any:
-        """Fill in the default score of the decoder, which is bahdanau by default."""
-        if isinstance(value, dict) and "decoder" not in value:
-            section = add_default_score({**value, "decoder": {"type": "bahdanau"}})
-            return {key: part for key, part in section.items() if key != "decoder"}
-        return add_default_score(value)
+    _default_score = model_validator(mode="before")(
+        functools.partial(add_default_score, decoder_type="bahdanau")
+    )
 
 
 class CaptioningPreprocessing(Section):

@@ -135,7 +135,8 @@ class ServedPointer(ServedModule):
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(valid), data, 20)]):
             ids = tf.pad(tf.where(mask, positions + FIRST, PAD), [[0, 0], [0, 1]])
         ends = tf.one_hot(positions_length, width + 1, on_value=EOS, off_value=PAD, dtype=tf.int32)
-        scores = tf.cast(self._model.token_scores(source, ids + ends), tf.float32)
+        scores, _ = self._model.score_with_alignment(source, ids + ends)
+        scores = tf.cast(scores, tf.float32)
         return {
             "score": tf.reduce_sum(scores, axis=1),
             "position_scores": tf.where(mask, scores[:, :width], 0.0),

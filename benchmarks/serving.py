@@ -124,7 +124,7 @@ async def measure(
     return {
         "clients": arguments.clients,
         "seconds": round(seconds, 1),
-        "batching": not arguments.no_batching,
+        "max_batch_size": arguments.max_batch_size,
         "predictions": len(latencies),
         "errors": len(errors),
         "first_errors": sorted(set(errors))[:3],

@@ -192,5 +192,5 @@ def _parse_version(model: str, root: Path | None) -> tuple[Registry, str, int]:
     name, _, version = model.partition("@")
     live = registry.number(name)
     if not version:  # a default could change while the user types
-        raise UserError("the version is missing", model, f"The live version is {name}@{live}.")
+        raise UserError("The version is missing.", model, f"The live version is {name}@{live}.")
     return registry, name, registry.number(name, version)

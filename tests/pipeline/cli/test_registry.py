@@ -95,7 +95,7 @@ def test_pin_and_unpin(registry):
     assert regard("registry", "pin", "m@1") == "m@1 was pinned already.\n"
     assert regard("registry", "unpin", "m@1") == "m@1 is no longer pinned.\n"
     assert regard("registry", "unpin", "m@1") == "m@1 was not pinned.\n"
-    with pytest.raises(UserError, match="m: the version is missing"):
+    with pytest.raises(UserError, match="m: The version is missing"):
         regard("registry", "pin", "m")
     with pytest.raises(UserError, match="has no version '9'"):
         regard("registry", "pin", "m@9")

@@ -102,6 +102,7 @@ def test_output_path_is_a_file(tmp_path, generate):
     error = error_of(generate, train=pairs(tmp_path, 50))
     assert "the output cannot be written" in error.message
     assert error.where == str(tmp_path / "out" / "examples")
+    assert "permissions" in error.remedy
 
 
 def test_killed_run_leaves_no_split(tmp_path, generate, monkeypatch):

@@ -20,7 +20,7 @@ from regard.components.registry.publish import (
 )
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import Registry
-from tests.components.registry.models import make_model, push_model, push_models
+from tests.components.registry.models import make_model, push_model, push_models, weights_of
 
 
 @pytest.fixture
@@ -68,6 +68,15 @@ def test_versions_are_copies(model, tmp_path):
     with open(model / "saved_model.pb", "r+b") as file:
         file.write(b"GRAPH")
     assert (tmp_path / "r" / "m" / "1" / "saved_model.pb").read_bytes() == b"graph"
+
+
+def test_concurrent_pushes_get_different_versions(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        pushed = list(pool.map(lambda weights: push_model(tmp_path / "r", weights), range(8)))
+    assert sorted(pushed) == [(version, True) for version in range(1, 9)]
+    registry = Registry(tmp_path / "r")
+    assert [weights_of(registry, version) for version, _ in pushed] == list(range(8))
+    assert len(list((tmp_path / "r" / "m").iterdir())) == 8
 
 
 def test_concurrent_pushes_of_one_model_make_one_version(model, tmp_path, monkeypatch):

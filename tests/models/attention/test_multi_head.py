@@ -72,6 +72,22 @@ def test_attention_to_a_memory_equals_the_paper():
     np.testing.assert_allclose(weights, expected_weights.mean(1), atol=1e-5)
 
 
+def test_attention_to_a_memory_coincides_with_keras():
+    query, memory = inputs()
+    layer = created()
+    theirs = keras.layers.MultiHeadAttention(2, 4, output_shape=8)
+    theirs.build(query.shape, memory.shape)
+    ours = weights_by_name(layer)
+    values = []
+    for kind, heads in (("kernel", (-1, 2, 4)), ("bias", (2, 4))):
+        parts = np.split(ours[f"project_memory/{kind}"], 2, -1)
+        values.append([x.reshape(heads) for x in (ours[f"project_query/{kind}"], *parts)])
+    output = [ours["output/kernel"].reshape(2, 4, 8), ours["output/bias"]]
+    theirs.set_weights([w for pair in zip(*values, strict=True) for w in pair] + output)
+    expected = theirs(query, memory, attention_mask=MASK[:, None, :])
+    np.testing.assert_allclose(layer(query, memory, mask=MASK)[0][:2], expected[:2], atol=1e-5)
+
+
 @pytest.mark.parametrize("alignment", sorted(ALIGNMENTS))
 @pytest.mark.parametrize("score", sorted(SCORES))
 def test_every_pair_of_score_and_alignment(score, alignment):

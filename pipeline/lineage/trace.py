@@ -103,7 +103,7 @@ def trace(version: Path, workspace: Workspace) -> Lineage:
     """
     record = read_record(version)
     if not record.name or not record.version:
-        message = f"The folder has no {RECORD} with a name and a version, so its lineage is unknown."
+        message = f"There is no {RECORD} with a name and a version, so the lineage is unknown."
         remedy = "Give NAME or NAME@VERSION of the registry; the Pusher writes the file."
         raise UserError(message, str(version), remedy)
     return _Tracer(version, record, workspace).trace()

@@ -79,7 +79,7 @@ def listens(port):
 @pytest.mark.parametrize(
     ("number", "status"),
     [
-        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
         (signal.SIGKILL, -signal.SIGKILL),
     ],

@@ -62,8 +62,12 @@ def test_detect_driver(monkeypatch, tmp_path):
         assert (list(setup.gpus), setup.driver_error) == driver
 
 
-def test_visible_gpus_are_counted(monkeypatch):
+@pytest.mark.slow  # imports TensorFlow in another process
+def test_no_visible_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert gpus.count_visible_gpus() == 0
+
+
+def test_visible_gpus_are_counted(monkeypatch):
     monkeypatch.setattr(gpus, "_QUERY", "print('a warning'); print(2)")
     assert gpus.count_visible_gpus() == 2

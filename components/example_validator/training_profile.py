@@ -10,7 +10,7 @@ import heapq
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from regard.components.data.corpus_plan import CorpusPlan, read_training_rows
 from regard.components.data.profiles import (
@@ -25,8 +25,10 @@ from regard.components.data.profiles import (
 )
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import split_words
-from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.models.tasks.description import Feature
+
+if TYPE_CHECKING:  # it imports TensorFlow, which `regard schedule` must not wait for
+    from regard.components.example_validator.shard_rows import CheckCounts, Shard
 
 BUCKETS = 16
 WordBucket = tuple[str, int]

@@ -14,9 +14,13 @@ WORKERS = (  # of Beam
 )
 
 
-@pytest.mark.parametrize(
-    ("modules", "absent"), [(WORKERS, "tfx"), (["regard.components.data.profiles"], "tensorflow")]
+PROFILES = (  # of `regard validate` and `regard schedule`
+    "regard.components.data.profiles",
+    "regard.components.example_validator.training_profile",
 )
+
+
+@pytest.mark.parametrize(("modules", "absent"), [(WORKERS, "tfx"), (PROFILES, "tensorflow")])
 def test_imports(modules, absent):
     code = f"import sys, {', '.join(modules)}\nprint([m for m in sys.modules if m == {absent!r}])"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

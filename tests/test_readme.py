@@ -1,4 +1,4 @@
-"""What README.md and CONTRIBUTING.md show must exist: links, commands, keys of the YAML."""
+"""What the documentation shows must exist: links, commands and their options, keys of the YAML."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,8 @@ from regard.pipeline import config
 from regard.pipeline.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
-_ALSO = {"runs": ("", "quickstart")}
-PAGES = ("README.md", "CONTRIBUTING.md")
+PATTERNS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "benchmarks/*.md")
+PAGES = [str(path.relative_to(ROOT)) for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
 
 
 def text(page):
@@ -32,32 +32,40 @@ def test_the_example_of_own_data_loads(tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_command_exists(page):
-    group = typer.main.get_command(app)
-    calls = re.findall(
-        r"^regard ([a-z0-9-]+)(?: ([a-z0-9-]+))?", "\n".join(blocks(page, r"\w*")), re.MULTILINE
-    )
-    calls += re.findall(r"`regard ([a-z-]+)(?: ([a-z0-9-]+))?", text(page))
-    for name, second in calls:
-        assert name in group.commands, name
-        inner = getattr(group.commands[name], "commands", None)
-        # What `regard runs` is given may also be what its first command takes.
-        assert inner is None or second in {*inner, *_ALSO.get(name, ())}, f"{name} {second}"
+def test_every_command_and_option_exists(page):
+    code = "\n".join(blocks(page, r"\w*")).replace("\\\n", " ")
+    calls = re.findall(r"^regard ([a-z].*?)(?:  |#|\|| <|$)", code, re.MULTILINE)
+    for call in calls + re.findall(r"`regard ([a-z][^`]*)`", text(page)):
+        command, words = typer.main.get_command(app), call.split()
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        if command.name == "runs":
+            command = command.commands["list"]  # the default
+        assert not words or not hasattr(command, "commands"), call
+        options = {name for parameter in command.params for name in parameter.opts}
+        assert {word for word in words if re.match("--?[a-z]", word)} <= options, call
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_target_of_make_exists(page):
     targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
-    mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", text(page), re.MULTILINE))
-    assert mentioned
-    assert mentioned - targets == set()
+    code = "\n".join([*blocks(page, r"\w*"), *re.findall("`(make .*?)`", text(page))])
+    assert set(re.findall("^make ([a-z-]+)", code, re.MULTILINE)) <= targets
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall("^#+ (.*)", text(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_mentioned_file_exists(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text(page))
-    mentioned = re.findall(
-        r"`((?:pipeline|models|components|requirements|tests|configs|docs)/[\w./-]+)`", text(page)
-    )
-    missing = [path for path in [*links, *mentioned] if not (ROOT / path).exists()]
-    assert missing == []
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text(page)):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+    folders = "pipeline|models|components|serving|requirements|tests|configs|docs|benchmarks"
+    mentioned = re.findall(rf"`((?:{folders})/[\w./-]+)`", text(page))
+    assert [path for path in mentioned if not (ROOT / path).exists()] == []

@@ -97,8 +97,8 @@ def cluster_warnings(config: Config) -> Iterator[str]:
     gpu_nodes = [name for name in kubeflow.resources if kubeflow.resources_of(name).gpu]
     if gpu_nodes and kubeflow.gpu_image is None:
         yield (
-            f"kubeflow.resources: GPUs for {', '.join(gpu_nodes)}, but kubeflow.gpu_image is not set. "
-            "kubeflow.image must contain the GPU libraries."
+            f"kubeflow.resources: GPUs for {', '.join(gpu_nodes)}, but kubeflow.gpu_image is not "
+            "set. kubeflow.image must contain the GPU libraries."
         )
     for key, path in input_paths(config):
         if not path.startswith(("/", "~")):

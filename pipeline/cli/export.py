@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,12 +37,13 @@ def export(
 
     [bold]Examples[/bold]
 
-      regard export quickstart
+      regard export multi30k-transformer
 
       regard export multi30k-transformer@3 --quantization int8 -o models/fast
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from regard.pipeline.deployment import export
 
     root = registry or Workspace.from_environment().registry

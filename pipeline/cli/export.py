@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,12 +42,12 @@ def export(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from regard.components.common.native_output import silence_output
     from regard.pipeline.deployment import export
 
     root = registry or Workspace.from_environment().registry
     folder = out or Path(f"{Path(model.partition('@')[0]).name}-{to}")
-    with terminal.working(f"Converting to {to} …"):
+    with terminal.working(f"Converting to {to} …"), silence_output():
         exported = export.to_ctranslate2(model, root, folder, quantization, force=force)
     if as_json:
         terminal.print_json(dataclasses.asdict(exported))

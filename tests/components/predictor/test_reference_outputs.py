@@ -138,18 +138,9 @@ def test_a_row_with_too_much_attention_optionis_an_error(model):
         ReferenceAttention(1).extend(model, own, long, ["eine Katze " * 9])
 
 
-SCORED_ROWS = [{"source": "a cat sat"}, {"source": "the dog ran far away"}]
-SCORED_REFERENCES = ["eine Katze", "der Hund lief weit weg"]
-
-
-def test_reference_scores_equal_the_score_signature(tmp_path):
-    write_tokenizers(tmp_path)
-    created(tmp_path)
-    model = saved_model.load(tmp_path / "saved")
-    predictions = ReferenceScores().extend(
-        model, model.predict("align", SCORED_ROWS), SCORED_ROWS, SCORED_REFERENCES
-    )
-    for row, reference, prediction in zip(SCORED_ROWS, SCORED_REFERENCES, predictions, strict=True):
+def test_reference_scores_equal_the_score_signature(model, base_predictions):
+    predictions = ReferenceScores().extend(model, base_predictions, ROWS, REFERENCES)
+    for row, reference, prediction in zip(ROWS, REFERENCES, predictions, strict=True):
         scores = model.signature("score")(
             source=tf.constant([row["source"]]), target=tf.constant([reference])
         )
@@ -161,32 +152,24 @@ def test_reference_scores_equal_the_score_signature(tmp_path):
         assert prediction.outputs["translation"] != ""
 
 
-def test_truncated_reference_tokens_are_counted(tmp_path):
-    write_tokenizers(tmp_path)
-    created(tmp_path)
-    model = saved_model.load(tmp_path / "saved")
+def test_truncated_reference_tokens_are_counted(model, base_predictions):
     long = "der Hund lief weit weg " * 20
-    (prediction,) = ReferenceScores().extend(
-        model, model.predict("align", SCORED_ROWS[:1]), SCORED_ROWS[:1], [long]
-    )
+    (prediction,) = ReferenceScores().extend(model, base_predictions[:1], ROWS[:1], [long])
     whole = model.signature("score")(source=tf.constant(["a"]), target=tf.constant([long]))
     assert prediction.outputs["forced_cut"] == int(whole["target_cut"][0]) > 0
 
 
 @pytest.mark.parametrize(
-    ("fake", "row", "reference"),
+    ("fake", "row", "reference", "outputs"),
     [
-        (fake_tasks.Matcher, {"first": "a", "second": "a"}, 0.5),  # scores no given prediction
-        (fake_models.Reverser, {"source": "ab"}, "ba"),  # a score of the whole output only
+        # Scores no given prediction.
+        (fake_tasks.Matcher, {"first": "a", "second": "a"}, 0.5, ReferenceScores()),
+        (fake_tasks.Matcher, {"first": "a", "second": "a"}, 0.5, ReferenceAttention()),
+        # Scores only the whole output.
+        (fake_models.Reverser, {"source": "ab"}, "ba", ReferenceScores()),
     ],
 )
-def test_models_that_score_no_tokens_are_unchanged(tmp_path, fake, row, reference):
+def test_models_without_the_outputs_are_unchanged(tmp_path, fake, row, reference, outputs):
     model = saved_model.load(fake_models.save(fake(), tmp_path / "m"))
     own = model.predict(model.contract["detail"], [row])
-    assert ReferenceScores().extend(model, own, [row], [reference]) == own
-
-
-def test_models_without_attention_for_references_are_unchanged(tmp_path):
-    model = saved_model.load(fake_models.save(fake_tasks.Matcher(), tmp_path / "m"))
-    own = model.predict(model.contract["detail"], [{"first": "a", "second": "a"}])
-    assert ReferenceAttention().extend(model, own, [{"first": "a", "second": "a"}], [0.5]) == own
+    assert outputs.extend(model, own, [row], [reference]) == own

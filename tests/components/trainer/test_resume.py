@@ -7,6 +7,7 @@ import pytest
 
 from regard.components.common import events
 from regard.components.trainer.checkpoint import Checkpoints
+from tests.components.trainer.distributed_training import KilledError
 from tests.components.trainer.tiny_training import (
     assert_equal_arrays,
     checkpoint_arrays,
@@ -24,10 +25,6 @@ OPTIONS = {
     "learning_rate": 0.05,
     "max_epochs": 4,
 }
-
-
-class KilledError(Exception):
-    """Stands for the end of the process."""
 
 
 def failing_checkpoints(name, number):
@@ -58,12 +55,12 @@ def without_times(state):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """State, final weights and last checkpoint of a training that is not killed."""
+    """State, final weights and folder of a training that is not killed."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     model, state = train(folder, **OPTIONS)
     assert state.rate_scale < 0.5  # cut more than once
     assert len(state.history) > 6
-    return state, model.get_weights(), checkpoint_arrays(folder / "ck/last.npz")
+    return state, model.get_weights(), folder
 
 
 @pytest.mark.parametrize(
@@ -84,10 +81,11 @@ def test_a_killed_training_resumes(uninterrupted, tmp_path, monkeypatch, name, n
     monkeypatch.setenv(events.VARIABLE, str(log))
     model, state = train(tmp_path, **OPTIONS)
     assert "resumed at step" in log.read_text()
-    expected, weights, checkpoint = uninterrupted
+    expected, weights, folder = uninterrupted
     assert without_times(state) == without_times(expected)
     assert_equal_arrays(model.get_weights(), weights)
-    assert_equal_arrays(checkpoint_arrays(tmp_path / "ck/last.npz"), checkpoint)
+    last = (checkpoint_arrays(path / "ck/last.npz") for path in (tmp_path, folder))
+    assert_equal_arrays(*last)
     snapshots = {f"step-{step}.npz" for step in state.average["steps"]}
     names = {path.name for path in (tmp_path / "ck").iterdir()}
     assert names == {"last.npz", "best.npz", *snapshots}
@@ -111,10 +109,9 @@ def test_a_limit_reached_before_the_kill_still_applies(tmp_path):
     assert state.step == state.history[0]["step"] == 4
 
 
-def test_a_complete_training_only_loads_its_weights(tmp_path):
-    model, state = train(tmp_path, **OPTIONS)
-    weights = model.get_weights()
-    again, same_state = train(tmp_path, **OPTIONS)
+def test_a_complete_training_only_loads_its_weights(uninterrupted):
+    state, weights, folder = uninterrupted
+    again, same_state = train(folder, **OPTIONS)
     assert without_times(same_state) == without_times(state)
     assert_equal_arrays(again.get_weights(), weights)
 

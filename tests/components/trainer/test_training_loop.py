@@ -49,8 +49,8 @@ def test_limits_stop_within_an_epoch(tmp_path, limit, expected):
 
 
 def test_a_training_without_an_update_is_an_error(tmp_path):
-    with pytest.raises(UserError, match="before its first step, which takes 9 batches"):
-        train(tmp_path, max_minutes=1e-6, gradient_accumulation_steps=9)
+    with pytest.raises(UserError, match="before its first step, which takes 3 batches"):
+        train(tmp_path, max_minutes=1e-6, gradient_accumulation_steps=3)
 
 
 def test_early_stopping_keeps_the_best_weights(tmp_path):
@@ -76,18 +76,10 @@ def test_a_loss_that_is_not_finite_names_remedies(tmp_path):
     ("changes", "expected"),
     [
         ({}, "each epoch"),
-        ({"evaluate_every": 5, "max_steps": 12, "max_epochs": None}, [5, 10, 12]),
-        ({"evaluate_every": 4, "max_steps": 8, "max_epochs": None}, [4, 8]),
+        ({"evaluate_every": 5, "max_steps": 12}, [5, 10, 12]),
+        ({"evaluate_every": 4, "max_steps": 8}, [4, 8]),
         ({"evaluate_every": 100, "max_steps": 3}, [3]),
-        (
-            {
-                "evaluate_every": 2,
-                "max_steps": 5,
-                "gradient_accumulation_steps": 3,
-                "max_epochs": None,
-            },
-            [2, 4, 5],
-        ),
+        ({"evaluate_every": 2, "max_steps": 5, "gradient_accumulation_steps": 3}, [2, 4, 5]),
     ],
 )
 def test_steps_of_evaluations(tmp_path, changes, expected):
@@ -191,11 +183,7 @@ def test_a_plateau_reduces_the_learning_rate_to_its_minimum(tmp_path, precision)
 
 def test_the_moving_average_is_evaluated_and_stored(tmp_path):
     decay = 0.5
-    options = {
-        "evaluate_every": 1,
-        "max_steps": 4,
-        "checkpoint_averaging": {"checkpoints": 9},
-    }
+    options = {"evaluate_every": 1, "max_steps": 4, "checkpoint_averaging": {"checkpoints": 9}}
     RecordingCheckpoints.weights = {}
     train(tmp_path / "plain", RecordingCheckpoints, **options)
     weights = dict(RecordingCheckpoints.weights)

@@ -57,6 +57,7 @@ def earlier(request, tmp_path_factory):
         ARCHITECTURES[request.param],
         max_steps=60,
         max_epochs=None,
+        evaluate_every=20,
         warm_start={"optimizer": True},
     )
     model, batches = build(config, OLD), corpus_batches(folder / "data", OLD)

@@ -37,7 +37,6 @@ from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import (
     REMEDY,
     Slice,
-    TrainVocabulary,
     make_slices,
     read_vocabulary,
 )
@@ -89,7 +88,7 @@ class EvaluatorExecutor(BaseExecutor):
         comparison = scoring.compare(scores, slices, config)
         evaluation = _evaluation(summary, scores, comparison, config)
         evaluation.write(folder)
-        _write_slices(folder, scored, contract, vocabulary)
+        _write_slices(folder, scored, contract)
         for name, lines in text_files(rows[CANDIDATE]).items():
             atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 
@@ -99,7 +98,10 @@ class EvaluatorExecutor(BaseExecutor):
             degenerate = find_degenerate_outputs(rows[CANDIDATE], sources, config.checks)
             content = {name: check.model_dump() for name, check in degenerate.items()}
             write_json(folder / "checks.json", {"checks": content})
-            _warn_about(degenerate)
+            for check in degenerate.values():
+                if check.action == "warn" and check.is_over_limit:
+                    text = f"Degenerate outputs: {check.summary}"
+                    events.emit("warning", node=NODE, text=text)
         decision = gate.decide(
             {model: own.metrics for model, own in scores.items()},
             scored,
@@ -160,12 +162,7 @@ def _evaluation(
     )
 
 
-def _write_slices(
-    folder: Path,
-    slices: Sequence[Slice],
-    contract: Contract,
-    vocabulary: TrainVocabulary | None,
-) -> None:
+def _write_slices(folder: Path, slices: Sequence[Slice], contract: Contract) -> None:
     """Write the scored slices by length to one file, with the unit, and the others to another."""
     others = []
     buckets: list[LengthBucket] = []
@@ -179,17 +176,7 @@ def _write_slices(
     if contract["size"]:
         LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
     if others:
-        size = None
-        if vocabulary is not None:
-            size = {"words": len(vocabulary.words), "is_complete": vocabulary.is_complete}
-        write_json(folder / "slices.json", {"slices": others, "vocabulary": size})
-
-
-def _warn_about(degenerate: Mapping[str, DegenerateCheck]) -> None:
-    for check in degenerate.values():
-        if check.action == "warn" and check.is_over_limit:
-            text = f"Degenerate outputs: {check.summary}"
-            events.emit("warning", node=NODE, text=text)
+        write_json(folder / "slices.json", {"slices": others})
 
 
 def _set_properties(artifact: Artifact, evaluation: Evaluation) -> None:

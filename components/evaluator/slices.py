@@ -68,26 +68,16 @@ class Slice:
         return name in (self.kind, self.title)
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainVocabulary:
-    """The words of the training split.
-
-    Attributes:
-        words: the words, as the ExampleValidator counted them.
-        is_complete: whether these are all words; otherwise rarer ones count as unknown.
-    """
-
-    words: frozenset[str]
-    is_complete: bool
-
-    def unknown_share(self, texts: Sequence[str]) -> float:
-        """Return the share of the running words of some texts that are unknown; 0 for no words."""
-        words = [word for text in texts for word in split_words(text)]
-        return sum(word not in self.words for word in words) / max(len(words), 1)
+def unknown_share(texts: Sequence[str], vocabulary: frozenset[str]) -> float:
+    """Return the share of the running words of some texts that are unknown; 0 for no words."""
+    words = [word for text in texts for word in split_words(text)]
+    return sum(word not in vocabulary for word in words) / max(len(words), 1)
 
 
-def read_vocabulary(findings: Path, features: Sequence[str]) -> TrainVocabulary | None:
-    """Read the words of some features; None if the ExampleValidator did not count them.
+def read_vocabulary(findings: Path, features: Sequence[str]) -> frozenset[str] | None:
+    """Read the words of some features in the training split; None if they were not counted.
+
+    Of a large vocabulary, the ExampleValidator lists only the frequent words; others are unknown.
 
     Args:
         findings: the ExampleValidator's folder.
@@ -103,15 +93,14 @@ def read_vocabulary(findings: Path, features: Sequence[str]) -> TrainVocabulary 
     entries = [counts[name] for name in features if "words" in counts.get(name, ())]
     if not entries:
         return None
-    words = frozenset(word for entry in entries for word in entry["words"])
-    return TrainVocabulary(words, all(entry["complete"] for entry in entries))
+    return frozenset(word for entry in entries for word in entry["words"])
 
 
 def make_slices(
     rows: Rows,
     lengths: Sequence[int] | None,
     inputs: Sequence[str],
-    vocabulary: TrainVocabulary | None,
+    vocabulary: frozenset[str] | None,
     overlap: frozenset[int] | None,
     config: EvaluationConfig,
 ) -> list[Slice]:
@@ -133,7 +122,7 @@ def make_slices(
     if vocabulary is not None and (bounds := config.slices.oov) is not None:
         columns = zip(*(rows.columns[name] for name in inputs), strict=True)
         names = share_names(bounds)
-        unknown = (vocabulary.unknown_share(texts) for texts in columns)
+        unknown = (unknown_share(texts, vocabulary) for texts in columns)
         slices += _group(OOV, names, [names[bisect_left(bounds, share)] for share in unknown])
     if overlap is not None:
         slices += _by_overlap(rows, overlap)

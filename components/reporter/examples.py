@@ -210,8 +210,10 @@ def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
     """
     from PIL import Image
 
+    data = config.get("data", {})
     try:
-        with Image.open(_image_file(path, config)) as file:
+        images = Images(data.get("root") or ".", data.get("images"))
+        with Image.open(images.path_of(path)) as file:
             file.draft("RGB", (_MAX_IMAGE_SIZE, _MAX_IMAGE_SIZE))  # decodes a JPEG at this size
             image = file.convert("RGB")
     # Pillow's errors for files that are not images, are damaged, or are far too large.
@@ -243,8 +245,3 @@ def _format_value(value: Any) -> str:
 
 def _round(array: np.ndarray) -> object:
     return (array.round(4) if array.dtype.kind == "f" else array).tolist()
-
-
-def _image_file(path: str, config: Mapping[str, Any]) -> str:
-    data = config.get("data", {})
-    return Images(data.get("root") or ".", data.get("images")).path_of(path)

@@ -223,15 +223,15 @@ def _weight_differences(
     model: keras.Model, old: WarmStartCheckpoint, row_mappings: RowMappings
 ) -> Iterator[str]:
     """Yield the weights that one model lacks, or that differ in name or shape."""
-    here, there = [], []
+    here = []
     for weight in model.weights:
         shape = list(weight.shape)
         if id(weight) in row_mappings:
             axis, mapping = row_mappings[id(weight)]
             shape[axis] += mapping.old_size - len(mapping.sources)
         here.append(f"{_strip_counters(weight.path)} {tuple(shape)}")
-    for path, value in zip(old.weight_names, old.weights, strict=True):
-        there.append(f"{_strip_counters(path)} {value.shape}")
+    pairs = zip(old.weight_names, old.weights, strict=True)
+    there = [f"{_strip_counters(path)} {value.shape}" for path, value in pairs]
     for one, other in itertools.zip_longest(here, there, fillvalue="missing"):
         if one != other:
             yield f"the weight {one} here is {other} there"

@@ -8,12 +8,12 @@ from regard.components.common.errors import UserError
 from regard.components.data.target_overlap import text_hash
 from regard.components.evaluator.slices import (
     Slice,
-    TrainVocabulary,
     length_names,
     length_ranges,
     make_slices,
     read_vocabulary,
     share_names,
+    unknown_share,
 )
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.models.metrics import Rows
@@ -23,7 +23,7 @@ TEXTS = ["one two", "is it?", "three four one two", "five six", "no"]
 ROWS = Rows(
     ["x"] * 5, [[text] for text in TEXTS], {"source": TEXTS, "domain": ["b", "a", "b", None, "a"]}
 )
-VOCABULARY = TrainVocabulary(frozenset({"one", "two", "three", "is", "it", "six"}), True)
+VOCABULARY = frozenset({"one", "two", "three", "is", "it", "six"})
 
 
 def slices_of(config, lengths=None, vocabulary=None, overlap=None):
@@ -110,7 +110,7 @@ def test_names_match_a_title_or_a_kind():
     assert not one.matches("domain=new")
 
 
-WORDS = TrainVocabulary(frozenset({"a", "red", "bike", "我", "Straße"}), True)
+WORDS = frozenset({"a", "red", "bike", "我", "Straße"})
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,12 @@ WORDS = TrainVocabulary(frozenset({"a", "red", "bike", "我", "Straße"}), True)
     ],
 )
 def test_unknown_share_of_running_words(texts, share):
-    assert WORDS.unknown_share(texts) == share
+    assert unknown_share(texts, WORDS) == share
 
 
 def test_words_of_all_inputs_are_known(tmp_path):
     profile(tmp_path, {"first": ["a"], "second": ["b"], "target": ["c"]})
-    vocabulary = read_vocabulary(tmp_path, ["first", "second"])
-    assert vocabulary == TrainVocabulary(frozenset({"a", "b"}), True)
-    profile(tmp_path, {"first": ["a"]}, complete=False)
-    assert not read_vocabulary(tmp_path, ["first"]).is_complete
+    assert read_vocabulary(tmp_path, ["first", "second"]) == {"a", "b"}
 
 
 def test_uncounted_words_are_not_known(tmp_path):

@@ -25,6 +25,15 @@ def round_trip(value):
     return keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(value))
 
 
+def train(model, inputs, steps):
+    """Take some steps of training on one batch, and return the plain loss of each."""
+    losses = []
+    for _ in range(steps):
+        model.reset_metrics()
+        losses.append(float(model.train_on_batch(inputs, return_dict=True)["plain_loss"]))
+    return losses
+
+
 def gradients(function, *inputs, layer=None):
     """Gradients of a scalar function for its inputs and a layer's weights; zeros for none."""
     tensors = [tf.constant(x) for x in inputs]

@@ -24,6 +24,22 @@ PARTS = {
 }
 
 
+def compiled(function):
+    """The function as one graph on JAX, which compiles every single operation otherwise.
+
+    New states of random generators are lost.
+    """
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    def stateless(*arguments):
+        with keras.StatelessScope(collect_losses=True):
+            return function(*arguments)
+
+    return jax.jit(stateless)
+
+
 def outputs(part):
     """What a part computes on this process's backend, as plain data."""
     result = importlib.import_module(f"tests.models.backends.{part}").outputs()

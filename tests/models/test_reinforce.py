@@ -118,22 +118,6 @@ def test_the_expected_gradient_is_that_of_the_expected_reward():
     np.testing.assert_allclose(result, expected, atol=0.02)
 
 
-def test_rewarded_looks_find_what_pays():
-    """Only position 2 pays: after some steps it is nearly always chosen."""
-    scores = np.zeros(4, "float32")
-    alignment, layer = HardAlignment(expectation=0.0, seed=4), Reinforce()
-
-    def loss(scores):
-        tiled = tf.broadcast_to(scores, (16, 1, 4))
-        weights, distribution = alignment.align_with_distribution(tiled, training=True)
-        logp = -3.0 * (1.0 - weights[..., 2])
-        return layer(logp, weights, distribution, tf.ones((16, 1)), training=True)
-
-    for _ in range(60):
-        scores -= 0.5 * gradients(loss, scores)[0]
-    assert tf.nn.softmax(scores)[2] > 0.9
-
-
 def test_low_precision_does_not_round_what_comes_in():
     arguments = inputs()
     exact = number(Reinforce()(*arguments, MASK))

@@ -14,6 +14,9 @@ OPTIONS |= {"local_p": {"window": 2}, "hard": {"expectation": 0.0, "seed": 2}}
 # An alias is the same class: once is enough.
 KINDS = sorted({kind: name for name, kind in reversed(ALIGNMENTS.items())}.values())
 PAIRS = [(score, alignment) for score in sorted(SCORES) for alignment in KINDS]
+# Each score and each alignment once.
+EACH = [(score, "soft") for score in sorted(SCORES)]
+EACH += [("general", alignment) for alignment in KINDS if alignment != "soft"]
 LENGTHS = [5, 2, 0]
 
 
@@ -70,7 +73,7 @@ def test_gradients_are_finite_and_zero_in_masked_rows(score, alignment):
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize(("score", "alignment"), PAIRS)
+@pytest.mark.parametrize(("score", "alignment"), EACH)
 def test_low_precision_stays_finite_and_close(score, alignment, dtype):
     query, memory, mask = inputs()
     exact, rough = created(score, alignment), created(score, alignment, dtype=dtype)
@@ -99,15 +102,9 @@ def test_low_precision_does_not_overflow():
         assert (numpy(result).argmax(-1)[:2] == numpy(weights).argmax(-1)[:2]).all()
 
 
-@pytest.mark.parametrize(
-    ("score", "alignment"),
-    [
-        *((score, "soft") for score in sorted(SCORES)),
-        *(("general", alignment) for alignment in KINDS if alignment != "soft"),
-    ],
-)
+@pytest.mark.parametrize(("score", "alignment"), EACH)
 def test_compiled_equals_eager(score, alignment):
-    """Forward and backward with XLA; each score and each alignment once."""
+    """Forward and backward with XLA."""
     import tensorflow as tf
 
     query, memory, mask = inputs()

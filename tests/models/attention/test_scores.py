@@ -37,14 +37,6 @@ def test_equals_the_formula(name, depth, options):
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_prepared_keys_give_the_same_scores(name):
-    query, keys = vectors(1, 4), vectors(6, 4)
-    score = created(name, query, keys)
-    whole = score(query, keys)
-    np.testing.assert_allclose(score.match(query, score.prepare(keys)), whole, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", sorted(SCORES))
 def test_heads_are_independent_rows(name):
     query, keys = vectors(3, 4, 2, 3), vectors(5, 4, 2, 3)
     score = created(name, query, keys)

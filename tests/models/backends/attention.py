@@ -6,6 +6,7 @@ import numpy as np
 from regard.models.attention import ALIGNMENTS, SCORES, Attention, Pointer
 from regard.models.attention.alignments.local import attend_in_windows
 from regard.models.reinforce import Reinforce
+from tests.models.test_backends import compiled
 
 random = np.random.default_rng(0)
 QUERY, MEMORY = random.normal(size=(3, 2, 4)), random.normal(size=(3, 5, 4))
@@ -27,21 +28,26 @@ def outputs():
     pairs += [("general", each) for each in (*sorted(set(ALIGNMENTS) - {"hard"}), hard, straight)]
     for score, alignment in pairs:
         attention = filled(Attention(score, alignment))
-        prepared = attention.prepare(MEMORY.astype("float32"), MASK)
-        query = QUERY.astype("float32")
-        yield from attention.attend_with_distribution(query, prepared)
-        if attention.alignment.draw_key() is not None:
-            yield from attention.attend_with_distribution(
-                query, attention.with_random_key(prepared), training=True
-            )
+
+        def answers(query, memory, attention=attention):
+            prepared = attention.prepare(memory, MASK)
+            result = attention.attend_with_distribution(query, prepared)
+            if attention.alignment.draw_key() is None:
+                return result
+            prepared = attention.with_random_key(prepared)
+            return *result, *attention.attend_with_distribution(query, prepared, training=True)
+
+        yield from compiled(answers)(QUERY.astype("float32"), MEMORY.astype("float32"))
     for score in ("general", "location"):
         attention = filled(Attention(score, {"type": "local_p", "window": 1}))
-        prepared, query = attention.prepare(MEMORY.astype("float32"), MASK), QUERY.astype("float32")
-        position = np.array([[0, 1]])
-        yield from attend_in_windows(
-            attention.score, attention.alignment, query, prepared, position
-        )
-    yield filled(Pointer(clip=3.0))(QUERY, MEMORY, MASK)
+
+        def answers(query, memory, attention=attention):
+            prepared, position = attention.prepare(memory, MASK), np.array([[0, 1]])
+            layers = attention.score, attention.alignment
+            return attend_in_windows(*layers, query, prepared, position)
+
+        yield from compiled(answers)(QUERY.astype("float32"), MEMORY.astype("float32"))
+    yield compiled(filled(Pointer(clip=3.0)))(QUERY, MEMORY, MASK)
     weights = keras.ops.softmax(QUERY)
     layer = Reinforce()
     yield layer(QUERY[..., 0], weights, weights, np.ones((3, 2)), training=True)

@@ -1,9 +1,10 @@
-"""Recurrent encoders and decoders: unrolled, unrolled in training, step by step."""
+"""Recurrent encoders and decoders: unrolled in training, step by step."""
 
 import numpy as np
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.encoders import RecurrentEncoder
+from tests.models.test_backends import compiled
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TOKENS = np.array([[2, 5, 6], [2, 4, 3]], "int32")
@@ -32,10 +33,13 @@ def outputs():
         decoder.build()
         for part in (encoder, decoder):
             part.set_weights([random.normal(size=w.shape) for w in part.get_weights()])
-        memory = encoder(IDS)
-        yield from decoder.unroll(TOKENS, memory)
-        yield from decoder.unroll_with_distribution(TOKENS, memory, training=True)
-        state = decoder.start(memory)
-        for t in range(2):
-            logits, state, alignment = decoder.step(TOKENS[:, t], state)
-        yield from (logits, alignment, *state["cells"][0])
+
+        def answers(ids, tokens, encoder=encoder, decoder=decoder):
+            memory = encoder(ids)
+            unrolled = decoder.unroll_with_distribution(tokens, memory, training=True)
+            state = decoder.start(memory)
+            for t in range(2):
+                logits, state, alignment = decoder.step(tokens[:, t], state)
+            return [*unrolled, logits, alignment, *state["cells"][0]]
+
+        yield from compiled(answers)(IDS, TOKENS)

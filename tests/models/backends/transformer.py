@@ -1,10 +1,10 @@
 """Transformers with each kind of positions, norm and activation, unrolled and step by step."""
 
-import keras
 import numpy as np
 
 from regard.models.decoders import TransformerDecoder
 from regard.models.encoders import TransformerEncoder
+from tests.models.test_backends import compiled
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TOKENS = np.array([[2, 4, 5, 0], [2, 7, 6, 5]], "int32")
@@ -34,8 +34,4 @@ def outputs():
                 result += [logits, alignment]
             return result
 
-        if keras.backend.backend() == "jax":  # operation by operation it compiles for a minute
-            import jax
-
-            answers = jax.jit(answers)
-        yield from answers(SOURCE, TOKENS)
+        yield from compiled(answers)(SOURCE, TOKENS)

@@ -53,11 +53,6 @@ def test_equals_the_paper(settings, memory, equals_reference):
     equals_reference(make(**settings), TOKENS, memory(), paper)
 
 
-def test_without_input_feeding_the_attentional_state_is_not_fed_back(memory):
-    assert "attentional" in make(input_feeding=True).start(memory())
-    assert "attentional" not in make(input_feeding=False).start(memory())
-
-
 def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory):
     source_memory = memory(final_depth=10)  # two layers of the memory's depth
     decoder = LuongDecoder(9, 5, 10, embedding=3, units=5, attention=None)

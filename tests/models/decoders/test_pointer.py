@@ -168,13 +168,6 @@ def test_padding_changes_nothing(settings, memory):
     assert (numpy(more)[:, :, 7:] < -1e8).all()
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_the_encoder_may_have_another_cell(cell, memory):
-    for states in (1, 2):
-        logits, _ = make(cell=cell).unroll(TOKENS, memory(states=states))
-        assert np.isfinite(numpy(logits)).all()
-
-
 def test_dropout_changes_no_valid_position(memory):
     decoder, source_memory = make(dropout=0.5, layers=2, glimpse=True), memory()
     still = numpy(decoder.unroll(TOKENS, source_memory)[0])

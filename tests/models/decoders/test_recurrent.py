@@ -113,13 +113,6 @@ def test_a_zero_initial_state_does_not_depend_on_the_source(path, memory):
     assert not any("bridge" in weight.path for weight in decoder.weights)
 
 
-@every_path
-@pytest.mark.parametrize(("cell", "states"), [("lstm", 1), ("gru", 2)])
-def test_the_encoder_may_have_another_cell(path, cell, states, memory):
-    logits, _ = make(path, cell=cell).unroll(TOKENS, memory(states=states))
-    assert np.isfinite(logits).all()
-
-
 @every_variant
 def test_gradients_are_finite_and_reach_every_weight(path, settings, memory):
     decoder, source_memory = make(path, **settings, dropout=0.3), memory()

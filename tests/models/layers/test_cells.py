@@ -96,22 +96,6 @@ def test_a_dropped_state_only_leaves_the_products(make, extra):
 
 
 @pytest.mark.parametrize("make", [LSTMCell, GRUCell])
-def test_low_precision_casts_its_weights_by_itself(make):
-    exact, rough = make(4, extra=2), make(4, extra=2, dtype="mixed_bfloat16")
-    for cell in (exact, rough):
-        cell.build((None, 3))
-    rough.set_weights(exact.get_weights())
-    x, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (3, 2))
-    state = rough.start(2)
-    low = keras.ops.cast(extra, "bfloat16")
-    (h, *_) = rough.advance(rough.project(keras.ops.cast(x, "bfloat16")), state, low)
-    assert h.dtype == "bfloat16"
-    assert rough.kernel.dtype == "float32"
-    expected = exact(x, exact.start(2), extra)[0]
-    np.testing.assert_allclose(keras.ops.cast(h, "float32"), expected, atol=0.02)
-
-
-@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
 def test_directions_are_cells_of_their_own(make):
     both = make(4, directions=2)
     both.build((None, 3))

@@ -56,17 +56,6 @@ def test_mixed_precision_computes_low_and_keeps_the_table_high(policy):
     np.testing.assert_allclose(ops.cast(scores, "float32"), exact, atol=0.03)
 
 
-def test_one_table_learns_from_both_uses():
-    layer = make()
-    ids = keras.Input((4,), dtype="int32")
-    model = keras.Model(ids, keras.layers.Lambda(layer.attend)(layer(ids)))
-    model.compile("sgd", "mse")
-    initial = np.asarray(layer.table).copy()
-    model.fit(IDS, RANDOM.normal(size=(2, 4, 6)), verbose=0)
-    assert len(model.trainable_weights) == 1
-    assert (np.asarray(layer.table) != initial).all()
-
-
 def test_padding_is_no_piece():
     np.testing.assert_array_equal(make().mask(IDS), IDS != 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 
@@ -148,12 +149,8 @@ def test_equal_models_are_rarely_called_different(test):
 def test_randomization_is_cautious_with_few_rows():
     right = Rows(["a"] * 8, [["a"]] * 8)
     wrong = Rows(["b"] * 3 + ["a"] * 5, [["a"]] * 8)
-    assert (
-        significance.p_value(
-            scorer("exact_match", right), scorer("exact_match", wrong), "randomization"
-        )
-        > 0.2
-    )
+    scorers = (scorer("exact_match", rows) for rows in (right, wrong))
+    assert significance.p_value(*scorers, "randomization") > 0.2
 
 
 def test_equal_outputs_have_p_value_one():
@@ -163,15 +160,9 @@ def test_equal_outputs_have_p_value_one():
 
 def test_metrics_without_statistics_are_tested_by_rows():
     shuffled = Rows(RATED.hypotheses[::-1], RATED.references)
-    for test in significance.TESTS:
-        assert (
-            significance.p_value(scorer("spearman", RATED), scorer("spearman", shuffled), test, 200)
-            < 0.05
-        )
-        assert (
-            significance.p_value(scorer("pearson", RATED), scorer("pearson", shuffled), test, 200)
-            < 0.05
-        )
+    for test, name in itertools.product(significance.TESTS, ("spearman", "pearson")):
+        scorers = (scorer(name, rows) for rows in (RATED, shuffled))
+        assert significance.p_value(*scorers, test, 200) < 0.05
 
 
 def test_undefined_metrics_have_no_interval_and_no_p_value():
@@ -180,9 +171,8 @@ def test_undefined_metrics_have_no_interval_and_no_p_value():
     assert significance.confidence_interval(scorer("pearson", flat), 50) is None
     crossing = Rows([[0, 0, 0, 0, 0]] * 8, TOURS.references, TOURS.columns)
     assert math.isnan(scorer("tour_length", crossing).value)
-    assert (
-        significance.p_value(scorer("tour_length", TOURS), scorer("tour_length", crossing)) is None
-    )
+    scorers = (scorer("tour_length", rows) for rows in (TOURS, crossing))
+    assert significance.p_value(*scorers) is None
     one_bad = Rows([*TOURS.hypotheses[:-1], [0, 0, 0, 0, 0]], TOURS.references, TOURS.columns)
     assert significance.confidence_interval(scorer("tour_length", one_bad), 50) is None
 

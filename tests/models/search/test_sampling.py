@@ -73,14 +73,6 @@ def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, sa
     assert chi < freedom + 4 * np.sqrt(2 * freedom)
 
 
-@pytest.mark.parametrize(("top_k", "top_p"), [(2, 1.0), (4, 1.0), (0, 0.5), (0, 0.9), (3, 0.6)])
-def test_only_what_makes_the_cut_is_drawn_and_all_of_it(top_k, top_p):
-    search = SamplingSearch(3.0, top_k, top_p, seed=2)
-    result = draw(search, rows=np.zeros(600, int))
-    firsts = {target[0] for row in range(600) for target in targets_of(result, row)}
-    assert firsts == {target[0] for target in distribution(3.0, top_k, top_p)}
-
-
 def test_an_infinite_temperature_draws_all_pieces_alike():
     result = draw(SamplingSearch(1e12), limit=2, rows=np.zeros(3000, int))
     counts = np.bincount([targets_of(result, row)[0][0] for row in range(3000)], minlength=7)

@@ -75,45 +75,35 @@ def test_batched_is_one_by_one(search):
         np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("batch", [None, 3])
+IN_GRAPHS = ["greedy, penalised", "beam, penalised", "beam, impatient", "sampling, cut"]
+
+
 @pytest.mark.parametrize(
-    "name", ["greedy, penalised", "beam, penalised", "beam, impatient", "sampling, cut"]
+    ("name", "rows", "vocabulary"),
+    [
+        *((name, rows, TOY.vocabulary) for name in IN_GRAPHS for rows in (None, 3)),
+        *((name, None, None) for name in ALL),  # as a pointer's, whose tokens are the inputs
+    ],
 )
-def test_in_a_graph_it_is_the_same(name, batch):
-    """With the lengths unknown, and the number of rows too, as it is exported."""
-    search = ALL[name]
+def test_in_a_graph_it_is_the_same(name, rows, vocabulary):
+    """With the lengths unknown, and the numbers of rows and of tokens too, as it is exported."""
+    search, rows = ALL[name], tf.TensorSpec([rows], tf.int32)
 
-    @tf.function(input_signature=[tf.TensorSpec([batch], tf.int32)] * 2)
-    def graph(limits, keys):
-        state = take_rows(TOY.state(), tf.range(tf.shape(limits)[0]))
-        return search(TOY.step, state, limits, keys=keys, prefix=limits[:, None] * 0 + 4)
-
-    expected = find(search, prefix=np.full((3, 1), 4))
-    result = arrays(graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32)))
-    np.testing.assert_array_equal(result.ids, expected.ids)
-    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-5)
-
-
-def test_the_number_of_pieces_may_be_known_only_at_run_time(search):
-    """As a pointer's, whose tokens are the inputs."""
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.int32)] * 2 + [tf.TensorSpec([], tf.int32)]
-    )
-    def graph(limits, keys, token_ids):
-        def step(tokens, state):
-            logits, new, alignment = TOY.step(tokens, state)
-            logits = tf.reshape(logits, [-1, token_ids])
-            assert logits.shape[-1] is None
-            return logits, new, alignment
+    @tf.function(input_signature=[rows, rows, tf.TensorSpec([], tf.int32)])
+    def graph(limits, keys, tokens):
+        def step(*inputs):
+            logits, state, alignment = TOY.step(*inputs)
+            logits = tf.reshape(logits, [-1, vocabulary or tokens])
+            assert logits.shape[-1] == vocabulary
+            return logits, state, alignment
 
         state = take_rows(TOY.state(), tf.range(tf.shape(limits)[0]))
-        return search(step, state, limits, keys=keys)
+        prefix = limits[:, None] * 0 + 4 if vocabulary else None
+        return search(step, state, limits, keys=keys, prefix=prefix)
 
-    expected = find(search)
-    result = arrays(
-        graph(tf.constant(LIMITS, tf.int32), tf.constant(KEYS, tf.int32), TOY.vocabulary)
-    )
+    expected = find(search, prefix=np.full((3, 1), 4) if vocabulary else None)
+    arguments = (tf.constant(x, tf.int32) for x in (LIMITS, KEYS, TOY.vocabulary))
+    result = arrays(graph(*arguments))
     np.testing.assert_array_equal(result.ids, expected.ids)
     np.testing.assert_allclose(result.scores, expected.scores, atol=1e-5)
 

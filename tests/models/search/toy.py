@@ -90,16 +90,21 @@ class Toy:
             "position": read[:, 0],
         }
 
+    def states(self, row, target):
+        """The hidden states before each token of a target, ``[length, depth]``."""
+        states = [np.zeros(5)]
+        for token in [BOS, *target[:-1]]:
+            projected = self.embedding[token] + states[-1] @ self.recurrent
+            states.append(np.tanh(projected + self.bias[row]))
+        return np.array(states[1:])
+
     def follow(self, row, target):
         """Log-probabilities ``[length, tokens]`` and alignments before each token of a target."""
-        hidden, logp, alignments = np.zeros(5), [], []
-        for token in [BOS, *target[:-1]]:
-            hidden = np.tanh(self.embedding[token] + hidden @ self.recurrent + self.bias[row])
-            logits = hidden @ self.output
-            logp.append(logits - np.log(np.exp(logits).sum()))
-            attention = np.where(self.mask[row], np.exp(hidden @ self.attention), 0.0)
-            alignments.append(attention / attention.sum())
-        return np.array(logp), np.array(alignments)
+        states = self.states(row, target)
+        logits = states @ self.output
+        logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        attention = np.where(self.mask[row], np.exp(states @ self.attention), 0.0)
+        return logp, attention / attention.sum(-1, keepdims=True)
 
     def score(self, row, target):
         return sum(self.follow(row, target)[0][t, token] for t, token in enumerate(target))

@@ -36,6 +36,7 @@ def types(union: object) -> set[str]:
         (networks.EncoderConfig, ENCODERS),
         (networks.DecoderConfig, DECODERS),
         (search.SearchConfig, SEARCHES),
+        (similarity.PoolingConfig, POOLINGS),
     ],
 )
 def test_types(union: object, registry: typing.Iterable[str]) -> None:
@@ -48,10 +49,15 @@ def test_cells() -> None:
 
 @pytest.mark.parametrize(
     ("union", "registry"),
-    [(attention.ScoreConfig, SCORES), (attention.AlignmentConfig, ALIGNMENTS)],
+    [
+        (attention.ScoreConfig, SCORES),
+        (attention.AlignmentConfig, ALIGNMENTS),
+        (similarity.PoolingConfig, POOLINGS),
+    ],
 )
-def test_attention_takes_every_option(union: object, registry: dict[str, type]) -> None:
-    """What the YAML can say of a score or an alignment, its class takes; and the default is one."""
+def test_a_class_takes_every_option_of_its_section(
+    union: object, registry: dict[str, type]
+) -> None:
     for section in models_in(union):
         options = section().model_dump(exclude={"type"})
         registry[str(type_of(section))](**options)
@@ -65,12 +71,6 @@ def test_search_takes_every_option(section: type) -> None:
 
 def test_penalties() -> None:
     assert set(AttentionPenaltiesConfig.model_fields) == set(PENALTIES)
-
-
-def test_poolings() -> None:
-    assert types(similarity.PoolingConfig) == set(POOLINGS)
-    for section in models_in(similarity.PoolingConfig):
-        POOLINGS[str(type_of(section))](**section().model_dump(exclude={"type"}))
 
 
 def test_comparisons() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pydantic
 import pytest
+import yaml
 
 from regard.components.common.errors import UserError
 from regard.components.settings.evaluation import EvaluationConfig
@@ -21,19 +22,15 @@ from regard.pipeline.config import load
 from regard.pipeline.config.annotations import models_in, type_of
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.training_checks import validate_training
+from tests.pipeline.config.refusals import compare
 
-TRANSFORMER = {"encoder": {"type": "transformer"}, "decoder": {"type": "transformer"}}
+TRANSFORMER = "encoder: {type: transformer}, decoder: {type: transformer}"
 
 
-def problems(training: dict[str, Any], model: dict[str, Any] | None = None) -> list[str]:
-    config = config_class("translation").model_validate(
-        {
-            "name": "one",
-            "data": {"train": "a.tsv"},
-            "model": model or {},
-            "training": training,
-        }
-    )
+def problems(training: str, model: str = "") -> list[str]:
+    """The problems of two sections in YAML's short form."""
+    text = f"{{name: one, data: {{train: a.tsv}}, model: {{{model}}}, training: {{{training}}}}}"
+    config = config_class("translation").model_validate(yaml.safe_load(text))
     result = [*validate_training(config), *check_xla(config)]
     return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in result]
 
@@ -55,96 +52,63 @@ def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
     assert "zh" in typing.get_args(BleuTokenizer)
 
 
-@pytest.mark.parametrize(
-    ("training", "expected"),
-    [
-        (
-            {"batch_tokens": 199},
-            "training.batch_tokens: must be at least 200, two sides of max_length",
-        ),
-        (
-            {"max_epochs": None, "early_stopping": None},
-            "training.max_epochs: training would never end",
-        ),
-        (
-            {"schedule": {"type": "cosine"}},
-            "training.schedule.steps: cosine needs a last step; set steps, or training.max",
-        ),
-        (
-            {"schedule": {"type": "cosine", "steps": 100, "warmup_steps": 100}},
-            "training.schedule.warmup_steps: must be less than 100, the last step",
-        ),
-        (
-            {
-                "schedule": {"type": "cosine", "steps": 100, "min_learning_rate": 0.1},
-                "learning_rate": 0.01,
-            },
-            "training.schedule.min_learning_rate: must be at most learning_rate: 0.01",
-        ),
-        (
-            {
-                "schedule": {"type": "cosine"},
-                "max_steps": 9,
-                "warm_start": {"optimizer": True},
-            },
-            "training.warm_start.optimizer: the next training would start with a rate of 0",
-        ),
-        (
-            {
-                "schedule": {"type": "cosine", "steps": 9},
-                "max_steps": 9,
-                "warm_start": {"optimizer": True},
-            },
-            "training.warm_start.optimizer: the next training would start with a rate of 0",
-        ),
-        (
-            {"schedule": {"type": "plateau", "patience": 3}},
-            "training.schedule.patience: must be below early_stopping.patience: 3",
-        ),
-        (
-            {"early_stopping": {"metric": "perplexity"}},
-            "training.early_stopping.metric: perplexity is computed on the test split only",
-        ),
-        (
-            {"jit_compile": True},
-            "training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: ",
-        ),
+IMPOSSIBLE = {
+    "batch_tokens: 199": ["training.batch_tokens: must be at least 200, two sides of max_length"],
+    "max_epochs: null, early_stopping: null": ["training.max_epochs: training would never end"],
+    "schedule: {type: cosine}": [
+        "training.schedule.steps: cosine needs a last step; set steps, or training.max"
     ],
-)
-def test_impossible(training: dict[str, Any], expected: str) -> None:
-    (result,) = problems(training)
-    assert result.startswith(expected)
+    "schedule: {type: cosine, steps: 100, warmup_steps: 100}": [
+        "training.schedule.warmup_steps: must be less than 100, the last step"
+    ],
+    "schedule: {type: cosine, steps: 100, min_learning_rate: 0.1}, learning_rate: 0.01": [
+        "training.schedule.min_learning_rate: must be at most learning_rate: 0.01"
+    ],
+    "schedule: {type: cosine}, max_steps: 9, warm_start: {optimizer: true}": [
+        "training.warm_start.optimizer: the next training would start with a rate of 0"
+    ],
+    "schedule: {type: cosine, steps: 9}, max_steps: 9, warm_start: {optimizer: true}": [
+        "training.warm_start.optimizer: the next training would start with a rate of 0"
+    ],
+    "schedule: {type: plateau, patience: 3}": [
+        "training.schedule.patience: must be below early_stopping.patience: 3"
+    ],
+    "early_stopping: {metric: perplexity}": [
+        "training.early_stopping.metric: perplexity is computed on the test split only"
+    ],
+    "jit_compile: true": [
+        "training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: "
+    ],
+}
+
+
+@pytest.mark.parametrize("training", IMPOSSIBLE)
+def test_impossible(training: str) -> None:
+    compare(problems(training), IMPOSSIBLE[training])
 
 
 def test_one_recurrent_side_is_enough() -> None:
-    (result,) = problems({"jit_compile": True}, {"encoder": {"type": "transformer"}})
+    (result,) = problems("jit_compile: true", "encoder: {type: transformer}")
     assert "(model.decoder.type: luong); use false" in result
 
 
 @pytest.mark.parametrize(
     "training",
     [
-        {"batch_tokens": 200},
-        {"max_epochs": None, "max_minutes": 5.0},
-        {"schedule": {"type": "cosine"}, "max_steps": 10},
-        {"schedule": {"type": "cosine"}, "max_steps": 10, "warm_start": {}},
-        {
-            "schedule": {"type": "cosine", "steps": 99},
-            "max_steps": 10,
-            "warm_start": {"optimizer": True},
-        },
-        {
-            "schedule": {"type": "cosine", "min_learning_rate": 1e-5},
-            "max_steps": 10,
-            "warm_start": {"optimizer": True},
-        },
-        {"schedule": {"type": "plateau", "patience": 3}, "early_stopping": None},
-        {"schedule": {"type": "plateau", "patience": 2}},
+        "batch_tokens: 200",
+        "max_epochs: null, max_minutes: 5.0",
+        "schedule: {type: cosine}, max_steps: 10",
+        "schedule: {type: cosine}, max_steps: 10, warm_start: {}",
+        "schedule: {type: cosine, steps: 99}, max_steps: 10, warm_start: {optimizer: true}",
+        "schedule: {type: cosine, min_learning_rate: 0.00001}, max_steps: 10, "
+        "warm_start: {optimizer: true}",
+        "schedule: {type: plateau, patience: 3}, early_stopping: null",
+        "schedule: {type: plateau, patience: 2}",
     ],
 )
-def test_possible(training: dict[str, Any]) -> None:
+def test_possible(training: str) -> None:
     assert problems(training) == []
-    assert problems({**training, "jit_compile": True}, TRANSFORMER) == []
+    assert problems(f"{training}, jit_compile: true", TRANSFORMER) == []
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,20 @@
-"""A small translator with the weights that it began with, exported as the Trainer exports it."""
+"""Small translators, built and exported as the Trainer does it, and checks of what is exported."""
 
 import keras
+import numpy as np
+import tensorflow as tf
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export, read_tokenizers
 from regard.models import tasks
+from regard.serving.supported_ops import core_ops, unsupported, used_ops
 
 TRANSFORMER = {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 8}
 TRAINING = {"precision": "float32", "label_smoothing": 0.0}
 SEARCH = {"type": "greedy", "max_source_length": 20}
 
 
-def config(encoder=TRANSFORMER, decoder=TRANSFORMER):
+def config(encoder=TRANSFORMER, decoder=TRANSFORMER, search=SEARCH):
     score = "scaled_dot" if decoder["type"] == "transformer" else "general"
     model = {
         "embedding": 8,
@@ -22,17 +25,46 @@ def config(encoder=TRANSFORMER, decoder=TRANSFORMER):
         "decoder": decoder,
         "attention": {"score": score, "alignment": "soft"},
     }
-    return {"model": model, "training": TRAINING, "search": SEARCH}
+    return {"model": model, "training": TRAINING, "search": search}
 
 
-def created(folder, **sides):
-    """Writes ``saved`` into a folder with tokenizers; the parts are Transformers by default."""
-    keras.utils.set_random_seed(3)  # before the tokenizers, which would be lost
-    task, settings = tasks.get("translation"), TrainerConfig(task="translation", **config(**sides))
+def build(folder, settings, seed):
+    """The model of a configuration with random weights, and the tokenizers of a folder."""
+    keras.utils.set_random_seed(seed)  # before the tokenizers, which would be lost
+    task = tasks.get("translation")
     tokenizers = read_tokenizers(folder, task.description.text_features)
     tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
-    model = task.build(settings.model, settings.training, tokens)
+    return task.build(settings.model, settings.training, tokens), tokenizers
+
+
+def created(folder, seed=3, certain=2.0, save=True, **sections):
+    """A translator, also as ``saved`` in a folder with tokenizers; by default of Transformers."""
+    settings = TrainerConfig(task="translation", **config(**sections))
+    model, tokenizers = build(folder, settings, seed)
     for weight in model.weights:
-        weight.assign(weight * 2.0)
-    export(model, task, settings, tokenizers, folder / "saved")
+        weight.assign(weight * certain)
+    return served(folder, settings, model, tokenizers, save)
+
+
+def served(folder, settings, model, tokenizers, save=True):
+    """A model as it is served; writes it to ``saved`` in the folder."""
+    task = tasks.get("translation")
+    if save:
+        export(model, task, settings, tokenizers, folder / "saved")
     return task.served_model(model, tokenizers, settings.model, settings.search)
+
+
+def assert_equal_outputs(result, expected):
+    """Compare the outputs of a loaded signature with those of the module in memory."""
+    assert set(result) == set(expected)
+    for name, value in expected.items():
+        if value.dtype == tf.string:
+            assert result[name].numpy().tolist() == value.numpy().tolist()
+        else:
+            np.testing.assert_allclose(result[name], value, atol=1e-5)
+
+
+def servable(folder):
+    """Whether there are only operations that a model server has."""
+    ops = used_ops(folder)
+    return not unsupported(ops, core_ops(ops), "2.14") and not {o for o in ops if "Xla" in o}

@@ -1,18 +1,16 @@
 """Each model family, from the configuration to a SavedModel with equal outputs."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer.export import export, read_tokenizers
 from regard.components.trainer.optimizer import compile_model
-from regard.models import tasks
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
-from regard.serving.supported_ops import core_ops, unsupported, used_ops
+from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
 from tests.models.tasks.tokenizers import write_tokenizers
+from tests.models.tensors import train
 
 SENTENCES = ["a cat sat", "the dog ran far away", "", "unseen ☃ words"]
 BEAM = {"type": "beam", "beam_size": 3, "length_penalty": 0.6, "max_source_length": 20}
@@ -53,7 +51,13 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+def marked(name):
+    """A key of ``FAMILIES``; those whose parts other tests export too are slow."""
+    is_slow = name in ("transformer, rotary", "no attention")
+    return pytest.param(name, marks=pytest.mark.slow if is_slow else [])
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in FAMILIES])
 def test_trained_a_little_and_exported(name, tmp_path):
     sections, search = FAMILIES[name]
     config = {
@@ -62,34 +66,22 @@ def test_trained_a_little_and_exported(name, tmp_path):
         "search": search,
     }
     trainer_config = TrainerConfig(task="translation", **config)
-    keras.utils.set_random_seed(5)
     write_tokenizers(tmp_path)
-    task = tasks.get("translation")
-    tokenizers = read_tokenizers(tmp_path, task.description.text_features)
-    tokens = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
-    model = task.build(trainer_config.model, trainer_config.training, tokens)
-    compile_model(model, TrainingConfig(learning_rate=0.03))
+    model, tokenizers = build(tmp_path, trainer_config, seed=5)
+    compile_model(model, trainer_config.training)
     random = np.random.default_rng(0)
     rows = {
-        "source": random.integers(4, tokens["source"], (8, 6)).astype("int32"),
-        "target": random.integers(4, tokens["target"], (8, 5)).astype("int32"),
+        side: random.integers(4, int(tokenizers[side].vocab_size()), (8, tokens)).astype("int32")
+        for side, tokens in (("source", 6), ("target", 5))
     }
-    history = model.fit(rows, epochs=6, batch_size=8, verbose=0).history
-    assert history["plain_loss"][-1] < history["plain_loss"][0]
+    losses = train(model, rows, 6)
+    assert losses[-1] < losses[0]
 
-    export(model, task, trainer_config, tokenizers, tmp_path / "saved")
-    ops = used_ops(tmp_path / "saved")
-    assert not unsupported(ops, core_ops(ops), "2.14")
-    module = task.served_model(
-        model, tokenizers, trainer_config.model, trainer_config.search
-    ).module
+    module = served(tmp_path, trainer_config, model, tokenizers).module
+    assert servable(tmp_path / "saved")
     align = tf.saved_model.load(str(tmp_path / "saved")).signatures["align"]
     batched = align(source=tf.constant(SENTENCES))
-    for key, value in module.align(tf.constant(SENTENCES)).items():
-        if value.dtype == tf.string:
-            assert batched[key].numpy().tolist() == value.numpy().tolist()
-        else:
-            np.testing.assert_allclose(batched[key], value, atol=1e-5)
+    assert_equal_outputs(batched, module.align(tf.constant(SENTENCES)))
     for row, sentence in enumerate(SENTENCES):
         alone = align(source=tf.constant([sentence]))
         assert alone["translation"][0] == batched["translation"][row]

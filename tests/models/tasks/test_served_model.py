@@ -10,7 +10,8 @@ from tests.models.tasks.tokenizers import write_tokenizers
 
 def test_every_weight_is_stored_once_and_no_layer_is(tmp_path):
     write_tokenizers(tmp_path)
-    served = created(tmp_path)
+    small = {"encoder": {"type": "embedding"}, "decoder": {"type": "luong", "units": 4}}
+    served = created(tmp_path, **small)
     prefix = str(tmp_path / "saved" / "variables" / "variables")
     stored = {name for name, _ in tf.train.list_variables(prefix)}
     weights = {f"weights/{i}/.ATTRIBUTES/VARIABLE_VALUE" for i in range(len(served.module.weights))}

@@ -17,8 +17,9 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.captioning.served import decode_images, encode_images
 from regard.models.tasks.captioning.settings import CaptioningModelConfig
 from regard.models.vocabulary import EOS
-from regard.serving.supported_ops import core_ops, unsupported, used_ops
+from tests.models.tasks.exported import servable
 from tests.models.tasks.tokenizers import trained
+from tests.models.tensors import train
 
 TASK = tasks.get("captioning")
 RANDOM = np.random.default_rng(0)
@@ -117,7 +118,7 @@ DECODERS = {
 
 def marked(name: str):
     """A key of ``DECODERS``; the variants that share most code with another one are slow."""
-    return pytest.param(name, marks=[] if name in ("hard", "transformer") else pytest.mark.slow)
+    return pytest.param(name, marks=[] if name == "transformer" else pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in DECODERS])
@@ -129,16 +130,13 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     pixels = decode_images(tf.constant(PNGS * 2), 16, 24)
     ids = tokenizer.tokenize(["a red circle", "a blue square", "a red square"] * 2)
     target = tf.concat([ids, tf.fill([6, 1], EOS)], 1).to_tensor()
-    losses = captioner.fit(
-        {"source": pixels, "target": target}, epochs=8, batch_size=6, verbose=0
-    ).history["plain_loss"]
+    losses = train(captioner, {"source": pixels, "target": target}, 8)
     assert losses[-1] < losses[0]
     config = CaptioningModelConfig.model_validate(model)
     search = BeamSearchConfig(**SEARCH)
     served = TASK.served_model(captioner, {"caption": tokenizer}, config, search)
     tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
-    ops = used_ops(tmp_path)
-    assert not unsupported(ops, core_ops(ops), "2.14")
+    assert servable(tmp_path)
     loaded = tf.saved_model.load(str(tmp_path))
     align = loaded.signatures["align"]
     batched = align(image=tf.constant(PNGS))

@@ -49,14 +49,6 @@ def test_preprocessing(kind):
     assert as_they_are["points"].to_list() == POINTS
 
 
-def test_rows_that_are_all_alike_come_dense():
-    points, answers = [POINTS[0], POINTS[0][::-1]], [[0, 1, 2], [2, 0, 1]]
-    result = TASK.preprocess(inputs(points, answers, "dense"), {}, ALL)
-    sparse = TASK.preprocess(inputs(points, answers), {}, ALL)
-    for name in sparse:
-        assert result[name].to_list() == sparse[name].to_list()
-
-
 @pytest.mark.parametrize("dense", [False, True])
 def test_in_a_graph_it_is_the_same(dense):
     """As in that of Transform, which does not know how many rows and points there will be."""

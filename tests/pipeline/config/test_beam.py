@@ -94,82 +94,58 @@ def test_valid_environments(environment, tmp_path):
 
 OPTIONS = "beam: {runner: portable, options: {job_endpoint: a:1, environment_type: EXTERNAL, "
 CASES = {
-    "unknown option": (
-        OPTIONS + "environment_config: b:2, paralellism: 3}}",
-        "3: beam.options.paralellism: 'paralellism' is not an option of Beam. Did you mean paral",
+    OPTIONS + "environment_config: b:2, paralellism: 3}}": (
+        "3: beam.options.paralellism: 'paralellism' is not an option of Beam. Did you mean paral"
     ),
-    "invalid value": (
-        OPTIONS + "environment_config: b:2, parallelism: many}}",
-        "3: beam.options.parallelism: invalid int value: 'many'; 'many' was given",
+    OPTIONS + "environment_config: b:2, parallelism: many}}": (
+        "3: beam.options.parallelism: invalid int value: 'many'; 'many' was given"
     ),
-    "reserved option": (
-        OPTIONS + "environment_config: b:2, runner: FlinkRunner}}",
-        "3: beam.options.runner: is set by beam.runner and",
+    OPTIONS + "environment_config: b:2, runner: FlinkRunner}}": (
+        "3: beam.options.runner: is set by beam.runner and"
     ),
-    "the workers twice": (
-        "beam: {runner: flink, workers: 2, options: {parallelism: 3, sdk_container_image: x}}",
-        "3: beam.options.parallelism: is also set by beam.workers; remove one of them",
+    "beam: {runner: flink, workers: 2, options: {parallelism: 3, sdk_container_image: x}}": (
+        "3: beam.options.parallelism: is also set by beam.workers; remove one of them"
     ),
-    "unsupported workers": (
-        "beam: {workers: 2}",
-        "3: beam.workers: not supported by in_process, only by runner: processes, flink",
+    "beam: {workers: 2}": (
+        "3: beam.workers: not supported by in_process, only by runner: processes, flink"
     ),
-    "missing job endpoint": (
-        "beam: {runner: portable, options: {sdk_container_image: x}}",
-        "3: beam.options: portable requires job_endpoint",
+    "beam: {runner: portable, options: {sdk_container_image: x}}": (
+        "3: beam.options: portable requires job_endpoint"
     ),
-    "missing options of Dataflow": (
-        "beam: {runner: dataflow, options: {project: p, sdk_container_image: x}}",
-        "3: beam.options: dataflow requires region, temp_location",
+    "beam: {runner: dataflow, options: {project: p, sdk_container_image: x}}": (
+        "3: beam.options: dataflow requires region, temp_location"
     ),
-    "missing environment": (
-        "beam: {runner: flink}",
-        "3: beam.options: Beam's own image does not contain Regard",
+    "beam: {runner: flink}": "3: beam.options: Beam's own image does not contain Regard",
+    OPTIONS + "}}": "3: beam.options.environment_type: EXTERNAL requires environment_config",
+    OPTIONS.replace("EXTERNAL", "external") + "environment_config: b:2}}": (
+        "3: beam.options.environment_type: 'external' is not a choice. Did you mean EXTERNAL? "
     ),
-    "a pool without an address": (
-        OPTIONS + "}}",
-        "3: beam.options.environment_type: EXTERNAL requires environment_config",
+    OPTIONS.replace("EXTERNAL", "[EXTERNAL]") + "}}": (
+        "3: beam.options.environment_type: ['EXTERNAL'] is not a choice. Did you mean"
     ),
-    "misspelled environment": (
-        OPTIONS.replace("EXTERNAL", "external") + "environment_config: b:2}}",
-        "3: beam.options.environment_type: 'external' is not a choice. Did you mean EXTERNAL? ",
+    OPTIONS.replace("EXTERNAL", "DOCKER") + "}}": (
+        "3: beam.options.environment_type: DOCKER requires sdk_container_image"
     ),
-    "an environment that is a list": (
-        OPTIONS.replace("EXTERNAL", "[EXTERNAL]") + "}}",
-        "3: beam.options.environment_type: ['EXTERNAL'] is not a choice. Did you mean",
+    "beam: {options: {experiments: [a, null]}}": (
+        "3: beam.options.experiments: has no value; remove it"
     ),
-    "a container without an image": (
-        OPTIONS.replace("EXTERNAL", "DOCKER") + "}}",
-        "3: beam.options.environment_type: DOCKER requires sdk_container_image",
+    "beam: {options: {streaming: true}}": "3: beam.options.streaming: streaming jobs never end",
+    OPTIONS + "environment_config: b:2, parallelism: 0}}": (
+        "3: beam.options.parallelism: must be at least 1; 0 was given"
     ),
-    "an item without a value": (
-        "beam: {options: {experiments: [a, null]}}",
-        "3: beam.options.experiments: has no value; remove it",
-    ),
-    "streaming": (
-        "beam: {options: {streaming: true}}",
-        "3: beam.options.streaming: streaming jobs never end",
-    ),
-    "no workers": (
-        OPTIONS + "environment_config: b:2, parallelism: 0}}",
-        [
-            "3: beam.options.parallelism: must be at least 1; 0 was given",
-        ],
-    ),
-    "cluster options of a local runner": (
+    (
         "beam: {options: {job_endpoint: a:1, environment_type: EXTERNAL, flink_master: a:2, "
-        "spark_version: '3', project: p}}",
-        [
-            "3: beam.options.job_endpoint: is for a cluster",
-            "3: beam.options.environment_type: is for a cluster",
-            "3: beam.options.flink_master: is for a cluster",
-            "3: beam.options.spark_version: is for a cluster",
-            "3: beam.options.project: is for a cluster",
-        ],
-    ),
+        "spark_version: '3', project: p}}"
+    ): [
+        "3: beam.options.job_endpoint: is for a cluster",
+        "3: beam.options.environment_type: is for a cluster",
+        "3: beam.options.flink_master: is for a cluster",
+        "3: beam.options.spark_version: is for a cluster",
+        "3: beam.options.project: is for a cluster",
+    ],
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("text", "expected"), CASES.items())
 def test_problems(text, expected, tmp_path):
     compare(problems_of(tmp_path, HEAD + text), expected)

@@ -44,80 +44,54 @@ def test_registry_folder(tmp_path):
 
 
 CASES = {
-    "no image": (HEAD + "  volumes: {v: /regard}\n", ["3: kubeflow.image: is missing"]),
-    "no volume": (
-        HEAD + "  image: r/i:1\n",
-        "3: kubeflow.home: no volume contains /regard",
+    HEAD + "  volumes: {v: /regard}\n": "3: kubeflow.image: is missing",
+    HEAD + "  image: r/i:1\n": "3: kubeflow.home: no volume contains /regard",
+    WITH + "  registry: /models\n": "6: kubeflow.registry: no volume contains /models",
+    HEAD + "  image: r/i:1\n  volumes: {v: /regard, w: /regard}\n": (
+        "5: kubeflow.volumes.w: '/regard' is already the folder of another volume"
     ),
-    "a registry on no volume": (
-        WITH + "  registry: /models\n",
-        "6: kubeflow.registry: no volume contains /models",
+    WITH + "  resources: {Trainr: {cpu: 1}}\n": (
+        "6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?"
     ),
-    "two volumes in one folder": (
-        HEAD + "  image: r/i:1\n  volumes: {v: /regard, w: /regard}\n",
-        "5: kubeflow.volumes.w: '/regard' is already the folder of another volume",
+    WITH + "  pipeline_root: /data/root\n": (
+        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored"
     ),
-    "an unknown node": (
-        WITH + "  resources: {Trainr: {cpu: 1}}\n",
-        "6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?",
+    WITH + "  home: regard\n": (
+        "6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the"
     ),
-    "an unknown store": (
-        WITH + "  pipeline_root: /data/root\n",
-        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored",
+    WITH + "  resources: {default: {cpu: 0}}\n": (
+        "6: kubeflow.resources.default.cpu: must be greater than or equal to 0.001"
     ),
-    "a relative home": (
-        WITH + "  home: regard\n",
-        "6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the",
+    WITH + "  resources: {default: {memory: 1.0e+21}, Trainer: {memory: 0.00001}}\n": [
+        "6: kubeflow.resources.default.memory: must be less than or equal to 1000000",
+        "6: kubeflow.resources.Trainer.memory: must be greater than or equal to 0.001",
+    ],
+    HEAD + "  image: r/i:1\n  volumes: {" + 64 * "a" + ": /regard}\n": (
+        f"5: kubeflow.volumes.{64 * 'a'}: "
     ),
-    "zero CPUs": (
-        WITH + "  resources: {default: {cpu: 0}}\n",
-        "6: kubeflow.resources.default.cpu: must be greater than or equal to 0.001",
+    WITH.replace("{v:", "{a: /tmp, b: /opt, c: /minio/data, d: /var, v:"): [
+        "5: kubeflow.volumes.a: '/tmp' would hide files in /tmp",
+        "5: kubeflow.volumes.b: '/opt' would hide files in /opt/regard",
+        "5: kubeflow.volumes.c: '/minio/data' would hide files in /minio",
+        "5: kubeflow.volumes.d: '/var' would hide files in /var/run/argo",
+    ],
+    WITH + "  home: /regard/../etc\n": "6: kubeflow.home: '/regard/../etc' is not possible",
+    WITH.replace("/regard", "/./regard"): "5: kubeflow.volumes.v: '/./regard' is not possible",
+    WITH + "serving: {registry: models}\n": (
+        "6: serving.registry: has no effect on a cluster; use kubeflow.registry"
     ),
-    "amounts that Kubernetes cannot parse": (
-        WITH + "  resources: {default: {memory: 1.0e+21}, Trainer: {memory: 0.00001}}\n",
-        [
-            "6: kubeflow.resources.default.memory: must be less than or equal to 1000000",
-            "6: kubeflow.resources.Trainer.memory: must be greater than or equal to 0.001",
-        ],
-    ),
-    "a claim name that is too long": (
-        HEAD + "  image: r/i:1\n  volumes: {" + 64 * "a" + ": /regard}\n",
-        f"5: kubeflow.volumes.{64 * 'a'}: ",
-    ),
-    "volumes over reserved folders": (
-        WITH.replace("{v:", "{a: /tmp, b: /opt, c: /minio/data, d: /var, v:"),
-        [
-            "5: kubeflow.volumes.a: '/tmp' would hide files in /tmp",
-            "5: kubeflow.volumes.b: '/opt' would hide files in /opt/regard",
-            "5: kubeflow.volumes.c: '/minio/data' would hide files in /minio",
-            "5: kubeflow.volumes.d: '/var' would hide files in /var/run/argo",
-        ],
-    ),
-    "a path with two dots": (
-        WITH + "  home: /regard/../etc\n",
-        "6: kubeflow.home: '/regard/../etc' is not possible",
-    ),
-    "a path with a dot": (
-        WITH.replace("/regard", "/./regard"),
-        "5: kubeflow.volumes.v: '/./regard' is not possible",
-    ),
-    "a local registry": (
-        WITH + "serving: {registry: models}\n",
-        "6: serving.registry: has no effect on a cluster; use kubeflow.registry",
-    ),
-    "URLs of files": (
+    (
         WITH.replace("{train: a.tsv}", "{root: 's3://b/d', train: ['a.tsv', 'gs://b/b.tsv']}")
-        + "tokenizer: {type: word, word_list: 'http://h/words'}\n",
-        [
-            "2: data.root: 's3://b/d' is a URL; copy it to a volume",
-            "2: data.train: 'gs://b/b.tsv' is a URL",
-            "6: tokenizer.word_list: 'http://h/words' is a URL",
-        ],
-    ),
+        + "tokenizer: {type: word, word_list: 'http://h/words'}\n"
+    ): [
+        "2: data.root: 's3://b/d' is a URL; copy it to a volume",
+        "2: data.train: 'gs://b/b.tsv' is a URL",
+        "6: tokenizer.word_list: 'http://h/words' is a URL",
+    ],
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("text", "expected"), CASES.items())
 def test_refused(text, expected, tmp_path):
     compare(problems_of(tmp_path, text), expected)
 

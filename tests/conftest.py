@@ -1,7 +1,5 @@
 """Fixtures for several folders."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import settings
 

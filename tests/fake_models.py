@@ -1,7 +1,5 @@
 """SavedModels with the contracts of ours but next to nothing inside, and examples to decode."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Models of other tasks than translation, with next to nothing inside: for what serves any task."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

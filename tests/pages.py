@@ -1,7 +1,5 @@
 """The visible text of HTML pages."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -1,7 +1,5 @@
 """Ports and processes of tests."""
 
-from __future__ import annotations
-
 import socket
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``python tests/test_style.py [FILE or FOLDER ...]`` prints ``file:line: text`` for each violation.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """The counts of ``make stats``."""
 
-from __future__ import annotations
-
 from benchmarks import stats
 
 SOURCE = '''"""A module.

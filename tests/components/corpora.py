@@ -1,7 +1,5 @@
 """Corpora for tests: the features of several tasks, readers, and small images."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

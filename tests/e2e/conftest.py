@@ -1,7 +1,5 @@
 """A tiny pipeline, and the command line in separate processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -5,8 +5,6 @@ types of input artifacts; files are copied from the store before a node and to i
 the parent of an output folder exists; metadata has no null and no integer.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

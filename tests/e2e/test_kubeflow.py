@@ -1,7 +1,5 @@
 """A compiled pipeline, node by node in the processes of simulated containers."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Each task, from files to a published model and a prediction in another process."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import random

@@ -6,8 +6,6 @@ and neither in May nor in July. The run of April is killed; new words come up in
 September are bad twice, and corrected in November.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A toy language that changes over the months, and the configuration of a pipeline for it."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ not stop when asked), ``user`` (a failed node), ``crash``, ``not-blessed``, ``wa
 ends with its parent, as the real one does).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from regard.components.common import events
 from regard.pipeline import progress
 from regard.pipeline.progress import Progress

@@ -1,7 +1,5 @@
 """The worker on a tiny TFX pipeline: events, cache, parts of the graph, failures, both runners."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil

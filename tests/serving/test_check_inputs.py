@@ -1,7 +1,5 @@
 """The rows of a serving check."""
 
-from __future__ import annotations
-
 from regard.serving import check_inputs
 
 

@@ -1,7 +1,5 @@
 """The checks themselves, in this process; that a fresh one runs them is tested with its caller."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Locks end with their holder, are shared with a child process, and name their holder."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

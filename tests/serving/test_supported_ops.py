@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from regard.serving import supported_ops

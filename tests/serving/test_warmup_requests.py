@@ -1,7 +1,5 @@
 """Warm-up requests: what is written is what a server reads, and what the model answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

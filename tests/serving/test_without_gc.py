@@ -1,7 +1,5 @@
 """Imports without garbage collection."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Child processes end with their parent, and with them what they started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

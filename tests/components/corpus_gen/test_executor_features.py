@@ -1,7 +1,5 @@
 """CorpusGen with images, points and several references."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

@@ -1,7 +1,5 @@
 """The replayed sample of older spans, compared with sorting all their rows by hash."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Spans in CorpusGen's outputs: rows, test rows of the newest span, and cache keys."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.components.common.errors import UserError

@@ -1,7 +1,5 @@
 """``regard validate`` and CorpusGen accept the same corpora, and report the same."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

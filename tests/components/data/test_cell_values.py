@@ -1,7 +1,5 @@
 """Parsing of cells of tables and JSON, and messages about invalid ones."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 

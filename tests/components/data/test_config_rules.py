@@ -1,7 +1,5 @@
 """The rules of the section ``data``; see also ``test_plan_agreement`` and the configuration."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.components.data.config_rules import pattern_locations, validate_data

@@ -1,7 +1,5 @@
 """Reading of corpora without TensorFlow; ``test_plan_agreement`` compares it with CorpusGen."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

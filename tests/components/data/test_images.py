@@ -1,7 +1,5 @@
 """Checks of images, by their first bytes and by decoding."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

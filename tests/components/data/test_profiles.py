@@ -1,7 +1,5 @@
 """Profiles of training splits, and the drift between two."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

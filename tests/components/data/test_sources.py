@@ -1,7 +1,5 @@
 """The files of a corpus, and messages about missing ones."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Paths with placeholders: files that match them, and their errors."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Which spans a run uses, which it skips, and errors."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.components.common.errors import UserError

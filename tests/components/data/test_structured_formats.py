@@ -1,7 +1,5 @@
 """Rows of JSON lines and Parquet."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

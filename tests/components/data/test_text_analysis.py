@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from regard.components.data.text_analysis import count_scripts, script_name, split_words

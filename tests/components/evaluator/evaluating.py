@@ -1,7 +1,5 @@
 """Tables of predictions, and evaluations of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Profiles of the training split: by ExampleValidator, and without TensorFlow and Beam."""
 
-from __future__ import annotations
-
 import json
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """Attention and scores of the references, from a real Transformer as the Trainer exports it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Preprocess from examples, schema and tokenizer on disk to ids and a graph."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

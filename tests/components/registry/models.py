@@ -1,7 +1,5 @@
 """Small models in a registry, as the Pusher writes them."""
 
-from __future__ import annotations
-
 import json
 import os
 import uuid

@@ -1,7 +1,5 @@
 """SIGKILL at each step of a change: the registry stays servable and can be repaired."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import shutil

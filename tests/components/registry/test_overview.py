@@ -1,7 +1,5 @@
 """The list of versions, also with invalid records and during changes."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 

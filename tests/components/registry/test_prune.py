@@ -1,7 +1,5 @@
 """Pins, and the versions that pruning removes and keeps."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Pushes: version numbers, content digests, concurrent and failed pushes."""
 
-from __future__ import annotations
-
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Valid and invalid records of versions."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.components.common.errors import UserError

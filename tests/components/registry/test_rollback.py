@@ -1,7 +1,5 @@
 """Rollbacks: the served model, its record, and withdrawn models."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

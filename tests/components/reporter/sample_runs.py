@@ -1,7 +1,5 @@
 """Small artifacts of runs of several tasks, for tests of the report."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

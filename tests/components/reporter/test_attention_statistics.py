@@ -1,7 +1,5 @@
 """Entropy and coverage of attention."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

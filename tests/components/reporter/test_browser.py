@@ -1,7 +1,5 @@
 """The report in a real browser, from a local file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

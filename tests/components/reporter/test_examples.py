@@ -1,7 +1,5 @@
 """Selection and scores of example rows, and their cards."""
 
-from __future__ import annotations
-
 import io
 import math
 

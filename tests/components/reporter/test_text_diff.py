@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given

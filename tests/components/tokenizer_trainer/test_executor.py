@@ -1,7 +1,5 @@
 """TokenizerTrainer from examples on disk to an artifact."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

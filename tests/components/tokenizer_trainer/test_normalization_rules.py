@@ -1,7 +1,5 @@
 """SentencePiece's rules with spaces around punctuation."""
 
-from __future__ import annotations
-
 import io
 import random
 import unicodedata

@@ -1,7 +1,5 @@
 """Samples of the sentences of one file and of several files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Training of SentencePiece models with all settings, and added words."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable
 from pathlib import Path

@@ -5,8 +5,6 @@ after the other, on the devices or workers that the environment names. TRAININGS
 name the arguments of ``train``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The SavedModel, its reference outputs, and the file for a warm start."""
 
-from __future__ import annotations
-
 import base64
 import json
 

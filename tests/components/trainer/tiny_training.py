@@ -1,7 +1,5 @@
 """A task whose model is traced in a second, for tests of the training around it."""
 
-from __future__ import annotations
-
 import functools
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Data and settings of trials that take seconds, and a search in its own process."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Row statistics of the metrics, confidence intervals and significance tests."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

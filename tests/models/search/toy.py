@@ -1,7 +1,5 @@
 """A decoder so small that every hypothesis can be enumerated, and its twin in NumPy float64."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

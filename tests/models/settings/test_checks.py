@@ -1,7 +1,5 @@
 """Networks and searches that cannot work are refused when the file is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

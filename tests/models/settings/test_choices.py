@@ -1,7 +1,5 @@
 """The choices that the settings allow are those that the code has."""
 
-from __future__ import annotations
-
 import typing
 
 import pytest

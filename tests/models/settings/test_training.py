@@ -1,7 +1,5 @@
 """The section ``training``: its choices, and what cannot work together."""
 
-from __future__ import annotations
-
 import typing
 from typing import Any
 

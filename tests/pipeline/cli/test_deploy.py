@@ -1,7 +1,5 @@
 """``regard deploy render`` as a user types it."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from typer.testing import CliRunner

@@ -1,7 +1,5 @@
 """The commands `regard registry` and `regard rollback`."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json

@@ -1,7 +1,5 @@
 """``regard schedule``: output and exit status."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """A matrix of small models, its data, and the command with simulated workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ node), ``crash``, ``slow`` (until it is interrupted). Each start appends a line 
 in the same folder.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Configurations as texts, and the error messages of invalid ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

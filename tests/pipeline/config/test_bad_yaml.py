@@ -1,7 +1,5 @@
 """Every mistake names the file, the line, the key, the invalid value and the valid ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every configuration that comes with Regard is right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Settings that are valid one by one and cannot be combined."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

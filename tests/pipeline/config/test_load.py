@@ -1,7 +1,5 @@
 """A good file: defaults, variables, absolute paths, canonical JSON, digests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The reference and the JSON schema agree with the models; the starters are valid."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

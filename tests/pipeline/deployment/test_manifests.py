@@ -1,7 +1,5 @@
 """Rendered files: Kubernetes' own schemas, the server's flags, and what refuses to be rendered."""
 
-from __future__ import annotations
-
 import re
 import warnings
 

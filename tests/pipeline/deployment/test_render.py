@@ -1,7 +1,5 @@
 """Rendering for models of a registry: which, for which server, and into which folder."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The models of ``regard serve``, and the whole process."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -5,8 +5,6 @@ failed, refused, full (disk), broken (before it starts), dies, or waits [SECONDS
 interrupted). With --whole it also records data and settings, which takes longer.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

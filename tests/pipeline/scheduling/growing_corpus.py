@@ -1,7 +1,5 @@
 """A corpus of spans that grows, and the configuration of its pipeline."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from pathlib import Path

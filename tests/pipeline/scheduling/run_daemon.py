@@ -1,7 +1,5 @@
 """Keeps the schedule of a file, with processes that stand in for runs, until it is killed."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A schedule in simulated time, over real files and processes that stand in for runs."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

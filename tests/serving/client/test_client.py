@@ -1,7 +1,5 @@
 """The client against a server: both protocols, sync and async, errors."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect

@@ -1,7 +1,5 @@
 """Rows without padding, for the signatures of all tasks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The client's own protocol buffers against those of TensorFlow."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

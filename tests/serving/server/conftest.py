@@ -1,7 +1,5 @@
 """A running server on free ports."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from dataclasses import dataclass, field

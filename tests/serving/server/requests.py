@@ -1,7 +1,5 @@
 """Requests for tests: bodies over REST, messages over gRPC."""
 
-from __future__ import annotations
-
 import json
 
 import tensorflow as tf

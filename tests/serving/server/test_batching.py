@@ -1,7 +1,5 @@
 """Batches: what runs together, what waits, what is rejected."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The gRPC API: both services, status codes, errors, and the health service."""
 
-from __future__ import annotations
-
 import grpc
 import numpy as np
 import pytest

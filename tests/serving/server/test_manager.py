@@ -1,7 +1,5 @@
 """The life cycle of versions: loading, replacing, unloading, labels."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

@@ -1,7 +1,5 @@
 """Metrics in Prometheus's text format."""
 
-from __future__ import annotations
-
 from regard.serving.server.metrics import Metrics
 
 

@@ -1,7 +1,5 @@
 """TensorFlow Serving's models.config: parsing and errors."""
 
-from __future__ import annotations
-
 import pytest
 
 from regard.serving.server.errors import ServingError

@@ -1,7 +1,5 @@
 """Fuzzing: invalid requests are rejected with the right status, and the server keeps running."""
 
-from __future__ import annotations
-
 import json
 import string
 

@@ -1,7 +1,5 @@
 """The REST API: routes, bodies, status codes and errors."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.serving.server.requests import post

@@ -1,7 +1,5 @@
 """JSON bodies: requests to arrays, outputs to JSON."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The whole server: both protocols, reloads, batches, limits, version swaps, unusual texts."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import threading

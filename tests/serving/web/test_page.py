@@ -1,7 +1,5 @@
 """The page in a real browser: predictions, attention, keyboard, links, themes, escaping."""
 
-from __future__ import annotations
-
 import json
 import os
 import urllib.parse

@@ -1,7 +1,5 @@
 """Small pointers of each kind, and rows for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

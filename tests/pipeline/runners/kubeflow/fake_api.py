@@ -1,7 +1,5 @@
 """A local server with the API of Kubeflow Pipelines. It parses requests with the API's models."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

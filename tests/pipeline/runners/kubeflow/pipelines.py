@@ -1,7 +1,5 @@
 """A small configuration with a section kubeflow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline

@@ -22,9 +22,8 @@ def wait_for_step(shell, process, step):
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize(
-    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_training_resumes(shell, how):
     last = shell.home / "pipelines/tiny/checkpoints"
     config = shell.configure(epochs=400 if how == signal.SIGKILL else 401)

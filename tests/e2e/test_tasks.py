@@ -105,12 +105,8 @@ def predict_arguments(row: dict, task: str, folder: Path) -> list[str]:
     return [json.dumps(row["points"])] if task == "pointer" else [row["source"]]
 
 
-def marked(task: str):
-    """The task, marked slow unless it is the quickest."""
-    return pytest.param(task, marks=[] if task == "similarity" else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("task", [marked(task) for task in TASKS if task != "translation"])
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "translation"])
 def test_from_files_to_a_prediction(task, tmp_path):
     data = tmp_path / "data"
     data.mkdir()

@@ -11,6 +11,8 @@ import keras
 import numpy as np
 import pytest
 
+from tests.marks import slow_except
+
 # Modules of tests.models.backends, and how far their numbers may be apart.
 PARTS = {
     "attention": 1e-5,
@@ -22,6 +24,8 @@ PARTS = {
     "similarity": 1e-4,
     "transformer": 2e-5,
 }
+# The others compile for long.
+QUICK_PARTS = ("attention", "images", "searches", "seq2seq", "transformer")
 
 
 def compiled(function):
@@ -47,7 +51,9 @@ def outputs(part):
 
 
 @pytest.fixture(scope="module")
-def theirs():
+def theirs(request):
+    items = [item for item in request.session.items if item.path == request.path]
+    selected = [item.callspec.params["part"] for item in items]
     pytest.importorskip("jax", reason="jax is not installed (pip install regard[dev])")
     environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # compiling is all that takes time here
@@ -57,7 +63,7 @@ def theirs():
         "print(json.dumps({part: outputs(part) for part in sys.argv[1:]}))"
     )
     completed = subprocess.run(
-        [sys.executable, "-c", program, *PARTS],
+        [sys.executable, "-c", program, *selected],
         cwd=Path(__file__).parents[2],
         env=environment,
         capture_output=True,
@@ -68,7 +74,7 @@ def theirs():
     return json.loads(completed.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", slow_except(QUICK_PARTS, PARTS))
 def test_jax_equals_tensorflow(theirs, part):
     assert keras.backend.backend() == "tensorflow"
     ours = outputs(part)

@@ -6,6 +6,7 @@ from regard.models.decoders import BahdanauDecoder, LuongDecoder, TransformerDec
 from regard.models.encoders import RecurrentEncoder, TransformerEncoder
 from regard.models.losses import penalty
 from regard.models.seq2seq import Seq2Seq, shift
+from tests.marks import slow
 from tests.models.tensors import train
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
@@ -76,8 +77,8 @@ def test_loss_and_metrics_are_means_over_real_pieces():
     ("pair", "dtype"),
     [
         ("luong", "float32"),
-        ("luong", "mixed_float16"),
-        ("bahdanau", "mixed_bfloat16"),
+        slow("luong", "mixed_float16"),
+        slow("bahdanau", "mixed_bfloat16"),
         ("transformer", "mixed_bfloat16"),
     ],
 )

@@ -233,6 +233,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_deterministic_trainings_are_equal_with_several_threads(tmp_path):
     # In a process of its own, since determinism cannot be disabled again.
     root = Path(__file__).parents[3]

@@ -35,6 +35,7 @@ from tests.components.trainer.warm_start_models import (
     trainer_config,
     with_training,
 )
+from tests.marks import slow
 
 
 def corpus_batches(folder, serialized):
@@ -49,7 +50,7 @@ def evaluate(model, batches):
     return model.evaluate(batches.epoch(), verbose=0, return_dict=True)["plain_loss"]
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(scope="module", params=["lstm", slow("transformer")])
 def earlier(request, tmp_path_factory):
     """A complete training: configuration to start from it, model, final state, batches."""
     folder = tmp_path_factory.mktemp(request.param)

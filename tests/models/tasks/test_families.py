@@ -8,6 +8,7 @@ from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer import compile_model
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
+from tests.marks import slow_except
 from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.models.tensors import train
@@ -51,13 +52,7 @@ FAMILIES = {
 }
 
 
-def marked(name):
-    """A key of ``FAMILIES``; those whose parts other tests export too are slow."""
-    is_slow = name in ("transformer, rotary", "no attention")
-    return pytest.param(name, marks=pytest.mark.slow if is_slow else [])
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in FAMILIES])
+@pytest.mark.parametrize("name", slow_except(["transformer read by luong, local-p"], FAMILIES))
 def test_trained_a_little_and_exported(name, tmp_path):
     sections, search = FAMILIES[name]
     config = {

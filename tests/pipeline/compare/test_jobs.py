@@ -4,6 +4,8 @@ import json
 import signal
 import time
 
+import pytest
+
 from regard.pipeline.doctor import machine
 from regard.serving import locks
 from tests.processes import wait_for
@@ -26,6 +28,7 @@ def test_all_models_are_trained_in_order(simulation):
     assert not (simulation.home / "registry").exists()
 
 
+@pytest.mark.slow
 def test_failed_models_do_not_stop_the_others(simulation):
     simulation.simulate(small="crash", large="user")
     code, out, _ = simulation.run()
@@ -102,6 +105,7 @@ def test_jobs_end_with_a_killed_parent(simulation):
     wait_for(lambda: not locks.is_locked(lock))
 
 
+@pytest.mark.slow
 def test_parallel_jobs_share_the_cores(simulation):
     simulation.simulate(small="slow", large="slow")
     process = simulation.start("sizes.yaml", "--jobs", "2")

@@ -42,7 +42,7 @@ MODELS = st.sampled_from(
 )
 THOROUGH = settings.get_current_profile_name() == "thorough"
 MANY = settings(
-    max_examples=5000 if THOROUGH else 1000,
+    max_examples=5000 if THOROUGH else 200,
     deadline=None,
     derandomize=True,
     database=None,
@@ -67,7 +67,7 @@ def test_bodies(server, model, body):
         assert not [word for word in HIDDEN if word in notices and word not in sent]
 
 
-@settings(MANY, max_examples=1000 if THOROUGH else 300)
+@settings(MANY, max_examples=1000 if THOROUGH else 100)
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"]),
     path=st.lists(
@@ -85,7 +85,7 @@ def test_paths(server, method, path):
     assert not [word for word in HIDDEN if word in answer.text and word not in url]
 
 
-@settings(MANY, max_examples=1000 if THOROUGH else 300)
+@settings(MANY, max_examples=1000 if THOROUGH else 100)
 @given(
     message=st.binary(max_size=60)
     | st.tuples(

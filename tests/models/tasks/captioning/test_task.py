@@ -17,6 +17,7 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.captioning.served import decode_images, encode_images
 from regard.models.tasks.captioning.settings import CaptioningModelConfig
 from regard.models.vocabulary import EOS
+from tests.marks import slow_except
 from tests.models.tasks.exported import servable
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train
@@ -116,12 +117,7 @@ DECODERS = {
 }
 
 
-def marked(name: str):
-    """A key of ``DECODERS``; the variants that share most code with another one are slow."""
-    return pytest.param(name, marks=[] if name == "transformer" else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in DECODERS])
+@pytest.mark.parametrize("name", slow_except(["transformer"], DECODERS))
 def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     model = section(**DECODERS[name])
     penalties = {} if name == "no attention" else {"doubly_stochastic": 0.1}

@@ -8,6 +8,7 @@ from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export
 from regard.serving import saved_model
+from tests.marks import slow, slow_except
 from tests.models.tasks.exported import servable
 from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, rows, section, training
 
@@ -23,12 +24,7 @@ KINDS = {
 }
 
 
-def marked(kind):
-    """A key of ``KINDS``; the cheapest search, which most other tests use, is slow here."""
-    return pytest.param(kind, marks=pytest.mark.slow if kind == "greedy" else [])
-
-
-@pytest.fixture(scope="module", params=[marked(kind) for kind in KINDS])
+@pytest.fixture(scope="module", params=slow_except({*KINDS} - {"greedy"}, KINDS))
 def exported(request, tmp_path_factory):
     changes, search = KINDS[request.param]
     config = {"model": section(**changes), "training": training(), "search": search}
@@ -239,7 +235,7 @@ def test_a_model_server_has_its_operations(exported):
     assert servable(exported[2])
 
 
-@pytest.mark.parametrize("exported", ["tours", "hulls", marked("greedy")], indirect=True)
+@pytest.mark.parametrize("exported", ["tours", "hulls", slow("greedy")], indirect=True)
 def test_where_points_lie_does_not_matter(exported):
     _, _, _, served = exported
     questions = requested()

@@ -10,6 +10,7 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.pointer.served import normalize_points
 from regard.models.tasks.pointer.settings import PointerPreprocessing
 from regard.pipeline.datasets.point_geometry import left_to_right
+from tests.marks import slow
 from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section
 
 POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]
@@ -122,7 +123,9 @@ def sorting(rows, seed):
     return {"source": source, "target": target}
 
 
-@pytest.mark.parametrize("encoder", [{"layers": 1, "heads": 2, "feed_forward": 32}, RECURRENT])
+@pytest.mark.parametrize(
+    "encoder", [{"layers": 1, "heads": 2, "feed_forward": 32}, slow(RECURRENT)]
+)
 def test_it_learns_to_sort(encoder):
     keras.utils.set_random_seed(1)
     model = build(section(width=32, encoder={**encoder}, decoder={"units": 32}))

@@ -85,8 +85,9 @@ def decode(run: Any, folder: Path, result: dict[str, Any]) -> Path:
     inputs = {"examples": [examples], "model": [model]}
     PredictorExecutor().Do(inputs, {"predictions": [output]}, properties)
     summary = json.loads(Path(output.uri, "predictions.json").read_text(encoding="utf-8"))
-    loading = summary["models"]["candidate"]["load_seconds"]
-    result |= {"rows": summary["rows"], "decoding": summary["seconds"], "loading": loading}
+    candidate = summary["models"]["candidate"]
+    loading = candidate["load_seconds"]
+    result |= {"rows": summary["rows"], "decoding": candidate["seconds"], "loading": loading}
     result["predictor"] = round(time.monotonic() - start - loading, 2)
     return Path(output.uri)
 

@@ -118,8 +118,8 @@ class Progress:
         node = self._node(event)
         node.state = event["state"]
         if node.state == RUNNING:
-            node.started, node.seconds = event.get("time", time.time()), None
-            node.peak_bytes = None
+            node.started = event.get("time", time.time())
+            node.seconds = node.peak_bytes = None
             return
         node.seconds, node.peak_bytes = event.get("seconds"), event.get("peak_bytes")
         node.text, node.fraction = "", None

@@ -6,7 +6,6 @@ are events (:mod:`regard.components.common.events`).
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -83,7 +82,7 @@ def run(
     """
     failure = None
     try:
-        _emit("progress", node="", text="importing TFX and TensorFlow")
+        events.emit_if_possible("progress", node="", text="importing TFX and TensorFlow")
         with without_gc():
             from regard.pipeline.runners import node_events
             from regard.pipeline.runners.failures import explain
@@ -105,7 +104,7 @@ def run(
             if failure is None:  # the error occurred outside the nodes
                 traceback.print_exc()
                 failure = explain(error)
-                _emit("run", state="failed", **failure)
+                events.emit_if_possible("run", state="failed", **failure)
             return USER if failure.get("user") else BUG
     except KeyboardInterrupt:
         print("Interrupted.", flush=True)
@@ -131,7 +130,7 @@ def compile_part(
         runtime_parameter_utils.substitute_runtime_parameter(
             ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
         )
-    _emit("plan", nodes=local.node_ids(ir))
+    events.emit_if_possible("plan", nodes=local.node_ids(ir))
     return ir
 
 
@@ -166,18 +165,13 @@ def _emit_origin(pipeline: Pipeline) -> None:
     """Emit the digests of the data, the version in production, and the model of a warm start."""
     properties = {node.id: node.exec_properties for node in pipeline.components}
     training = json.loads(properties["Trainer"]["custom_config"])
-    _emit(
+    events.emit_if_possible(
         "origin",
         data_fingerprint=properties["CorpusGen"]["fingerprint"],
         word_vectors=training["vectors"],
         parent=properties["Predictor"]["production_version"] or None,
         start=training["start"] or None,
     )
-
-
-def _emit(kind: str, **fields: object) -> None:
-    with contextlib.suppress(OSError):  # a full disk must not hide the actual error
-        events.emit(kind, **fields)
 
 
 def _stop_on_signals() -> None:

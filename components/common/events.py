@@ -72,6 +72,14 @@ def emit(kind: str, **fields: object) -> None:
         file.write(line.encode("utf-8"))
 
 
+def emit_if_possible(kind: str, **fields: object) -> None:
+    """Append one event; a full disk must not hide the error that it reports."""
+    try:
+        emit(kind, **fields)
+    except OSError:
+        _LOG.exception("Cannot write the event: %s", fields)
+
+
 def read(path: str | os.PathLike[str], offset: int = 0) -> Iterator[tuple[Event, int]]:
     """Yield the complete events after byte ``offset``, each with the offset of its end.
 

@@ -62,7 +62,6 @@ class PredictionsSummary(TypedDict, total=False):
     """
 
     rows: int
-    seconds: float
     sentences_per_second: float
     production: str | None
     production_version: str | None

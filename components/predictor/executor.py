@@ -83,7 +83,6 @@ class PredictorExecutor(BaseBeamExecutor):
                     _warn(f"{label} in production has no {attention}, so its aer is unknown")
         summary: PredictionsSummary = {
             "rows": plan.rows,
-            "seconds": models["candidate"]["seconds"],
             "sentences_per_second": models["candidate"]["sentences_per_second"],
             "production": production if production and error is None else None,
             "production_version": version or None,

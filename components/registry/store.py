@@ -39,16 +39,14 @@ class Registry:
 
     def names(self) -> list[str]:
         """Return the names with at least one version, sorted."""
-        if not self.root.is_dir():
-            return []
-        return sorted(entry.name for entry in self.root.iterdir() if self.versions(entry.name))
+        return sorted(entry.name for entry in self.root.glob("*") if self.versions(entry.name))
 
     def versions(self, name: str) -> list[int]:
         """Return the versions of ``name`` that hold a SavedModel, oldest first.
 
         ``name`` is the name of a folder of the registry, not a path.
         """
-        if not _is_name(name):
+        if not name or name.startswith(".") or os.sep in name:
             return []
         folder = self.root / name
         while True:
@@ -170,10 +168,6 @@ def parse_number(name: str) -> int | None:
         return None
     number = int(digits)
     return number if number <= _MAX_VERSION else None
-
-
-def _is_name(name: str) -> bool:
-    return bool(name) and not name.startswith(".") and os.sep not in name
 
 
 def _saved_model(path: Path) -> Path:

@@ -20,8 +20,8 @@ from regard.components.trainer.optimizer_state import adam_moments
 from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
+from regard.serving import saved_model
 from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, Contract
-from regard.serving.saved_model import Prediction, batch_inputs, device, split_outputs
 
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -88,7 +88,7 @@ def _reference_outputs(
     texts = [entry["name"] for entry in served.contract["inputs"] if entry["kind"] == "text"]
     references: list[dict[str, object]] = []
     for row in rows:
-        inputs = {**row, **{key: _decode_text(row[key]) for key in texts}}
+        inputs = {**row, **{key: saved_model.decode_texts(row[key]) for key in texts}}
         # A model may reject rows that are too long or too short; the export continues without.
         with contextlib.suppress(tf.errors.InvalidArgumentError):
             outputs = _predict(served, inputs).outputs
@@ -96,28 +96,25 @@ def _reference_outputs(
                 {
                     "inputs": {key: _to_json(value) for key, value in inputs.items()},
                     "answer": {key: _to_json(value) for key, value in outputs.items()},
-                    "device": device(),
+                    "device": saved_model.device(),
                 }
             )
     return references
 
 
-def _predict(served: ServedModel, row: Mapping[str, Any]) -> Prediction:
+def _predict(served: ServedModel, row: Mapping[str, Any]) -> saved_model.Prediction:
     contract = cast(Contract, served.contract)
     name = contract["detail"]
+    arrays = saved_model.batch_inputs(contract["signatures"][name]["inputs"], [row])
     tensors = {
         key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in batch_inputs(contract["signatures"][name]["inputs"], [row]).items()
+        for key, value in arrays.items()
     }
     # By position, because a function of several tasks has one parameter for texts and images.
     function: Any = served.signatures[name]
     outputs = function(*(tensors[spec.name] for spec in function.input_signature))
     outputs = {key: value.numpy() for key, value in outputs.items()}
-    return split_outputs(contract, name, outputs, 1)[0]
-
-
-def _decode_text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode("utf-8", errors="replace")
+    return saved_model.split_outputs(contract, name, outputs, 1)[0]
 
 
 def _to_json(value: Any) -> Any:

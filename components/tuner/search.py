@@ -86,11 +86,9 @@ class TrialSearch(BaseTuner):
     def on_search_begin(self) -> None:
         """Report what a resumed search has, and save, so that a kill can be survived from now."""
         if self.oracle.start_order:
-            counts = [
-                sum(row["state"] == state for row in self.rows()) for state in (COMPLETED, FAILED)
-            ]
-            text = f"resuming the search: {counts[0]} trials completed, {counts[1]} failed"
-            events.emit("note", node=NODE, text=text)
+            states = [row["state"] for row in self.rows()]
+            counts = f"{states.count(COMPLETED)} trials completed, {states.count(FAILED)} failed"
+            events.emit("note", node=NODE, text=f"resuming the search: {counts}")
         self.save()
 
     def run_trial(self, trial: Trial, *_: Any, **__: Any) -> dict[str, float]:

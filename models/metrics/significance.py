@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SEED = 12345
-TESTS = ("bootstrap", "randomization")
 Test = Literal["bootstrap", "randomization"]
 # There is no result if the metric is undefined in a larger share of the samples.
 _MAX_UNDEFINED = 0.05

@@ -44,10 +44,6 @@ class Feature:
         return self.kind == "text" and self.role != "extra"
 
 
-def _no_problems(config: Any) -> Iterator[Problem]:
-    yield from ()
-
-
 @dataclass(frozen=True)
 class Description:
     """What a task declares about itself.
@@ -82,7 +78,7 @@ class Description:
     example_files: str | dict[str, str] = "train.tsv"
     search: tuple[Any, Section] | None = None
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    validate: Callable[[Any], Iterator[Problem]] = _no_problems
+    validate: Callable[[Any], Iterator[Problem]] = lambda config: iter(())
     has_input_length: bool = True
     limit_features: Callable[[Any], tuple[Feature, ...]] | None = None
     preprocessing: type[Section] = Section

@@ -12,7 +12,7 @@ import jinja2
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.pipeline.prediction.input_rows import InputRow
-from regard.pipeline.prediction.output_format import one_line
+from regard.pipeline.prediction.output_format import one_line, to_list
 from regard.serving import web
 from regard.serving.contract import Contract, input_kinds
 from regard.serving.saved_model import Prediction
@@ -73,13 +73,9 @@ def _to_json(row: InputRow, prediction: Prediction) -> Mapping[str, Any]:
             for name, value in (row.values or {}).items()
         },
         "outputs": {
-            name: _to_list(prediction.outputs[name]) for name in names & set(prediction.outputs)
+            name: to_list(prediction.outputs[name]) for name in names & set(prediction.outputs)
         },
     }
-
-
-def _to_list(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _data_url(image: bytes) -> str:

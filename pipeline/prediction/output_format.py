@@ -57,10 +57,10 @@ def json_fields(
         labels = [name for name in sides if name in outputs and name not in handled]
         handled |= {attention["weights"], attention["rows"], attention["columns"]}
         fields[attention["weights"]] = {
-            **{name.removesuffix("_pieces"): _to_list(outputs[name]) for name in labels},
-            "weights": _to_list(outputs[attention["weights"]]),
+            **{name.removesuffix("_pieces"): to_list(outputs[name]) for name in labels},
+            "weights": to_list(outputs[attention["weights"]]),
         }
-    others = {name: _to_list(value) for name, value in outputs.items() if name not in handled}
+    others = {name: to_list(value) for name, value in outputs.items() if name not in handled}
     return {**fields, **others}
 
 
@@ -70,7 +70,8 @@ def _length_outputs(contract: Contract) -> set[str]:
     return {name for dimensions in outputs for name in dimensions if name is not None}
 
 
-def _to_list(value: Any) -> Any:
+def to_list(value: Any) -> Any:
+    """Return arrays and their numbers as plain values."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 

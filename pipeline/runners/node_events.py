@@ -129,7 +129,7 @@ class _ObservedLauncher(launcher.Launcher):
         node = self._pipeline_node.node_info.id
         started = time.monotonic()
         self._is_needed = True
-        _emit("node", node=node, state="running")
+        events.emit_if_possible("node", node=node, state="running")
         memory = PeakMemory()
 
         def measure_cost() -> dict[str, float]:
@@ -147,11 +147,13 @@ class _ObservedLauncher(launcher.Launcher):
             failure = explain(error, node)
             self.observed.failure = failure
             traceback.print_exc()  # for the log; Beam passes on only the text
-            _emit("node", **failure, state="failed", **measure_cost())
+            events.emit_if_possible("node", **failure, state="failed", **measure_cost())
             raise
         state, cost = "done" if self._is_needed else "cached", measure_cost()
         uris, properties = self._outputs(information)
-        _emit("node", node=node, state=state, **cost, outputs=uris, properties=properties)
+        events.emit_if_possible(
+            "node", node=node, state=state, **cost, outputs=uris, properties=properties
+        )
         return information
 
     def _require_inputs(self, information: Any) -> None:
@@ -189,11 +191,3 @@ class _ObservedLauncher(launcher.Launcher):
                 if value.WhichOneof("value") in ("int_value", "double_value", "string_value")
             }
         return uris, properties
-
-
-def _emit(kind: str, **fields: object) -> None:
-    """Emit an event; a full disk must not hide the actual error."""
-    try:
-        events.emit(kind, **fields)
-    except OSError:
-        logging.exception("Cannot write the event: %s", fields)

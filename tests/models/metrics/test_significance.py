@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import typing
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sacrebleu.significance import PairedTest
 
 from regard.models.metrics import METRICS, GoldAlignment, MetricOptions, Rows, Scorer, significance
 
+TESTS = typing.get_args(significance.Test)
 WORDS = ["a", "man", "rides", "red", "bike", "zwei", "Hunde", "laufen", "the", "end", "of", "it"]
 DRAW = np.random.default_rng(4)
 
@@ -133,7 +135,7 @@ def test_randomization_agrees_with_sacrebleu(other):
         assert result == pytest.approx(scores[label][1].p_value, abs=0.08)
 
 
-@pytest.mark.parametrize("test", significance.TESTS)
+@pytest.mark.parametrize("test", TESTS)
 def test_equal_models_are_rarely_called_different(test):
     """About 5% of pairs of equally good models may differ at a level of 0.05."""
     draw = np.random.default_rng(7)
@@ -152,13 +154,13 @@ def test_randomization_is_cautious_with_few_rows():
 
 
 def test_equal_outputs_have_p_value_one():
-    for test in significance.TESTS:
+    for test in TESTS:
         assert significance.p_value(scorer("bleu", TEXTS), scorer("bleu", TEXTS), test, 100) == 1.0
 
 
 def test_metrics_without_statistics_are_tested_by_rows():
     shuffled = Rows(RATED.hypotheses[::-1], RATED.references)
-    for test, name in itertools.product(significance.TESTS, ("spearman", "pearson")):
+    for test, name in itertools.product(TESTS, ("spearman", "pearson")):
         scorers = (scorer(name, rows) for rows in (RATED, shuffled))
         assert significance.p_value(*scorers, test, 200) < 0.05
 

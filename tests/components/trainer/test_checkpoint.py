@@ -2,14 +2,13 @@
 
 import errno
 import fcntl
-import json
 import os
 import subprocess
 import sys
 import threading
-import time
 
 from regard.components.trainer.checkpoint import Checkpoints, checkpoint_lock
+from tests.processes import wait_for
 
 _HOLD = """
 import sys
@@ -43,7 +42,9 @@ def test_locked_folder_is_not_pruned_until_its_run_is_killed(tmp_path):
 
 def test_second_run_of_the_same_training_waits(tmp_path, monkeypatch):
     """Locks belong to open files, so a thread waits like another process."""
-    monkeypatch.setenv("REGARD_EVENTS", str(tmp_path / "events"))
+    log = tmp_path / "events"
+    log.touch()
+    monkeypatch.setenv("REGARD_EVENTS", str(log))
     is_locked = threading.Event()
 
     def second_run():
@@ -53,11 +54,7 @@ def test_second_run_of_the_same_training_waits(tmp_path, monkeypatch):
     with checkpoint_lock(tmp_path / "run"):
         thread = threading.Thread(target=second_run, daemon=True)
         thread.start()
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "events").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert "waiting for another run" in json.loads((tmp_path / "events").read_text())["text"]
+        wait_for(lambda: "waiting for another run" in log.read_text())
         assert not is_locked.is_set()
     thread.join(60)
     assert is_locked.is_set()

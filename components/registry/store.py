@@ -39,7 +39,9 @@ class Registry:
 
     def names(self) -> list[str]:
         """Return the names with at least one version, sorted."""
-        return sorted(entry.name for entry in self.root.glob("*") if self.versions(entry.name))
+        if not self.root.is_dir():
+            return []
+        return sorted(entry.name for entry in self.root.iterdir() if self.versions(entry.name))
 
     def versions(self, name: str) -> list[int]:
         """Return the versions of ``name`` that hold a SavedModel, oldest first.

@@ -131,7 +131,8 @@ def inline_svg(figure: ReportFigure) -> str:
         figure.figure.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
     text = _REFERENCE.sub(rf"\1{figure.name}-", buffer.getvalue()).replace("xlink:href", "href")
     ET.register_namespace("", _SVG)
-    root = ET.fromstring(_HEX_COLOUR.sub(_css_colour, text))
+    text = _HEX_COLOUR.sub(lambda match: _CSS_COLOURS.get(match[0].upper(), match[0]), text)
+    root = ET.fromstring(text)
     root.attrib = {
         "viewBox": root.attrib["viewBox"],
         "role": "img",
@@ -150,7 +151,3 @@ def _add_tooltips(group: ET.Element, texts: Sequence[str]) -> None:
     marks = list(group.iter(f"{{{_SVG}}}use")) or list(group.iter(f"{{{_SVG}}}path"))[:1]
     for mark, text in zip(marks, texts, strict=False):
         ET.SubElement(mark, f"{{{_SVG}}}title").text = text
-
-
-def _css_colour(match: re.Match[str]) -> str:
-    return _CSS_COLOURS.get(match.group().upper(), match.group())

@@ -56,3 +56,11 @@ def test_missing_file_has_no_events(tmp_path, monkeypatch):
     monkeypatch.delenv(events.VARIABLE, raising=False)
     events.emit("note", text="a")
     assert list(events.read(tmp_path / "none")) == []
+
+
+def test_a_full_disk_is_logged_where_an_error_is_reported(monkeypatch, caplog):
+    monkeypatch.setenv(events.VARIABLE, "/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        events.emit("run", state="failed")
+    events.emit_if_possible("run", state="failed", error="the actual one")
+    assert "the actual one" in caplog.text

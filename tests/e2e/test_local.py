@@ -107,6 +107,7 @@ def test_from_runs_a_node_again(shell, finished):
     assert states["Evaluator"] == "done"
 
 
+@pytest.mark.slow
 def test_model_worse_than_production_is_not_published(shell, finished):
     text = (shell.folder / "tiny.yaml").read_text()
     (shell.folder / "worse.yaml").write_text(text.replace("max_epochs: 6", "max_epochs: 1"))

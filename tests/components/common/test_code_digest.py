@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from regard.components.common.code_digest import PACKAGE, code_digest, source_files
-from tests.marks import slow
 
 NODES = sorted(path.parent.name for path in PACKAGE.glob("components/*/executor.py"))
 
@@ -47,7 +46,8 @@ def test_a_change_outside_of_the_closure_does_not(copy, node):
     assert code_digest(module, package=copy) == before
 
 
-@pytest.mark.parametrize("node", ["example_validator", slow("trainer")])
+@pytest.mark.slow
+@pytest.mark.parametrize("node", ["example_validator", "trainer"])
 def test_the_closure_holds_every_module_that_the_import_really_loads(node):
     """The interpreter's own list is the reference; it lacks only imports inside functions."""
     code = (

@@ -129,7 +129,7 @@ def test_large_batches_are_split(model, base_predictions):
     ]
 
 
-def test_a_row_with_too_much_attention_optionis_an_error(model):
+def test_a_row_with_too_much_attention_option_is_an_error(model):
     long = [{"source": "a cat sat on the mat"}]
     own = model.predict("align", long)
     with pytest.raises(UserError, match="a row is too long for the attention of all heads"):

@@ -93,6 +93,7 @@ def test_a_lost_connection_names_its_cause(message, cause):
     assert f"lost: {cause}" in error.message
 
 
+@pytest.mark.slow
 def test_an_error_of_the_worker_process_is_raised_by_the_chief(monkeypatch, capfd):
     """A chief without other workers, and a job without a configuration."""
     with socket.socket() as one:

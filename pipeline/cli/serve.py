@@ -56,7 +56,7 @@ def serve(
         int, option("--rest-api-port", "PORT", "REST port; 0 to disable.", min=0, max=65535)
     ] = 8501,
     timeout: Annotated[
-        float, option("--timeout", "SECONDS", "Time limit for a REST request.", min=0.001)
+        float, option("--timeout", "SECONDS", "Time limit for a request.", min=0.001)
     ] = 30.0,
     max_megabytes: Annotated[
         int, option("--max-request", "MB", "Size limit for a request.", min=1)
@@ -67,6 +67,15 @@ def serve(
     ] = None,
     key: Annotated[
         Path | None, option("--tls-key", "FILE", "PEM file with the private key.")
+    ] = None,
+    reload_roots: Annotated[
+        list[Path] | None,
+        option(
+            "--allow-reload",
+            "FOLDER",
+            "Let clients replace the models over gRPC with others in this folder; repeatable.",
+            "not allowed",
+        ),
     ] = None,
     registry: RegistryOption = None,
 ) -> None:
@@ -100,6 +109,8 @@ def serve(
         ManagerOptions(
             batching=BatchingOptions(max_batch_size, batch_timeout / 1000),
             threads=os.cpu_count() or 1,
+            run_seconds=timeout,
+            reload_roots=tuple(reload_roots or ()),
         ),
         ServerOptions(
             host,

@@ -68,7 +68,7 @@ class Batcher:
         """Return the outputs for the rows of one request.
 
         Raises:
-            ServingError: the queue is full, or the batch failed.
+            ServingError: the queue is full, or the model fails for this request alone.
         """
         rows = count_rows(inputs)
         request = _Request(inputs, rows, asyncio.get_running_loop().create_future())
@@ -117,13 +117,27 @@ class Batcher:
             if not requests:
                 return
             self._observe(sum(one.rows for one in requests), batch.opened_at)
-            try:
-                results = _split(await self._run(_merge(requests)), requests)
-            except Exception as error:
-                for request in requests:
-                    if not request.outputs.done():
-                        request.outputs.set_exception(error)
+            await self._run_requests(requests)
+
+    async def _run_requests(self, requests: list[_Request]) -> None:
+        """Run requests together; after an error run each half, so that only the cause of it fails.
+
+        The error of a batch is not sent: its text could tell one client about another's inputs. A
+        time-out, whose text is always the same, fails the batch: its halves would take as long.
+        """
+        try:
+            results = _split(await self._run(_merge(requests)), requests)
+        except Exception as error:
+            is_timeout = getattr(error, "code", None) is StatusCode.DEADLINE_EXCEEDED
+            if len(requests) > 1 and not is_timeout:
+                middle = len(requests) // 2
+                await self._run_requests(requests[:middle])
+                await self._run_requests(requests[middle:])
                 return
+            for request in requests:
+                if not request.outputs.done():
+                    request.outputs.set_exception(error)
+            return
         for request, outputs in zip(requests, results, strict=True):
             if not request.outputs.done():
                 request.outputs.set_result(outputs)

@@ -10,6 +10,7 @@ import grpc
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
+from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -19,7 +20,8 @@ from tensorflow_serving.apis import (
 
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
-from regard.serving.server.model_config import parse_models
+from regard.serving.server.model_config import check_roots, parse_models
+from regard.serving.server.servable import TensorInfo
 from regard.serving.server.versions import ModelSpec
 
 # The supported methods with their request messages.
@@ -33,7 +35,8 @@ SERVICES: dict[str, dict[str, Any]] = {
         "HandleReloadConfigRequest": model_management_pb2.ReloadConfigRequest,
     },
 }
-_MAX_TENSOR_VALUES = 1 << 26
+# One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
+_MAX_FILLED_VALUES = 1 << 16
 
 
 def create_handlers(manager: ModelManager) -> list[grpc.GenericRpcHandler]:
@@ -77,9 +80,15 @@ class _Methods:
         """Run one version of a model on the given inputs."""
         spec = _parse_spec(request)
         with self._manager.track_request(spec.model, "Predict", "GRPC"):
-            inputs = {name: _to_array(name, one) for name, one in request.inputs.items()}
+            signature = request.model_spec.signature_name
+            declared = {name: _read_info(name, proto) for name, proto in request.inputs.items()}
+            self._manager.find(spec).loaded.validate_inputs(signature, declared)
+            count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
+            if count > max(size, _MAX_FILLED_VALUES):
+                raise invalid(f"The inputs declare {count} values in a message of {size} bytes.")
+            inputs = {name: _to_array(name, proto) for name, proto in request.inputs.items()}
             prediction = await self._manager.predict(
-                spec, request.model_spec.signature_name, inputs, list(request.output_filter)
+                spec, signature, inputs, list(request.output_filter)
             )
         response = predict_pb2.PredictResponse()
         response.model_spec.name = spec.model
@@ -114,10 +123,12 @@ class _Methods:
         return response
 
     async def HandleReloadConfigRequest(self, request: Any) -> Any:
-        """Serve the models of another configuration."""
+        """Serve the models of another configuration, if the server allows their folders."""
         response = model_management_pb2.ReloadConfigResponse()
         try:
-            await self._manager.reload(parse_models(request.config))
+            models = parse_models(request.config)
+            check_roots(models, self._manager.options.reload_roots)
+            await self._manager.reload(models)
         except ServingError as error:
             # By the protocol the call succeeds and carries the status in its response.
             response.status.error_code = error.grpc_number
@@ -133,12 +144,18 @@ def _parse_spec(request: Any) -> ModelSpec:
     return ModelSpec(spec.name, version, spec.version_label)
 
 
+def _read_info(name: str, proto: Any) -> TensorInfo:
+    """Return the type and shape that an untrusted ``TensorProto`` declares."""
+    shape = tuple(dim.size for dim in proto.tensor_shape.dim)
+    if proto.dtype not in types_pb2.DataType.values() or not proto.dtype:
+        raise invalid(f"Input {name} has the unknown type {proto.dtype}.")
+    if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
+        raise invalid(f"Input {name} has the incomplete shape {list(shape)}.")
+    return TensorInfo(proto.dtype, shape)
+
+
 def _to_array(name: str, proto: Any) -> np.ndarray:
-    """Convert an untrusted ``TensorProto``."""
-    shape = [dim.size for dim in proto.tensor_shape.dim]
-    # A message of few bytes can declare a huge tensor: one value may stand for all of them.
-    if any(size < 0 for size in shape) or math.prod(shape) > _MAX_TENSOR_VALUES:
-        raise invalid(f"Input {name} has the invalid or too large shape {shape}.")
+    """Convert a ``TensorProto`` that fits the signature."""
     try:
         return tf.make_ndarray(proto)
     except (TypeError, ValueError, OverflowError, MemoryError) as error:

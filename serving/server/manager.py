@@ -244,7 +244,7 @@ class ModelManager:
     async def _compute(self, servable: Servable, signature: str, inputs: Tensors) -> Tensors:
         started = time.monotonic()
         outputs = await asyncio.get_running_loop().run_in_executor(
-            self._run_pool, servable.run, signature, inputs
+            self._run_pool, servable.run, signature, inputs, self.options.run_seconds
         )
         # TensorFlow Serving labels SavedModels with this runtime.
         labels = {"model_name": servable.name, "API": "Predict", "runtime": "TF1"}
@@ -337,6 +337,7 @@ class ModelManager:
         for batcher in version.batchers.values():
             await batcher.close()
         version.batchers.clear()
+        version.loaded.close()
         version.servable = None
         version.unlock()
         version.state = END

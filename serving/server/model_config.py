@@ -90,6 +90,24 @@ def parse_models(config: Any) -> list[ModelConfig]:
     return list(models.values())
 
 
+def check_roots(models: Sequence[ModelConfig], roots: Sequence[Path]) -> None:
+    """Check that the folder of every model, links followed, lies in one of the roots.
+
+    Raises:
+        ServingError: it does not, or there are no roots.
+    """
+    if not roots:
+        message = "Clients may not replace the models. See `regard serve --allow-reload`."
+        raise ServingError(StatusCode.PERMISSION_DENIED, message)
+    allowed = [os.path.realpath(root) for root in roots]
+    for model in models:
+        folder = Path(os.path.realpath(model.base_path))
+        if not any(folder.is_relative_to(root) for root in allowed):
+            path = str(model.base_path)
+            message = f"Model {model.name!r}: clients may not load models from {path!r}."
+            raise ServingError(StatusCode.PERMISSION_DENIED, message)
+
+
 def _parse_model(entry: Any) -> ModelConfig:
     validate_name(entry.name)
     if not entry.model_type and entry.model_platform != PLATFORM:
@@ -118,5 +136,5 @@ def validate_name(name: str) -> None:
     Raises:
         ServingError: the name is invalid.
     """
-    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
+    if not name.isprintable() or name in ("", ".", "..") or "/" in name or "\\" in name:
         raise invalid(f"{name!r} is not a valid model name.")

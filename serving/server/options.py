@@ -31,6 +31,9 @@ class ManagerOptions:
         retry_seconds: wait before a repeated load.
         batching: how requests are batched.
         threads: batches that run at once.
+        run_seconds: time limit for the computation of a batch, which is then cancelled.
+        reload_roots: folders whose models a client may load with ``HandleReloadConfigRequest``;
+            none: the method is off.
     """
 
     poll_seconds: float = 1.0
@@ -38,6 +41,8 @@ class ManagerOptions:
     retry_seconds: float = 60.0
     batching: BatchingOptions = field(default_factory=BatchingOptions)
     threads: int = 2
+    run_seconds: float = 30.0
+    reload_roots: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from grpc import StatusCode
@@ -22,6 +22,18 @@ _GRAPH_NODE = re.compile(
     r"\s*\[\[\{\{node [^}]*\}\}.*|\s*\[Op:[^\]]*\]|\s*\[\[[\w/]+\]\]", re.DOTALL
 )
 _TRACE = re.compile(r"^Graph execution error:.*?<stack traces unavailable>\n", re.DOTALL)
+
+
+class TensorInfo(NamedTuple):
+    """What a message declares about a tensor, before its values are read.
+
+    Attributes:
+        dtype: the number of the type in TensorFlow's protocol.
+        shape: the sizes.
+    """
+
+    dtype: int
+    shape: tuple[int, ...]
 
 
 class Servable:
@@ -40,11 +52,16 @@ class Servable:
         import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
 
         self.name, self.path = name, path
+        # A session as in TensorFlow Serving: `tf.saved_model.load` would never return its memory
+        # (67 MB for a small Transformer), and its functions cannot be given a time limit.
+        self._session = tf.compat.v1.Session(graph=tf.Graph())
         try:
-            self._loaded = tf.saved_model.load(os.fspath(path))
-            self.signatures = _read_signatures(path)
+            with self._session.graph.as_default():
+                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], os.fspath(path))
+            self.signatures = dict(loaded.signature_def)
         except (OSError, ValueError, tf.errors.OpError) as error:
             reason = remove_path((str(error).splitlines() or ["no reason given"])[0], path)
+            self.close()
             message = f"Could not load version {path.name} of model {name}: {reason}"
             raise ServingError(StatusCode.INTERNAL, message) from None
 
@@ -78,8 +95,8 @@ class Servable:
         inputs = self.signature(name).inputs
         return {key: _type_name(inputs[key].dtype) for key in sorted(inputs)}
 
-    def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray]) -> None:
-        """Check the names, types and shapes of a request's inputs.
+    def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray | TensorInfo]) -> None:
+        """Check the names, types and shapes of a request's inputs, as arrays or as declared.
 
         Raises:
             ServingError: an input is missing, unknown, or of another type or shape.
@@ -95,7 +112,7 @@ class Servable:
                 raise invalid(f"Input {key} has the type {got}, expected {expected}.")
             shape = specs[key].tensor_shape
             sizes = [dim.size for dim in shape.dim]
-            fits = len(sizes) == tensor.ndim and all(
+            fits = len(sizes) == len(tensor.shape) and all(
                 size in (-1, actual) for size, actual in zip(sizes, tensor.shape, strict=False)
             )
             if not shape.unknown_rank and not fits:
@@ -116,21 +133,30 @@ class Servable:
             raise invalid("An output is requested twice.")
         return list(requested) or sorted(known)
 
-    def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def run(
+        self, name: str, inputs: Mapping[str, np.ndarray], timeout: float = 0.0
+    ) -> dict[str, np.ndarray]:
         """Return all outputs of a signature for validated inputs.
 
+        Args:
+            name: the signature's name; "" is the default signature.
+            inputs: arrays by name.
+            timeout: cancel the computation after this time, in seconds; 0: no limit.
+
         Raises:
-            ServingError: the model rejects the inputs, or fails.
+            ServingError: the model rejects the inputs, fails, or takes too long.
         """
         import tensorflow as tf
 
-        function = self._loaded.signatures[name or DEFAULT_SIGNATURE]
+        signature = self.signature(name)
+        fetches = {key: info.name for key, info in signature.outputs.items()}
+        feeds = {signature.inputs[key].name: value for key, value in inputs.items()}
+        options = tf.compat.v1.RunOptions(timeout_in_ms=round(1000 * timeout))
         try:
-            tensors = {
-                key: tf.constant(value, tf.string if value.dtype == object else None)
-                for key, value in inputs.items()
-            }
-            return {key: value.numpy() for key, value in function(**tensors).items()}
+            return dict(self._session.run(fetches, feeds, options))
+        except tf.errors.DeadlineExceededError:
+            message = f"The model took more than {timeout:g} s."
+            raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
         except tf.errors.OpError as error:
             code = {one.value[0]: one for one in StatusCode}.get(
                 error.error_code, StatusCode.INTERNAL
@@ -139,6 +165,10 @@ class Servable:
             raise ServingError(code, remove_path(text, self.path)) from None
         except (TypeError, ValueError) as error:
             raise invalid(remove_path(str(error), self.path)) from None
+
+    def close(self) -> None:
+        """Free the model's memory."""
+        self._session.close()
 
     def warm_up(self) -> None:
         """Run the warm-up requests of the model.
@@ -164,15 +194,6 @@ class Servable:
             name = request.model_spec.signature_name
             self.validate_inputs(name, inputs)
             self.run(name, inputs)
-
-
-def _read_signatures(path: Path) -> dict[str, Any]:
-    """Return the ``SignatureDef`` of each signature by name."""
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
-    (graph,) = [one for one in saved.meta_graphs if "serve" in one.meta_info_def.tags]
-    return dict(graph.signature_def)
 
 
 def _type_name(kind: int | np.dtype) -> str:

@@ -108,10 +108,17 @@ async def test_a_full_queue_rejects_requests_and_recovers(batcher):
     assert [float(one["y"][0]) for one in results] == [0, 2, 4, 8]
 
 
-async def test_a_failed_batch_fails_its_requests_only(submit_all):
-    results, _ = await submit_all([inputs(1), inputs(-1), inputs(3)], max_batch_size=2)
-    assert [getattr(one, "message", None) for one in results] == ["negative", "negative", None]
-    assert results[2]["y"].tolist() == [6]
+@pytest.mark.parametrize("invalid", [{1}, {0, 6}, {2, 3, 4}, set(range(7))])
+async def test_an_invalid_request_fails_alone_in_its_batch(submit_all, invalid):
+    requests = [inputs(-i if i in invalid else i, 10 + i) for i in range(7)]
+    requests[0] = inputs(-0.5 if 0 in invalid else 0, 10)
+    results, shapes = await submit_all(requests)
+    assert shapes[0] == (14,)
+    for i, result in enumerate(results):
+        if i in invalid:
+            assert result.message == "negative"
+        else:
+            assert result["y"].tolist() == [2 * i, 20 + 2 * i]
 
 
 async def test_a_cancelled_request_does_not_run(batcher):
@@ -129,14 +136,13 @@ async def test_a_cancelled_request_does_not_run(batcher):
     assert len(model.shapes) == 1
 
 
-async def test_outputs_without_the_batch_cannot_be_split(batcher):
+async def test_a_model_whose_outputs_lack_the_batch_runs_each_request_alone(batcher):
     async def model(inputs):
-        return {"y": np.zeros(5)}
+        return {"y": np.full(5, inputs["x"].sum())}
 
     batches = batcher(model, timeout_seconds=0.02)
-    requests = [batches.submit(inputs(1)) for _ in range(2)]
-    for error in await asyncio.gather(*requests, return_exceptions=True):
-        assert "for a batch of 2" in error.message
+    results = await asyncio.gather(*(batches.submit(inputs(x)) for x in (1, 2)))
+    assert [one["y"].tolist() for one in results] == [[1] * 5, [2] * 5]
 
 
 async def test_a_request_without_a_batch_dimension_runs_alone(submit_all):

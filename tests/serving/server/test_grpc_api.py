@@ -55,13 +55,60 @@ def test_a_request_without_a_model_is_rejected(server):
     assert caught.value.details() == "The request has no model_spec."
 
 
-@pytest.mark.parametrize("size", [10**12, -5])
-def test_a_tensor_that_declares_an_impossible_shape(server, size):
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (10**12, "The inputs declare 1000000000000 values in a message of"),
+        (1 << 26, "The inputs declare 67108864 values in a message of"),
+        (-5, "Input source has the incomplete shape [-5]."),
+    ],
+)
+def test_a_tensor_that_declares_an_impossible_shape(server, size, message):
     request = predict_request(source=["a"])
     request.inputs["source"].tensor_shape.dim[0].size = size
     with pytest.raises(grpc.RpcError) as caught:
         server.predictions.Predict(request)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert message in caught.value.details()
+
+
+def test_one_value_may_stand_for_many(server):
+    request = predict_request(source=["ab"])
+    request.inputs["source"].tensor_shape.dim[0].size = 3
+    texts = tf.make_ndarray(server.predictions.Predict(request).outputs["translation"])
+    assert texts.tolist() == [b"BA"] * 3
+
+
+def test_no_tensor_is_built_before_all_names_are_checked(server, monkeypatch):
+    """394 bytes that declare 13 tensors of 2^26 values, which would take over 9 GB."""
+    built = []
+    monkeypatch.setattr(tf, "make_ndarray", built.append)
+    request = predict_request(source=["a"])
+    for number in range(13):
+        proto = request.inputs[f"unknown{number}"]
+        proto.dtype, proto.int_val[:] = tf.int32.as_datatype_enum, [1]
+        proto.tensor_shape.dim.add().size = 1 << 26
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(request)
+    assert caught.value.details().startswith("Missing inputs: none. Unknown inputs: unknown0, ")
+    assert built == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "message"),
+    [
+        (0, "Input source has the unknown type 0."),
+        (9999, "Input source has the unknown type 9999."),
+        (20, "Input source has the type resource, expected string."),
+        (107, "Input source has the type string_ref, expected string."),
+    ],
+)
+def test_a_type_that_is_not_the_declared_one(server, dtype, message):
+    request = predict_request(source=["a"])
+    request.inputs["source"].dtype = dtype
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(request)
+    assert caught.value.details() == message
 
 
 def test_metadata_over_grpc(server):

@@ -33,13 +33,16 @@ class FakeServable:
     def warm_up(self):
         pass
 
+    def close(self):
+        pass
+
     def validate_inputs(self, signature, inputs):
         pass
 
     def select_outputs(self, signature, requested):
         return ["version"]
 
-    def run(self, signature, inputs):
+    def run(self, signature, inputs, timeout):
         return {"version": np.full(len(inputs["x"]), self.version)}
 
 

@@ -57,6 +57,7 @@ def entry(**changed):
         ([entry(name="../etc")], "is not a valid model name"),
         ([entry(name="..")], "is not a valid model name"),
         ([entry(name="")], "is not a valid model name"),
+        ([entry(name=r"a\nb")], r"'a\\nb' is not a valid model name"),
         (["config { nam: 1 }"], r'file.config:1:\d+ : .* has no field named "nam"'),
     ],
 )

@@ -18,7 +18,8 @@ from tests.serving.server.requests import post, predict_request
 
 
 def test_the_models_can_be_replaced_while_it_runs(run, saved):
-    server = run([ModelConfig("sorter", saved / "sorter")], ManagerOptions(poll_seconds=0))
+    options = ManagerOptions(poll_seconds=0, reload_roots=(saved,))
+    server = run([ModelConfig("sorter", saved / "sorter")], options)
 
     def version():
         return server.predictions.Predict(
@@ -40,6 +41,34 @@ def test_the_models_can_be_replaced_while_it_runs(run, saved):
     entry.base_path = "relative"
     assert server.models.HandleReloadConfigRequest(requested).status.error_code == 3
     assert version() == 2
+
+
+@pytest.mark.parametrize(
+    ("roots", "folder", "message"),
+    [
+        ([], "reverser", "Clients may not replace the models."),
+        ([], None, "Clients may not replace the models."),
+        (["sorter"], "reverser", "clients may not load models from"),
+        (["sorter"], "sorter/../reverser", "clients may not load models from"),
+        (["sorter"], "sorter/link", "clients may not load models from"),
+        (["revers"], "reverser", "clients may not load models from"),
+    ],
+)
+def test_clients_load_only_from_allowed_folders(run, tmp_path, saved, roots, folder, message):
+    shutil.copytree(saved, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "sorter" / "link").symlink_to(tmp_path / "reverser")
+    options = ManagerOptions(reload_roots=tuple(tmp_path / name for name in roots))
+    server = run([ModelConfig("sorter", saved / "sorter")], options)
+    requested = model_management_pb2.ReloadConfigRequest()
+    requested.config.model_config_list.SetInParent()
+    if folder is not None:
+        entry = requested.config.model_config_list.config.add()
+        entry.name, entry.model_platform = "r", "tensorflow"
+        entry.base_path = str(tmp_path / folder)
+    status = server.models.HandleReloadConfigRequest(requested).status
+    assert status.error_code == 7
+    assert message in status.error_message
+    assert server.manager.names == ["sorter"]
 
 
 def test_batches(run, saved):

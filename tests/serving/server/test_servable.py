@@ -1,0 +1,63 @@
+"""One loaded version: limits of time and memory."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from grpc import StatusCode
+
+from regard.serving.server.errors import ServingError
+from regard.serving.server.servable import Servable
+
+MEGABYTES = 32
+
+
+class Counter(tf.Module):
+    """Counts to a limit, one step at a time, and holds a large variable."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = tf.Variable(tf.random.uniform([MEGABYTES, 1 << 18]))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="limit")])
+    def count(self, limit):
+        limit = tf.reduce_max(limit)
+        (count,) = tf.while_loop(lambda i: i < limit, lambda i: (i + 1,), [tf.zeros_like(limit)])
+        return {"count": count[None], "weight": self.weights[0, :1]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path, counter = tmp_path_factory.mktemp("counter") / "1", Counter()
+    tf.saved_model.save(counter, str(path), {"serving_default": counter.count})
+    return path
+
+
+def limit(number):
+    return {"limit": np.array([number], np.int64)}
+
+
+def test_a_computation_is_cancelled_at_its_time_limit(folder):
+    servable = Servable("counter", folder)
+    with pytest.raises(ServingError) as caught:
+        servable.run("", limit(1 << 62), timeout=0.2)
+    assert caught.value.code is StatusCode.DEADLINE_EXCEEDED
+    assert caught.value.message == "The model took more than 0.2 s."
+    assert servable.run("", limit(5), timeout=60)["count"].tolist() == [5]
+    servable.close()
+
+
+def test_a_closed_model_returns_its_memory(folder):
+    def load():
+        servable = Servable("counter", folder)
+        servable.run("", limit(1))
+        servable.close()
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    load()
+    before = load()
+    after = [load() for _ in range(8)][-1]
+    assert after - before < MEGABYTES

@@ -126,6 +126,7 @@ def test_model_worse_than_production_is_not_published(shell, finished):
     assert all(check["value"] < 1e-9 for check in drift["checks"].values())
 
 
+@pytest.mark.slow
 def test_model_below_a_threshold_is_not_published(shell, finished):
     """The weak model of the test before, which the cache still has."""
     thresholds = "tokenize: none, production: null, thresholds: {exact_match: 0.9}"

@@ -79,7 +79,7 @@ def test_loss_and_metrics_are_means_over_real_pieces():
         ("luong", "float32"),
         slow("luong", "mixed_float16"),
         slow("bahdanau", "mixed_bfloat16"),
-        ("transformer", "mixed_bfloat16"),
+        slow("transformer", "mixed_bfloat16"),
     ],
 )
 def test_it_learns_by_heart(pair, dtype):
@@ -117,7 +117,7 @@ def test_a_copy_from_the_config_takes_the_weights(pair):
     np.testing.assert_allclose(again.score(SOURCE, TARGET), model.score(SOURCE, TARGET), atol=1e-6)
 
 
-@pytest.mark.parametrize("pair", ["luong", "bahdanau"])
+@pytest.mark.parametrize("pair", ["luong", slow("bahdanau")])
 def test_a_stochastic_decoder_is_rewarded(pair):
     hard = {"attention": {"alignment": {"type": "hard", "expectation": 0.0}}}
     model = make(pair, attention=hard, reinforce={"reward_weight": 2.0})

@@ -209,7 +209,7 @@ def test_production_without_the_layer_is_still_decoded(models, tmp_path, log):
     assert warnings(log) == ["version 3 in production has no layer 2, so its aer is unknown"]
 
 
-@pytest.mark.parametrize("window", [4, 1000])
+@pytest.mark.parametrize("window", [4, pytest.param(1000, marks=pytest.mark.slow)])
 def test_production_leaves_out_attention_that_is_too_large(tmp_path, monkeypatch, window):
     """The longest rows are in the first batch, which ends the table."""
     monkeypatch.setattr(batch_plan, "WINDOW", window)

@@ -108,6 +108,7 @@ def test_missing_layers_and_heads_are_errors(
     assert caught.value.where == f"evaluation.alignment.{key}"
 
 
+@pytest.mark.slow
 def test_a_recurrent_decoder_has_no_layers(tmp_path):
     """Its encoder has heads of self-attention only."""
     write_tokenizers(tmp_path)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 from regard.components.trainer.checkpoint import Checkpoints, checkpoint_lock
 from tests.processes import wait_for
 
@@ -25,6 +27,7 @@ def make_checkpoint(folder, mtime):
     os.utime(folder, (mtime, mtime))
 
 
+@pytest.mark.slow
 def test_locked_folder_is_not_pruned_until_its_run_is_killed(tmp_path):
     folders = [tmp_path / f"run{i}" for i in range(5)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

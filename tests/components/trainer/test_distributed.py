@@ -184,6 +184,7 @@ def test_a_killed_training_of_two_devices_resumes_bit_for_bit(two_devices_slow):
     assert_equal_arrays(*([file[name] for name in file.files] for file in weights))
 
 
+@pytest.mark.slow
 def test_two_workers_equal_one_device(two_workers, one_device):
     assert_same_training(one_device("all_options"), two_workers[0], "all_options")
 

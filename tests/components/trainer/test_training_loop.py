@@ -202,6 +202,7 @@ def test_the_moving_average_is_evaluated_and_stored(tmp_path):
         assert any(weight.shape == x.shape and (weight == x).all() for x in arrays)
 
 
+@pytest.mark.slow
 def test_xla_computes_the_same_losses(tmp_path):
     _, plain = train(tmp_path / "plain", max_steps=6)
     _, compiled = train(tmp_path / "compiled", max_steps=6, jit_compile=True)

@@ -1,5 +1,6 @@
 """Searches: resuming, continuing, failing; with simulated and with real trials."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -295,6 +296,7 @@ def test_killed_search_gives_the_same_result_after_a_restart(source, tmp_path):
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_real_trial_that_fails(source, tmp_path):
     task = task_in(tmp_path, source, **{"model.encoder.heads": 3})  # does not divide the width
     result = run_trial(task, lambda *_: None)
@@ -316,7 +318,11 @@ def test_killed_trial_reports_the_signal_and_not_an_older_failure(source, tmp_pa
 
 
 def open_files(process):
-    return [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
+    files = []
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            files.append(os.readlink(link))
+    return files
 
 
 def task_in(folder, source, **values):

@@ -79,6 +79,7 @@ def test_padding_changes_nothing(kind):
     np.testing.assert_allclose(model.score(wide, TARGET), model.score(SOURCE, TARGET), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_to_copy():
     """Three random tokens: a guess is right once in 125 times."""
     model = created("luong, fed", embedding=4)

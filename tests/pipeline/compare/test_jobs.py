@@ -51,6 +51,7 @@ def test_job_that_fails_before_its_run(simulation):
     assert "large failed: Set REGARD_HOME to a" in out
 
 
+@pytest.mark.slow
 def test_interrupted_comparison_resumes(simulation):
     simulation.simulate(large="slow")
     process = simulation.start("sizes.yaml")

@@ -24,7 +24,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=slow_except({*KINDS} - {"greedy"}, KINDS))
+@pytest.fixture(scope="module", params=slow_except(["hulls", "any, drawn"], KINDS))
 def exported(request, tmp_path_factory):
     changes, search = KINDS[request.param]
     config = {"model": section(**changes), "training": training(), "search": search}

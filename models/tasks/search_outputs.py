@@ -10,6 +10,9 @@ from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.settings.search import SearchLimits
 from regard.models.vocabulary import EOS, PAD
 
+# The longest piece of SentencePiece has 16 characters. What exceeds this number for each token is
+# cut before tokenization: normalization takes time with the square of a run of combining marks.
+MAX_TOKEN_CHARACTERS = 32
 N_BEST: dict[str, list[str | None]] = {
     name: [None] for name in ("hypotheses", "lengths", "log_probabilities", "scores")
 }
@@ -46,19 +49,20 @@ def token_ids(
     Args:
         tokenizer: The tokenizer of the texts (``tensorflow_text``).
         texts: UTF-8, ``[batch]``.
-        limit: The maximum number of tokens, without EOS.
+        limit: The maximum number of tokens, without EOS; of ``MAX_TOKEN_CHARACTERS`` each.
         error: The message for longer texts, which are then rejected; None: they are truncated.
 
     Returns:
         The ids ``[batch, length]``, int32, with EOS and padding, and the number of truncated tokens
-        ``[batch]``.
+        ``[batch]``; of a text with too many characters, at least 1.
 
     Raises:
         InvalidArgumentError: A text is too long, and ``error`` is given.
     """
-    ids = tf.cast(tokenizer.tokenize(texts), tf.int32)
+    shortened, is_shortened = limit_characters(texts, limit)
+    ids = tf.cast(tokenizer.tokenize(shortened), tf.int32)
     lengths = tf.cast(ids.row_lengths(), tf.int32)
-    cut = tf.maximum(lengths - limit, 0)
+    cut = tf.maximum(lengths - limit, is_shortened)
     if error is not None:
         message = f"{error}; the lengths of all that were sent:"
         check = tf.debugging.Assert(tf.reduce_all(cut == 0), [message, lengths], summarize=20)
@@ -72,6 +76,18 @@ def token_ids(
     # An empty batch gets one column: a loop without steps has nothing to stack.
     missing = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
     return tf.pad(padded, [[0, 0], [0, missing]], constant_values=PAD), cut
+
+
+def limit_characters(texts: tf.Tensor, tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return texts ``[batch]`` without what more than ``tokens`` tokens cannot hold.
+
+    The second output ``[batch]``, int32, is 1 for each text that was cut, otherwise 0.
+    """
+    most = MAX_TOKEN_CHARACTERS * tokens
+    # First by bytes: bytes that are not UTF-8 do not count as characters.
+    shortened = tf.strings.substr(tf.strings.substr(texts, 0, 4 * most), 0, most, "UTF8_CHAR")
+    is_cut = tf.strings.length(shortened) < tf.strings.length(texts)
+    return shortened, tf.cast(is_cut, tf.int32)
 
 
 def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
+from grpc import StatusCode
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
@@ -18,8 +20,9 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
+from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
-from regard.serving.server.manager import ModelManager
+from regard.serving.server.manager import ModelManager, PredictResult
 from regard.serving.server.model_config import check_roots, parse_models
 from regard.serving.server.servable import TensorInfo
 from regard.serving.server.versions import ModelSpec
@@ -37,33 +40,145 @@ SERVICES: dict[str, dict[str, Any]] = {
 }
 # One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
 _MAX_FILLED_VALUES = 1 << 16
+# A field of two bytes can take a hundred in memory.
+_MAX_FIELDS = 1 << 16
+_MAX_OTHER_BYTES = 1 << 20  # of a message without tensors
+# By the protocol, 2 is the number of a request's inputs, of the tensor of an input, of its shape
+# and of a size; a tensor's fields 14 and 15 are messages that no input needs.
+_NESTED, _MAX_DEPTH, _UNUSED = 2, 3, (14, 15)
+# A message that takes longer to arrive needs one of a few places, because gRPC holds what it has of
+# it without a limit.
+_SLOW_SECONDS, _MAX_SLOW, _MAX_RECEIVE_SECONDS = 0.25, 16, 30.0
 
 
-def create_handlers(manager: ModelManager) -> list[grpc.GenericRpcHandler]:
+def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.GenericRpcHandler]:
     """Return the handlers of both services, which reject bytes that are not a message."""
-    methods = _Methods(manager)
+    methods, receiver = _Methods(manager, admission), _Receiver(admission)
     return [
         grpc.method_handlers_generic_handler(
             service,
-            {name: _create_handler(getattr(methods, name), one) for name, one in requests.items()},
+            {
+                name: _create_handler(getattr(methods, name), one, receiver)
+                for name, one in requests.items()
+            },
         )
         for service, requests in SERVICES.items()
     ]
 
 
 def _create_handler(
-    method: Callable[[Any], Awaitable[Any]], request_class: Any
+    method: Callable[[Any], Awaitable[Any]], request_class: Any, receiver: _Receiver
 ) -> grpc.RpcMethodHandler:
-    async def call(content: bytes, context: Any) -> bytes:
+    async def call(requests: AsyncIterator[bytes], context: Any) -> bytes:
         try:
-            return (await method(request_class.FromString(content))).SerializeToString()
-        except DecodeError:
-            error = invalid(f"The request is not a valid {request_class.__name__}.")
+            with receiver.admission.hold() as hold:
+                request = await receiver.receive(request_class, requests, context, hold)
+                response = await method(request)
+            return await receiver.admission.convert(response.ByteSize(), response.SerializeToString)
         except Exception as exception:
             error = as_serving_error(exception)
         return await context.abort(error.code, error.grpc_message)
 
-    return grpc.unary_unary_rpc_method_handler(call)
+    # For the client a stream of one message is the same; the server decides when to receive it.
+    return grpc.stream_unary_rpc_method_handler(call)
+
+
+class _Receiver:
+    """Receives the message of a call.
+
+    Args:
+        admission: accepts or rejects requests.
+    """
+
+    def __init__(self, admission: Admission):
+        self.admission, self._slow = admission, 0
+
+    async def receive(
+        self,
+        request_class: Any,
+        requests: AsyncIterator[bytes],
+        context: Any,
+        hold: Callable[[int], None],
+    ) -> Any:
+        """Return the parsed message.
+
+        Raises:
+            ServingError: the token is missing, or the message is invalid, too large or too slow.
+        """
+        if "Predict" in request_class.__name__ or "Reload" in request_class.__name__:
+            self.admission.check_token(dict(context.invocation_metadata()).get("authorization", ""))
+        content = await self._receive_bytes(requests)
+        hold(len(content))
+        return await self.admission.convert(len(content), _parse, request_class, content)
+
+    async def _receive_bytes(self, requests: AsyncIterator[bytes]) -> bytes:
+        arrival = asyncio.ensure_future(anext(requests, b""))
+        done, _ = await asyncio.wait([arrival], timeout=_SLOW_SECONDS)
+        if not done:
+            if self._slow >= _MAX_SLOW:
+                arrival.cancel()
+                message = "Too many requests arrive slowly. Try again later."
+                raise ServingError(StatusCode.UNAVAILABLE, message)
+            self._slow += 1
+            try:
+                await asyncio.wait([arrival], timeout=_MAX_RECEIVE_SECONDS)
+            finally:
+                self._slow -= 1
+        if not arrival.done():
+            arrival.cancel()
+            raise ServingError(StatusCode.DEADLINE_EXCEEDED, "The request took too long to arrive.")
+        return arrival.result()
+
+
+def _parse(request_class: Any, content: bytes) -> Any:
+    if request_class is not predict_pb2.PredictRequest and len(content) > _MAX_OTHER_BYTES:
+        raise invalid(f"A {request_class.__name__} may have at most {_MAX_OTHER_BYTES} bytes.")
+    try:
+        if len(content) > SMALL_BYTES:
+            _limit_fields(content)
+        return request_class.FromString(content)
+    except (DecodeError, IndexError):
+        raise invalid(f"The request is not a valid {request_class.__name__}.") from None
+
+
+def _limit_fields(content: bytes) -> None:
+    """Count the fields of a ``PredictRequest`` before its message is built.
+
+    Raises:
+        ServingError: there are more than ``_MAX_FIELDS``.
+        DecodeError: the bytes are not a message.
+        IndexError: the bytes are cut.
+    """
+    count, messages = 0, [(0, len(content), 0)]
+    while messages:
+        position, end, depth = messages.pop()
+        while position < end:
+            tag, position = _read_varint(content, position)
+            number, kind = tag >> 3, tag & 7
+            size = {0: 0, 1: 8, 5: 4}.get(kind)
+            if kind in (0, 2):
+                value, position = _read_varint(content, position)
+                size = value if kind else 0
+            if size is None:
+                raise DecodeError
+            if kind == 2 and number == _NESTED and depth < _MAX_DEPTH:
+                messages.append((position, position + size, depth + 1))
+            count += 1 + (size if number in _UNUSED else 0)
+            if count > _MAX_FIELDS:
+                raise invalid(f"The request has more than {_MAX_FIELDS} fields.")
+            position += size
+
+
+def _read_varint(content: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[position]
+        value |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return value, position
+        if shift > 63:
+            raise DecodeError
 
 
 class _Methods:
@@ -71,10 +186,11 @@ class _Methods:
 
     Args:
         manager: the models.
+        admission: converts large messages.
     """
 
-    def __init__(self, manager: ModelManager):
-        self._manager = manager
+    def __init__(self, manager: ModelManager, admission: Admission):
+        self._manager, self._admission = manager, admission
 
     async def Predict(self, request: Any) -> Any:
         """Run one version of a model on the given inputs."""
@@ -86,17 +202,13 @@ class _Methods:
             count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
             if count > max(size, _MAX_FILLED_VALUES):
                 raise invalid(f"The inputs declare {count} values in a message of {size} bytes.")
-            inputs = {name: _to_array(name, proto) for name, proto in request.inputs.items()}
+            convert = self._admission.convert
+            inputs = await convert(max(8 * count, size), _to_arrays, request)
             prediction = await self._manager.predict(
                 spec, signature, inputs, list(request.output_filter)
             )
-        response = predict_pb2.PredictResponse()
-        response.model_spec.name = spec.model
-        response.model_spec.version.value = prediction.version
-        response.model_spec.signature_name = prediction.signature
-        for name, tensor in prediction.outputs.items():
-            response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
-        return response
+            size = sum(tensor.nbytes for tensor in prediction.outputs.values())
+            return await convert(size, _to_response, spec.model, prediction)
 
     async def GetModelMetadata(self, request: Any) -> Any:
         """Return the signatures of a model."""
@@ -152,6 +264,20 @@ def _read_info(name: str, proto: Any) -> TensorInfo:
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"Input {name} has the incomplete shape {list(shape)}.")
     return TensorInfo(proto.dtype, shape)
+
+
+def _to_response(model: str, prediction: PredictResult) -> Any:
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = model
+    response.model_spec.version.value = prediction.version
+    response.model_spec.signature_name = prediction.signature
+    for name, tensor in prediction.outputs.items():
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+    return response
+
+
+def _to_arrays(request: Any) -> dict[str, np.ndarray]:
+    return {name: _to_array(name, proto) for name, proto in request.inputs.items()}
 
 
 def _to_array(name: str, proto: Any) -> np.ndarray:

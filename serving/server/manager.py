@@ -184,6 +184,9 @@ class ModelManager:
         """
         signature = signature or DEFAULT_SIGNATURE
         version = self.find(spec)
+        most = max(self.options.batching.max_request_rows, self.options.batching.max_batch_size)
+        if (rows := count_rows(inputs)) > most:
+            raise invalid(f"The request has {rows} rows; the maximum is {most}.")
         version.requests += 1  # keeps it loaded
         try:
             version.loaded.validate_inputs(signature, inputs)
@@ -191,7 +194,7 @@ class ModelManager:
             results = await self._batcher(version, signature).submit(inputs)
         finally:
             version.requests -= 1
-        rows = count_rows(inputs) or 1
+        rows = max(rows, 1)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
         return PredictResult(version.number, signature, {name: results[name] for name in names})

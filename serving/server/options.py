@@ -14,11 +14,13 @@ class BatchingOptions:
         max_batch_size: rows of a batch; a larger request runs alone.
         timeout_seconds: how long an incomplete batch waits for more requests.
         max_queued_batches: batches that may wait; further requests are rejected.
+        max_request_rows: a request with more rows, and more than ``max_batch_size``, is rejected.
     """
 
     max_batch_size: int = 64
     timeout_seconds: float = 0.002
     max_queued_batches: int = 100
+    max_request_rows: int = 256
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,26 @@ class ServerOptions:
         grpc_port: 0 for any free port; None to disable gRPC.
         rest_port: 0 for any free port; None to disable REST.
         rest_timeout: limit for a REST request, in seconds; a gRPC client sets its own deadline.
-        max_request_bytes: limit for the size of a request.
+        max_request_bytes: limit for the size of a request; all requests in progress together may
+            hold 16 times as much.
         tls_files: the PEM files with the certificate chain and the private key; None: no TLS.
+        client_ca: the PEM file with the authorities of the certificates that clients must present;
+            None: clients need no certificate.
+        token: clients must send it as a bearer token to run or replace models; "" for no token.
+        allowed_hosts: names that the header ``Host`` may contain; none: those of the loopback
+            address if the server listens there, otherwise any.
+        max_connections: for each API; at most a quarter of the descriptors of the process.
+        header_seconds: limit for the headers of a request.
     """
 
     host: str = "127.0.0.1"
     grpc_port: int | None = 8500
     rest_port: int | None = 8501
     rest_timeout: float = 30.0
-    max_request_bytes: int = 64 << 20
+    max_request_bytes: int = 16 << 20
     tls_files: tuple[Path, Path] | None = None
+    client_ca: Path | None = None
+    token: str = field(default="", repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    max_connections: int = 1000
+    header_seconds: float = 10.0

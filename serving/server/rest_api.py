@@ -12,10 +12,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from regard.serving.server.admission import Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.rest_json import dump, dump_predictions, parse_predict
-from regard.serving.server.servable import InputTypes
 from regard.serving.server.versions import ModelSpec, Version
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
@@ -31,12 +31,14 @@ class RestApi:
 
     Args:
         manager: the models.
+        admission: accepts or rejects requests.
         timeout: limit for one request, in seconds.
         max_bytes: limit for the body of a request.
     """
 
-    def __init__(self, manager: ModelManager, timeout: float = 30.0, max_bytes: int = 64 << 20):
-        self._manager, self._timeout, self._max_bytes = manager, timeout, max_bytes
+    def __init__(self, manager: ModelManager, admission: Admission, timeout: float, max_bytes: int):
+        self._manager, self._admission = manager, admission
+        self._timeout, self._max_bytes = timeout, max_bytes
 
     def routes(self) -> list[Route]:
         """Return the routes, the last of which matches every path."""
@@ -60,8 +62,10 @@ class RestApi:
         return await self._respond(lambda: self._dispatch(request, path))
 
     async def _dispatch(self, request: Request, path: str) -> bytes:
+        self._admission.check_host(request.headers.get("host", ""))
         if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
-            return await self._predict(_parse_spec(match), await self._read_body(request))
+            self._admission.check_token(request.headers.get("authorization", ""))
+            return await self._predict(_parse_spec(match), request)
         if request.method == "GET" and (match := _GET_PATH.fullmatch(path)):
             spec = _parse_spec(match)
             if match["metadata"]:
@@ -85,24 +89,29 @@ class RestApi:
         body = dump({"error": error.message})
         return Response(body, error.http_status, media_type="application/json")
 
-    async def _predict(self, spec: ModelSpec, content: bytes) -> bytes:
-        def input_types(signature: str) -> InputTypes:
-            return self._manager.find(spec).loaded.input_types(signature)
-
-        with self._manager.track_request(spec.model, "predict", "REST"):
-            body = parse_predict(content, input_types)
+    async def _predict(self, spec: ModelSpec, request: Request) -> bytes:
+        convert = self._admission.convert
+        with (
+            self._manager.track_request(spec.model, "predict", "REST"),
+            self._admission.hold() as hold,
+        ):
+            content = await self._read_body(request, hold)
+            types = self._manager.find(spec).loaded.input_types
+            body = await convert(len(content), parse_predict, content, types)
             prediction = await self._manager.predict(spec, body.signature, body.inputs)
-            return dump_predictions(prediction.outputs, body.is_row_format)
+            size = sum(tensor.nbytes for tensor in prediction.outputs.values())
+            return await convert(size, dump_predictions, prediction.outputs, body.is_row_format)
 
-    async def _read_body(self, request: Request) -> bytes:
-        chunks, size = [], 0
+    async def _read_body(self, request: Request, hold: Callable[[int], None]) -> bytes:
+        body = bytearray()
+        declared = int(request.headers.get("content-length", 0))
         async for chunk in request.stream():
-            size += len(chunk)
-            if size > self._max_bytes:
+            if max(declared, len(body) + len(chunk)) > self._max_bytes:
                 message = f"The body has more than {self._max_bytes} bytes."
                 raise ServingError(StatusCode.RESOURCE_EXHAUSTED, message)
-            chunks.append(chunk)
-        return b"".join(chunks)
+            hold(len(chunk))
+            body += chunk
+        return bytes(body)
 
 
 def _parse_spec(match: re.Match[str]) -> ModelSpec:

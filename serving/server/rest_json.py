@@ -18,6 +18,7 @@ from regard.serving.server.servable import InputTypes
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
 _NUMBERS = ("float32", "float64", "bool", *_INTEGERS)
 _MAX_DIMENSIONS = 32
+_MAX_VALUES = 1 << 20  # each takes up to 64 bytes of memory, for two bytes of the body
 _MAX_SHOWN = 100  # characters of a value in an error message
 
 
@@ -46,6 +47,8 @@ def parse_predict(body: bytes, input_types: Callable[[str], InputTypes]) -> Pred
     Raises:
         ServingError: the body is not JSON, or does not fit the signature.
     """
+    if sum(body.count(one) for one in (b",", b"[", b"{")) > _MAX_VALUES:
+        raise invalid(f"The request has more than {_MAX_VALUES} values.")
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -81,8 +84,9 @@ def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> 
         raise invalid("The outputs have no common first dimension. Use `inputs`, not `instances`.")
     if not others:
         return dump({"predictions": only})
-    rows = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
-    return dump({"predictions": rows})
+    # Row by row: orjson stops all other threads while it writes.
+    rows = (dump(dict(zip(values, row, strict=True))) for row in zip(*values.values(), strict=True))
+    return b'{"predictions":[' + b",".join(rows) + b"]}"
 
 
 def dump(value: object) -> bytes:
@@ -169,7 +173,9 @@ def _to_bytes(value: Any, name: str) -> bytes:
 
 
 def _shorten(value: Any) -> str:
-    text = orjson.dumps(value).decode()
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = orjson.dumps(value[:_MAX_SHOWN] if isinstance(value, str) else value).decode()
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 

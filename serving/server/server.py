@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,16 +17,33 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
+from regard.serving.server.admission import Admission
+from regard.serving.server.connections import Connections
 from regard.serving.server.grpc_api import SERVICES, create_handlers
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
 
+_MAX_CALLS = 1000  # of gRPC at once
+_MAX_HEADER_BYTES = 16 << 10
+# asyncio accepts this many connections before it looks at the first, so it limits the descriptors.
+_ACCEPTED_AT_ONCE = 64
+_WAITING_CONNECTIONS = 2048  # in the kernel
 log = logging.getLogger("regard.serve")
 
 
 class _Uvicorn(uvicorn.Server):
-    """An HTTP server that leaves signals to the process."""
+    """An HTTP server that leaves signals to the process and closes connections in time."""
+
+    def __init__(self, config: uvicorn.Config, connections: Connections):
+        super().__init__(config)
+        self._connections = connections
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections, once a second."""
+        if counter % 10 == 0:
+            self._connections.sweep()
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -48,6 +67,9 @@ class Server:
         self, manager: ModelManager, options: ServerOptions, routes: Sequence[BaseRoute] = ()
     ):
         self._manager, self._options, self._routes = manager, options, list(routes)
+        self._admission = Admission(options)
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._max_connections = min(options.max_connections, descriptors // 4)
         self.grpc_port: int | None = None
         self.rest_port: int | None = None
         self._grpc: Any = None
@@ -86,18 +108,23 @@ class Server:
             stops.append(asyncio.wait([self._rest_task], timeout=grace))
         await asyncio.gather(*stops)
         await self._manager.close()
+        self._admission.close()
 
     def _bind_grpc(self, port: int) -> None:
         options = self._options
         self._grpc = grpc.aio.server(
+            maximum_concurrent_rpcs=_MAX_CALLS,
             options=[
                 ("grpc.max_receive_message_length", options.max_request_bytes),
                 ("grpc.max_send_message_length", -1),
+                ("grpc.max_allowed_incoming_connections", self._max_connections),
+                ("grpc.server_handshake_timeout_ms", round(1000 * options.header_seconds)),
                 # Otherwise a second server could bind the same port and take half of the requests.
                 ("grpc.so_reuseport", 0),
-            ]
+            ],
         )
-        self._grpc.add_generic_rpc_handlers(tuple(create_handlers(self._manager)))
+        handlers = create_handlers(self._manager, self._admission)
+        self._grpc.add_generic_rpc_handlers(tuple(handlers))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         host = f"[{options.host}]" if ":" in options.host else options.host
@@ -107,31 +134,45 @@ class Server:
                 self.grpc_port = self._grpc.add_insecure_port(address)
             else:
                 chain, key = (path.read_bytes() for path in options.tls_files)
-                credentials = grpc.ssl_server_credentials([(key, chain)])
+                roots = options.client_ca.read_bytes() if options.client_ca else None
+                credentials = grpc.ssl_server_credentials(
+                    [(key, chain)], roots, require_client_auth=roots is not None
+                )
                 self.grpc_port = self._grpc.add_secure_port(address, credentials)
         except RuntimeError:
             raise OSError(f"Cannot bind {address}; it may be in use.") from None
 
     async def _start_rest(self, rest_socket: socket.socket) -> None:
         options = self._options
-        api = RestApi(self._manager, options.rest_timeout, options.max_request_bytes)
+        limit = options.max_request_bytes
+        api = RestApi(self._manager, self._admission, options.rest_timeout, limit)
+        connections = Connections(
+            self._max_connections, options.header_seconds, self._admission.max_held_bytes
+        )
         chain, key = map(str, options.tls_files) if options.tls_files else (None, None)
         config = uvicorn.Config(
             Starlette(debug=False, routes=[*self._routes, *api.routes()]),
             lifespan="off",
-            log_level="warning",
+            http=connections.protocol_class(),  # type: ignore[arg-type]
+            ws="none",
+            h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+            backlog=_ACCEPTED_AT_ONCE,
+            log_level="error",  # clients cause the warnings
             access_log=False,
             server_header=False,
             ssl_certfile=chain,
             ssl_keyfile=key,
+            ssl_ca_certs=str(options.client_ca) if options.client_ca else None,
+            ssl_cert_reqs=ssl.CERT_REQUIRED if options.client_ca else ssl.CERT_NONE,
         )
-        self._rest = _Uvicorn(config)
+        self._rest = _Uvicorn(config, connections)
         self._rest_task = asyncio.get_running_loop().create_task(self._rest.serve([rest_socket]))
         while not self._rest.started:
             if self._rest_task.done():
                 await self._rest_task
                 raise OSError("The REST server did not start.")
             await asyncio.sleep(0.01)
+        rest_socket.listen(_WAITING_CONNECTIONS)
 
 
 def _bind(host: str, port: int) -> socket.socket:

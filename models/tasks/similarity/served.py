@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.similarity import Similarity
+from regard.models.tasks.search_outputs import limit_characters
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD, UNK
 
@@ -108,9 +109,10 @@ class ServedSimilarity(ServedModule):
 
     def _tokenize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Return ids and tokens ``[batch, tokens]``, and the numbers of truncated tokens."""
-        words = split_words(self.tokenizers["first"], text)
         limit = self._settings.max_length
-        cut = tf.maximum(tf.cast(words.row_lengths(), tf.int32) - limit, 0)
+        shortened, is_shortened = limit_characters(text, limit)
+        words = split_words(self.tokenizers["first"], shortened)
+        cut = tf.maximum(tf.cast(words.row_lengths(), tf.int32) - limit, is_shortened)
         words = words[:, :limit]
         ids = word_ids(self.tokenizers["first"], words, self._settings.oov_buckets).to_tensor(PAD)
         # Empty sentences get one column of padding: loops need a step.

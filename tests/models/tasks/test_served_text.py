@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.models import tasks
 from regard.models.settings.search import SearchConfig
+from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
 from regard.models.tasks.served_text import ServedText
 from tests.models.tasks.exported import assert_equal_outputs, created, servable
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -94,6 +95,26 @@ def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
     assert max(token_ids) > 20
     assert int(result["source_length"][5]) == 20 + 1
     assert (result["target_length"].numpy() <= 2 * 20 + 4 + 1).all()
+
+
+MOST = MAX_TOKEN_CHARACTERS * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a cat " * 50_000, ("a cat " * 200)[:MOST]),
+        ("a" + "\u0301" * 100_000, "a" + "\u0301" * (MOST - 1)),
+        (b"\x80" * 100_000, b"\x80" * 4 * MOST),  # no characters at all
+    ],
+)
+def test_characters_that_no_token_needs_are_cut_before_tokenization(in_memory, loaded, text, kept):
+    results = [loaded.signatures["align"](source=tf.constant([one])) for one in (text, kept)]
+    np.testing.assert_array_equal(*(result["source_pieces"] for result in results))
+    assert int(results[0]["source_cut"][0]) > 0
+    served = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than the 20 tokens"):
+        served.module.predict(tf.constant([text]))
 
 
 def make(in_memory, task="translation", **settings):

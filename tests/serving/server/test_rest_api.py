@@ -52,7 +52,8 @@ def test_points(server):
 @pytest.mark.parametrize(
     ("path", "body", "status", "message"),
     [
-        ("nobody:predict", b"", 400, "The request is not valid JSON"),
+        ("nobody:predict", b"", 404, "No version of model 'nobody'"),
+        ("reverser:predict", b"", 400, "The request is not valid JSON"),
         ("nobody:predict", b'{"instances": [1]}', 404, "No version of model 'nobody'"),
         ("reverser/versions/9:predict", b'{"instances": [1]}', 404, "No version 9 of model"),
         ("reverser/labels/x:predict", b'{"instances": [1]}', 400, "has no version label 'x'."),

@@ -155,7 +155,8 @@ def test_version_swaps_under_load(run, saved, tmp_path):
 
 
 def test_requests_in_progress_finish_at_shutdown(run, saved):
-    server = run([ModelConfig("r", saved / "reverser")], ManagerOptions(poll_seconds=0))
+    options = ManagerOptions(poll_seconds=0, batching=BatchingOptions(max_request_rows=3000))
+    server = run([ModelConfig("r", saved / "reverser")], options)
     long = ["ab" * 50] * 3000
     requested = predict_request("r", "align", outputs=["score"], source=long)
     call = server.predictions.Predict.future(requested)

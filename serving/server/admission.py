@@ -1,0 +1,108 @@
+"""Which requests the server accepts: by token, by host name, and by the bytes of all together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from grpc import StatusCode
+
+from regard.serving.server.errors import ServingError
+from regard.serving.server.options import ServerOptions
+
+# A message up to this size is always accepted, and converted at once: it takes few milliseconds.
+SMALL_BYTES = 32 << 10
+_HELD_MESSAGES = 16  # of the largest size, together
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Admission:
+    """Accepts or rejects requests of both APIs.
+
+    Args:
+        options: the token, the host names and the maximum size of a request.
+
+    Attributes:
+        max_held_bytes: limit for the requests in progress together, in bytes.
+    """
+
+    def __init__(self, options: ServerOptions):
+        self._token = options.token
+        self._hosts = options.allowed_hosts or (_LOOPBACK if options.host in _LOOPBACK else ())
+        self.max_held_bytes = _HELD_MESSAGES * options.max_request_bytes
+        self._held = 0
+        self._pool = ThreadPoolExecutor(1, "convert")
+
+    def check_token(self, authorization: str) -> None:
+        """Check the value of the header ``authorization`` against the token, if there is one.
+
+        Raises:
+            ServingError: it is not ``Bearer`` and the token.
+        """
+        expected = f"Bearer {self._token}".encode()
+        if self._token and not hmac.compare_digest(authorization.encode(), expected):
+            message = "The request needs the header `authorization: Bearer TOKEN`."
+            raise ServingError(StatusCode.UNAUTHENTICATED, message)
+
+    def check_host(self, host: str) -> None:
+        """Check the header ``Host``, so that a web site cannot reach this server by its own name.
+
+        Raises:
+            ServingError: the server does not have this name.
+        """
+        name = re.sub(r":\d*$", "", host).strip("[]").lower()
+        if self._hosts and name not in self._hosts:
+            raise ServingError(
+                StatusCode.PERMISSION_DENIED,
+                "The header `Host` does not name this server. `--allowed-host` adds names.",
+            )
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of a request until the end of the block.
+
+        Yields:
+            A function that adds bytes. It raises a ServingError if the requests in progress would
+            hold too many bytes together; a small request is always accepted.
+        """
+        size = 0
+
+        def add(more: int) -> None:
+            nonlocal size
+            if size + more > SMALL_BYTES and self._held + more > self.max_held_bytes:
+                message = "The server holds too much data. Try again later."
+                raise ServingError(StatusCode.UNAVAILABLE, message)
+            size += more
+            self._held += more
+
+        try:
+            yield add
+        finally:
+            self._held -= size
+
+    async def convert(
+        self, size: int, function: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call a function that reads or writes a message, a large one outside of the event loop.
+
+        Args:
+            size: of the message, in bytes.
+            function: the conversion.
+            args: its arguments.
+            options: its named arguments.
+        """
+        if size <= SMALL_BYTES:
+            return function(*args, **options)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: function(*args, **options))
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown(cancel_futures=True)

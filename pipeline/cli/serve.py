@@ -60,13 +60,40 @@ def serve(
     ] = 30.0,
     max_megabytes: Annotated[
         int, option("--max-request", "MB", "Size limit for a request.", min=1)
-    ] = 64,
+    ] = 16,
     certificate: Annotated[
         Path | None,
         option("--tls-certificate", "FILE", "PEM file with the certificate chain.", "no TLS"),
     ] = None,
     key: Annotated[
         Path | None, option("--tls-key", "FILE", "PEM file with the private key.")
+    ] = None,
+    client_ca: Annotated[
+        Path | None,
+        option(
+            "--tls-client-ca",
+            "FILE",
+            "PEM file with the authorities of the certificates that clients must present.",
+            "clients need no certificate",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        option(
+            "--token-file",
+            "FILE",
+            "File with a token that clients must send to run or replace models.",
+            "no token",
+        ),
+    ] = None,
+    allowed_hosts: Annotated[
+        list[str] | None,
+        option(
+            "--allowed-host",
+            "NAME",
+            "Name by which clients may address the REST API; repeatable.",
+            "localhost if only this machine can connect, otherwise any",
+        ),
     ] = None,
     reload_roots: Annotated[
         list[Path] | None,
@@ -98,7 +125,7 @@ def serve(
     from regard.pipeline.deployment.serve import serve as run_server
     from regard.serving.server.options import BatchingOptions, ManagerOptions, ServerOptions
 
-    if (certificate is None) != (key is None):
+    if (certificate is None) != (key is None) or (client_ca and not certificate):
         raise UserError(
             "TLS needs a certificate and a key.", remedy="Give --tls-certificate and --tls-key."
         )
@@ -119,10 +146,24 @@ def serve(
             timeout,
             max_megabytes << 20,
             (certificate, key) if certificate and key else None,
+            client_ca,
+            _read_token(token_file) if token_file else "",
+            tuple(name.lower() for name in allowed_hosts or ()),
         ),
         on_start=_print_addresses,
         on_stop=lambda: terminal.err().print("Stopping. Finishing the requests in progress …"),
     )
+
+
+def _read_token(file: Path) -> str:
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "It is not ASCII text."
+        raise UserError(f"The token cannot be read: {reason}", where=str(file)) from None
+    if not token.isprintable() or not token:
+        raise UserError("The file does not contain one token.", where=str(file))
+    return token
 
 
 def _print_addresses(server: RunningServer) -> None:

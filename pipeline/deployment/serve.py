@@ -119,8 +119,8 @@ def serve(
     Raises:
         UserError: no model can be loaded, a port cannot be bound, or a TLS file does not exist.
     """
-    for file in server_options.tls_files or ():
-        if not file.is_file():
+    for file in (*(server_options.tls_files or ()), server_options.client_ca):
+        if file is not None and not file.is_file():
             raise UserError("The file does not exist.", where=str(file))
     started = time.monotonic()
     with silence_output():

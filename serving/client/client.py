@@ -39,6 +39,8 @@ class Client:
         token: a bearer token for the header ``authorization``.
         headers: further headers.
         ca_file: a file with trusted certificates, instead of the system's.
+        certificate: the files with the client's certificate and its key, where the server asks for
+            one.
 
     Raises:
         ValueError: an argument is invalid.
@@ -62,6 +64,7 @@ class Client:
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
         ca_file: str | Path | None = None,
+        certificate: tuple[str | Path, str | Path] | None = None,
     ):
         url = urllib.parse.urlsplit(target)
         if url.scheme not in ("grpc", "grpcs", "http", "https") or not url.netloc:
@@ -84,6 +87,7 @@ class Client:
             label,
             all_headers,
             None if ca_file is None else Path(ca_file),
+            None if certificate is None else (Path(certificate[0]), Path(certificate[1])),
         )
         connection = RestConnection if url.scheme.startswith("http") else GrpcConnection
         self._connection: RestConnection | GrpcConnection = connection(self._target)

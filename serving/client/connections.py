@@ -48,6 +48,7 @@ class Target:
         label: the version's label, instead of its number.
         headers: sent with each request.
         ca_file: trusted certificates; None: the system's.
+        certificate: the client's certificate and its key; None: it has none.
     """
 
     address: str
@@ -57,6 +58,7 @@ class Target:
     label: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     ca_file: Path | None = None
+    certificate: tuple[Path, Path] | None = None
 
 
 class RestConnection:
@@ -73,7 +75,7 @@ class RestConnection:
         self._client = httpx.Client(
             base_url=f"{'https' if target.is_secure else 'http'}://{target.address}",
             headers=dict(target.headers),
-            verify=ssl.create_default_context(cafile=target.ca_file) if target.ca_file else True,
+            verify=_tls_context(target) if target.is_secure else True,
         )
 
     def predict(
@@ -138,6 +140,13 @@ class RestConnection:
         return json.loads(response.content)
 
 
+def _tls_context(target: Target) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=target.ca_file)
+    if target.certificate is not None:
+        context.load_cert_chain(*target.certificate)
+    return context
+
+
 class GrpcConnection:
     """A connection to the gRPC API."""
 
@@ -147,7 +156,10 @@ class GrpcConnection:
         self._target = target
         if target.is_secure:
             roots = target.ca_file.read_bytes() if target.ca_file else None
-            credentials = grpc.ssl_channel_credentials(root_certificates=roots)
+            certificate, key = None, None
+            if target.certificate is not None:
+                certificate, key = (file.read_bytes() for file in target.certificate)
+            credentials = grpc.ssl_channel_credentials(roots, key, certificate)
             self._channel = grpc.secure_channel(target.address, credentials, _UNLIMITED)
         else:
             self._channel = grpc.insecure_channel(target.address, _UNLIMITED)

@@ -1,5 +1,7 @@
 // Requests to the server's REST API.
 
+let token = null;
+
 export class ServerError extends Error {}
 
 export async function listModels() {
@@ -38,9 +40,11 @@ function unpad(batch, name, dimensions) {
 }
 
 async function request(path, options = {}) {
-  const response = await fetch(path, options).catch(() => {
+  const send = () => fetch(path, { ...options, headers: token ? { authorization: `Bearer ${token}` } : {} }).catch(() => {
     throw new ServerError("The server does not respond.");
   });
+  let response = await send();
+  if (response.status === 401 && (token = prompt("Token for this server"))) response = await send();
   let content = null;
   try {
     content = await response.json();

@@ -276,23 +276,33 @@ def certificate(tmp_path_factory) -> tuple[Path, Path]:
     return chain, key
 
 
-def test_tls_and_tokens(folder, certificate):
+def test_mutual_tls_and_tokens(folder, certificate):
     models = [ModelConfig("reverser", folder / "reverser")]
     manager = ModelManager(models, ManagerOptions(poll_seconds=0))
-    listening = ServerOptions(grpc_port=0, rest_port=0, tls_files=certificate)
-    running = Running(manager, Server(manager, listening))
+    ports = {"grpc_port": 0, "rest_port": 0}
+    options = ServerOptions(
+        **ports, tls_files=certificate, client_ca=certificate[0], token="t", header_seconds=2
+    )
+    running = Running(manager, Server(manager, options))
+    valid = {"ca_file": certificate[0], "certificate": certificate, "token": "t"}
     try:
         server = running.server
         for address in (
             f"grpcs://localhost:{server.grpc_port}",
             f"https://localhost:{server.rest_port}",
         ):
-            with Client(address, "reverser", ca_file=certificate[0], token="t") as client:
+            with Client(address, "reverser", **valid) as client:
                 assert client.predict(["ab"])[0]["translation"] == "BA"
-            with Client(address, "reverser", retries=0) as client:
-                with pytest.raises(ClientError) as caught:
-                    client.predict(["ab"])
-                assert caught.value.code == "UNAVAILABLE"
+            for wrong, code in (
+                ({"ca_file": None}, "UNAVAILABLE"),
+                ({"certificate": None}, "UNAVAILABLE"),
+                ({"token": None}, "UNAUTHENTICATED"),
+                ({"token": "T"}, "UNAUTHENTICATED"),
+            ):
+                with Client(address, "reverser", retries=0, **valid | wrong) as client:
+                    with pytest.raises(ClientError) as caught:
+                        client.predict(["ab"])
+                    assert caught.value.code == code, wrong
     finally:
         running.stop()
     assert Client("http://a", "m", token="t")._target.headers == {"authorization": "Bearer t"}

@@ -1,5 +1,7 @@
 """The gRPC API: both services, status codes, errors, and the health service."""
 
+import threading
+
 import grpc
 import numpy as np
 import pytest
@@ -7,6 +9,9 @@ import tensorflow as tf
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
 
+from regard.serving.server import grpc_api
+from regard.serving.server.manager import ModelManager
+from tests.processes import wait_for
 from tests.serving.server.requests import predict_request
 
 
@@ -109,6 +114,61 @@ def test_a_type_that_is_not_the_declared_one(server, dtype, message):
     with pytest.raises(grpc.RpcError) as caught:
         server.predictions.Predict(request)
     assert caught.value.details() == message
+
+
+def repeated(field, count):
+    """A request with many fields that take little space in a message and much in memory."""
+    request = predict_request(source=["a"])
+    if field == "inputs":
+        for number in range(count):
+            request.inputs[f"{number}"].dtype = 0
+    elif field == "dim":
+        shape = request.inputs["source"].tensor_shape
+        shape.ClearField("dim")
+        shape.MergeFromString(b"\x12\x00" * count)
+    elif field == "resource_handle_val":
+        request.inputs["source"].MergeFromString(b"\x72\x00" * count)
+    else:
+        request.inputs["source"].string_val.extend([b"ab"] * count)
+    return request
+
+
+@pytest.mark.parametrize("field", ["inputs", "dim", "resource_handle_val", "string_val"])
+def test_many_fields_are_rejected_before_the_message_is_built(server, monkeypatch, field):
+    calls = []
+    monkeypatch.setattr(ModelManager, "find", lambda *_: calls.append(1))
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(repeated(field, 100_000))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "more than 65536 fields" in caught.value.details()
+    assert not calls
+
+
+def test_cut_and_damaged_large_messages(server):
+    call = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    content = predict_request(source=[b"a" * 50_000]).SerializeToString()
+    for broken in (content[:-1], b"\xff" * 50_000, b"\x0b" * 50_000, content[:40_000]):
+        with pytest.raises(grpc.RpcError) as caught:
+            call(broken)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_few_requests_may_arrive_slowly(server, monkeypatch):
+    monkeypatch.setattr(grpc_api, "_SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(grpc_api, "_MAX_SLOW", 2)
+    is_over = threading.Event()
+
+    def wait():
+        is_over.wait(30)
+        yield predict_request(source=["ab"]).SerializeToString()
+
+    call = server.channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+    calls = [call.future(wait()) for _ in range(6)]
+    wait_for(lambda: sum(one.done() for one in calls) == 4)
+    assert {one.code() for one in calls if one.done()} == {grpc.StatusCode.UNAVAILABLE}
+    is_over.set()
+    wait_for(lambda: all(one.done() for one in calls))
+    assert sum(one.code() is grpc.StatusCode.OK for one in calls) == 2
 
 
 def test_metadata_over_grpc(server):

@@ -1,0 +1,76 @@
+"""Who is accepted, and how much the server holds at once."""
+
+import asyncio
+import threading
+
+import pytest
+from grpc import StatusCode
+
+from regard.serving.server.admission import SMALL_BYTES, Admission
+from regard.serving.server.errors import ServingError
+from regard.serving.server.options import ServerOptions
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "is_accepted"),
+    [
+        ({}, "localhost:8501", True),
+        ({}, "LOCALHOST", True),
+        ({}, "127.0.0.1:8501", True),
+        ({}, "[::1]:8501", True),
+        ({}, "evil.example:8501", False),
+        ({}, "localhost.evil.example", False),
+        ({}, "", False),
+        ({"host": "0.0.0.0"}, "anything", True),
+        ({"host": "0.0.0.0", "allowed_hosts": ("model.example",)}, "model.example:80", True),
+        ({"host": "0.0.0.0", "allowed_hosts": ("model.example",)}, "10.0.0.1", False),
+    ],
+)
+def test_hosts(options, host, is_accepted):
+    admission = Admission(ServerOptions(**options))
+    if is_accepted:
+        admission.check_host(host)
+        return
+    with pytest.raises(ServingError) as caught:
+        admission.check_host(host)
+    assert caught.value.code is StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    "header", ["", "secret", "Bearer", "Bearer Secret", "Bearer secret ", "Bärer secret"]
+)
+def test_a_wrong_token_is_rejected(header):
+    admission = Admission(ServerOptions(token="secret"))
+    admission.check_token("Bearer secret")
+    with pytest.raises(ServingError) as caught:
+        admission.check_token(header)
+    assert caught.value.code is StatusCode.UNAUTHENTICATED
+    assert "secret" not in repr(ServerOptions(token="secret"))
+
+
+def test_large_requests_are_held_up_to_a_limit_and_small_ones_always():
+    admission = Admission(ServerOptions(max_request_bytes=SMALL_BYTES))
+    with admission.hold() as hold:
+        hold(admission.max_held_bytes)
+        with admission.hold() as small:
+            small(SMALL_BYTES)
+        with admission.hold() as large:
+            large(SMALL_BYTES)
+            with pytest.raises(ServingError) as caught:
+                large(1)
+        assert caught.value.code is StatusCode.UNAVAILABLE
+    with admission.hold() as large:
+        large(admission.max_held_bytes)
+
+
+def test_large_messages_are_converted_outside_of_the_loop():
+    admission = Admission(ServerOptions())
+
+    async def convert():
+        sizes = (SMALL_BYTES, SMALL_BYTES + 1)
+        return [await admission.convert(size, threading.current_thread) for size in sizes]
+
+    small, large = asyncio.run(convert())
+    assert small is threading.current_thread()
+    assert large is not small
+    admission.close()

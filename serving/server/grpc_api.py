@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -69,18 +69,28 @@ def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.Ge
 def _create_handler(
     method: Callable[[Any], Awaitable[Any]], request_class: Any, receiver: _Receiver
 ) -> grpc.RpcMethodHandler:
-    async def call(requests: AsyncIterator[bytes], context: Any) -> bytes:
+    async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
         try:
             with receiver.admission.hold() as hold:
-                request = await receiver.receive(request_class, requests, context, hold)
+                request = await receiver.receive(request_class, context, hold)
                 response = await method(request)
             return await receiver.admission.convert(response.ByteSize(), response.SerializeToString)
         except Exception as exception:
-            error = as_serving_error(exception)
-        return await context.abort(error.code, error.grpc_message)
+            # Only its texts: the traceback, like that of `abort`, would keep the whole message
+            # until the next garbage collection.
+            return _status(exception)
+
+    async def call(_: object, context: Any) -> bytes:
+        response = await respond(context)
+        return response if isinstance(response, bytes) else await context.abort(*response)
 
     # For the client a stream of one message is the same; the server decides when to receive it.
     return grpc.stream_unary_rpc_method_handler(call)
+
+
+def _status(exception: Exception) -> tuple[StatusCode, str]:
+    error = as_serving_error(exception)
+    return error.code, error.grpc_message
 
 
 class _Receiver:
@@ -93,13 +103,7 @@ class _Receiver:
     def __init__(self, admission: Admission):
         self.admission, self._slow = admission, 0
 
-    async def receive(
-        self,
-        request_class: Any,
-        requests: AsyncIterator[bytes],
-        context: Any,
-        hold: Callable[[int], None],
-    ) -> Any:
+    async def receive(self, request_class: Any, context: Any, hold: Callable[[int], None]) -> Any:
         """Return the parsed message.
 
         Raises:
@@ -107,12 +111,12 @@ class _Receiver:
         """
         if "Predict" in request_class.__name__ or "Reload" in request_class.__name__:
             self.admission.check_token(dict(context.invocation_metadata()).get("authorization", ""))
-        content = await self._receive_bytes(requests)
+        content = await self._receive_bytes(context)
         hold(len(content))
         return await self.admission.convert(len(content), _parse, request_class, content)
 
-    async def _receive_bytes(self, requests: AsyncIterator[bytes]) -> bytes:
-        arrival = asyncio.ensure_future(anext(requests, b""))
+    async def _receive_bytes(self, context: Any) -> bytes:
+        arrival = asyncio.ensure_future(context.read())
         done, _ = await asyncio.wait([arrival], timeout=_SLOW_SECONDS)
         if not done:
             if self._slow >= _MAX_SLOW:
@@ -127,7 +131,8 @@ class _Receiver:
         if not arrival.done():
             arrival.cancel()
             raise ServingError(StatusCode.DEADLINE_EXCEEDED, "The request took too long to arrive.")
-        return arrival.result()
+        content = arrival.result()
+        return b"" if content is grpc.aio.EOF else content
 
 
 def _parse(request_class: Any, content: bytes) -> Any:

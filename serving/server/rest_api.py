@@ -79,15 +79,12 @@ class RestApi:
             body = await asyncio.wait_for(handle(), self._timeout)
             return Response(body, 200, media_type="application/json")
         except asyncio.TimeoutError:
-            error = ServingError(
-                StatusCode.DEADLINE_EXCEEDED, f"Timed out after {self._timeout:g} s."
-            )
+            message = f"Timed out after {self._timeout:g} s."
+            return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
         except ClientDisconnect:
-            error = ServingError(StatusCode.CANCELLED, "The client disconnected.")
+            return _error_response(ServingError(StatusCode.CANCELLED, "The client disconnected."))
         except Exception as exception:
-            error = as_serving_error(exception)
-        body = dump({"error": error.message})
-        return Response(body, error.http_status, media_type="application/json")
+            return _error_response(as_serving_error(exception))
 
     async def _predict(self, spec: ModelSpec, request: Request) -> bytes:
         convert = self._admission.convert
@@ -114,10 +111,16 @@ class RestApi:
         return bytes(body)
 
 
+def _error_response(error: ServingError) -> Response:
+    body = dump({"error": error.message})
+    return Response(body, error.http_status, media_type="application/json")
+
+
 def _parse_spec(match: re.Match[str]) -> ModelSpec:
-    version = int(match["version"]) if match["version"] else None
-    if version is not None and version > _MAX_VERSION:
-        raise invalid(f"The version {match['version']} is too large.")
+    digits = (match["version"] or "").lstrip("0")
+    if len(digits) > len(str(_MAX_VERSION)) or int(digits or 0) > _MAX_VERSION:
+        raise invalid(f"The version is larger than {_MAX_VERSION}.")
+    version = int(digits or 0) if match["version"] else None
     return ModelSpec(unquote(match["model"]), version, unquote(match["label"] or ""))
 
 

@@ -1,0 +1,495 @@
+"""Attack a served model on this machine, and measure its memory, its time and a second client.
+
+    python -m benchmarks.trust server REGISTRY/quickstart
+    python -m benchmarks.trust server REGISTRY/quickstart --only abuse --inputs 50000
+
+Starts `regard serve` with 1,024 descriptors for each measurement, and prints the results as JSON
+lines. All traffic stays on the loopback address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import http.client
+import json
+import math
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+MB = 1 << 20
+SCRIPTS = {
+    "Latin": "the cat ",
+    "Cyrillic": "слово ",
+    "Greek": "λόγος ",
+    "Arabic": "كلمة ",
+    "Hebrew": "מילה ",
+    "Devanagari": "शब्द ",
+    "Thai": "คำศัพท์",
+    "Chinese": "汉字",
+    "Japanese": "ことば",
+    "Korean": "단어 ",
+    "combining marks": "\u0301\u0323",
+    "emoji": "👩‍👩‍👧",
+}
+
+
+class Target:
+    """A running server.
+
+    Args:
+        model: a folder of versions.
+        folder: where its log is written.
+    """
+
+    def __init__(self, model: Path, folder: Path):
+        self.log = folder / "serve.log"
+        self.name = model.name
+        self.grpc_port, self.rest_port = _free_port(), _free_port()
+        command = [sys.executable, "-m", "regard.pipeline.cli", "serve", str(model)]
+        command += ["--port", str(self.grpc_port), "--rest-api-port", str(self.rest_port)]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=_limit,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            )
+        assert self.process.stdout is not None
+        if not self.process.stdout.readline().startswith("Serving"):
+            sys.exit(f"The server did not start:\n{self.log.read_text()}")
+        for _ in range(20):
+            self.post(json.dumps({"instances": ["a"]}).encode())
+
+    def post(self, body: bytes, path: str = "", timeout: float = 120.0) -> int:
+        """Send a Predict request over REST, and return the status; 0 if the connection ends."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.rest_port, timeout=timeout)
+        with contextlib.closing(connection):
+            with contextlib.suppress(ConnectionError):  # a refused body; there may be a response
+                connection.request("POST", path or f"/v1/models/{self.name}:predict", body)
+            try:
+                response = connection.getresponse()
+                response.read()
+                return response.status
+            except (OSError, http.client.HTTPException):
+                return 0
+
+    def call(self, stub: Any, message: bytes, timeout: float = 120.0) -> str:
+        """Send a Predict request over gRPC, and return the name of its status."""
+        import grpc
+
+        try:
+            stub(message, timeout=timeout)
+            return "OK"
+        except grpc.RpcError as error:
+            return str(error.code().name)
+
+    def status(self, field: str) -> float:
+        """Return a field of the process's status in MB: ``VmRSS`` or ``VmHWM``."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(text.split(f"{field}:")[1].split()[0]) / 1024
+
+    def processor_seconds(self) -> float:
+        """Return the processor time of the server until now."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").split()
+        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> float:
+        """Send SIGTERM, and return the seconds until the server has ended."""
+        started = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(120)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        return time.monotonic() - started
+
+
+def main(arguments: list[str]) -> int:
+    """Run the measurements, and return 1 if one misses its bar."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust server")
+    parser.add_argument("model", type=Path, help="a folder of versions; its inputs are one text")
+    parser.add_argument("--only", choices=sorted(PARTS), nargs="+", default=list(PARTS))
+    parser.add_argument("--inputs", type=int, default=50_000, help="of the abuse corpus")
+    parser.add_argument("--requests", type=int, default=1_000_000, help="of varied shapes")
+    parser.add_argument("--connections", type=int, default=10_000)
+    parser.add_argument("--swaps", type=int, default=200)
+    options = parser.parse_args(arguments)
+    is_met = True
+    for part in options.only:
+        with tempfile.TemporaryDirectory() as folder:
+            newest = max(int(one.name) for one in options.model.iterdir() if one.name.isdecimal())
+            base = Path(folder, "model")
+            shutil.copytree(options.model / str(newest), base / "1")
+            target = Target(base, Path(folder))
+            try:
+                result = PARTS[part](target, options)
+                result["alive"] = target.process.poll() is None or part == "shutdown"
+                result["log_mb"] = round(target.log.stat().st_size / MB, 2)
+            finally:
+                if target.process.poll() is None:
+                    target.stop()
+            is_met &= bool(result["alive"]) and bool(result.get("is_met", True))
+            print(json.dumps({"part": part, **result}), flush=True)
+    return 0 if is_met else 1
+
+
+def abuse(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Send invalid and huge requests from four threads, while a second client measures."""
+    counts: Counter[str] = Counter()
+    before, numbers, lock = target.status("VmRSS"), iter(range(options.inputs)), threading.Lock()
+
+    def attack() -> None:
+        stub = _stub(target)
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            draw = random.Random(number)
+            if number % 2:
+                status = target.call(stub, _grpc_attack(draw, target.name, number))
+            else:
+                status = str(target.post(*_rest_attack(draw, target.name, number)))
+            with lock:
+                counts[status] += 1
+
+    with _second_client(target) as latencies:
+        threads = [threading.Thread(target=attack) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    peak = target.status("VmHWM") - before
+    errors = counts["500"] + counts["INTERNAL"] + counts["UNKNOWN"]
+    health = _describe(latencies)
+    return {
+        "inputs": options.inputs,
+        "statuses": dict(counts.most_common()),
+        "peak_mb": round(peak),
+        "health": health,
+        "is_met": not errors and peak <= 500 and health["p99_ms"] <= 100,
+    }
+
+
+def processor(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Send the worst requests one by one, and measure the processor time of each."""
+    seconds, stub = {}, _stub(target)
+    for name, body in _worst_bodies():
+        seconds[name] = _measure(target, lambda body=body: target.post(body))  # type: ignore[misc]
+    for number in range(0, 24, 2):
+        message = _grpc_attack(random.Random(number), target.name, number, size=15 * MB)
+        seconds[f"gRPC {number}"] = _measure(
+            target,
+            lambda message=message: target.call(stub, message),  # type: ignore[misc]
+        )
+    worst = max(seconds, key=seconds.__getitem__)
+    return {"seconds": seconds, "worst": worst, "is_met": seconds[worst] <= 2}
+
+
+def scripts(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure how processor time grows with the length of a text in each script."""
+    slopes = {}
+    for name, word in SCRIPTS.items():
+        points = []
+        for power in range(10, 22, 2):
+            text = (word * (2**power // len(word) + 1))[: 2**power]
+            body = json.dumps({"instances": [text]}).encode()
+            if len(body) < 16 * MB:
+                times = [_measure(target, lambda body=body: target.post(body)) for _ in range(3)]  # type: ignore[misc]
+                points.append((power * math.log(2), math.log(max(min(times), 0.005))))
+        slopes[name] = round(statistics.linear_regression(*zip(*points, strict=True)).slope, 2)
+    return {"slopes": slopes, "is_met": max(slopes.values()) <= 1.1}
+
+
+def connections(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Open many slow connections to both ports, while a normal client sends requests."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    statuses: list[int] = []
+
+    async def attack() -> None:
+        opened = []
+        for number in range(options.connections):
+            port = target.rest_port if number % 4 else target.grpc_port
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nX: ")
+                opened.append(writer)
+            if number % 10 == 0:
+                body = json.dumps({"instances": ["20 Nov 2026"]}).encode()
+                statuses.append(await asyncio.to_thread(target.post, body))
+        for writer in opened:
+            writer.close()
+
+    asyncio.run(attack())
+    share = sum(status == 200 for status in statuses) / len(statuses)
+    log_mb = target.log.stat().st_size / MB
+    return {
+        "connections": options.connections,
+        "normal_requests": len(statuses),
+        "answered": round(share, 4),
+        "is_met": share >= 0.999 and log_mb <= 1,
+    }
+
+
+def swaps(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Replace the version again and again under load."""
+    base, failed, sizes = target.log.parent / "model", 0, []
+    is_over = threading.Event()
+
+    def send() -> int:
+        failures = 0
+        while not is_over.is_set():
+            failures += target.post(json.dumps({"instances": ["20 Nov 2026"]}).encode()) != 200
+        return failures
+
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(send())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for version in range(2, options.swaps + 2):
+        shutil.copytree(base / str(version - 1), base.parent / "next")
+        (base.parent / "next").rename(base / str(version))
+        while f"unloaded version {version - 1}\n" not in target.log.read_text():
+            time.sleep(0.1)
+        shutil.rmtree(base / str(version - 1))
+        sizes.append(target.status("VmRSS"))
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    failed = sum(results)
+    half = len(sizes) // 2
+    growth = (sizes[-1] - sizes[half]) / max(len(sizes) - half - 1, 1)
+    return {
+        "swaps": options.swaps,
+        "failed": failed,
+        "mb_each": round(growth, 2),
+        "is_met": not failed and growth <= 2,
+    }
+
+
+def shapes(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Send valid requests of varied numbers of rows and lengths, and watch the memory."""
+    draw, stub = random.Random(1), _stub(target)
+    sizes, statuses = [], Counter[str]()
+    for number in range(options.requests):
+        rows = draw.choice([1, 1, 1, 2, 3, 5, 8])
+        texts = ["x" * draw.randrange(1, 60) for _ in range(rows)]
+        statuses[target.call(stub, _message(target.name, texts))] += 1
+        if number % 1000 == 999:
+            sizes.append(target.status("VmRSS"))
+    warm = max(len(sizes) // 10, 1)
+    growth = sizes[-1] - sizes[warm - 1]
+    return {
+        "requests": options.requests,
+        "statuses": dict(statuses),
+        "mb_at_start": round(sizes[0]),
+        "mb_after_warm_up": round(sizes[warm - 1]),
+        "growth_mb": round(growth),
+        "is_met": growth <= 100 and set(statuses) == {"OK"},
+    }
+
+
+def shutdown(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Send SIGTERM while the server works on the worst requests."""
+    threads = [
+        threading.Thread(target=target.post, args=(body,), daemon=True)
+        for _, body in _worst_bodies()
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    seconds = target.stop()
+    return {"seconds": round(seconds, 1), "is_met": seconds <= 35}
+
+
+PARTS: dict[str, Callable[[Target, argparse.Namespace], dict[str, Any]]] = {
+    "abuse": abuse,
+    "processor": processor,
+    "scripts": scripts,
+    "connections": connections,
+    "swaps": swaps,
+    "shapes": shapes,
+    "shutdown": shutdown,
+}
+
+
+def _worst_bodies() -> Iterator[tuple[str, bytes]]:
+    size = 15 * MB
+    for name, word in SCRIPTS.items():
+        text = word * (size // len(word.encode()))
+        yield f"one text, {name}", json.dumps({"instances": [text]}, ensure_ascii=False).encode()
+    marks = SCRIPTS["combining marks"] * (size // 256 // 4)
+    yield "256 texts", json.dumps({"instances": [marks] * 256}, ensure_ascii=False).encode()
+    rows = {"signature_name": "align", "instances": ["ab " * 83] * 64}
+    yield "align, 64 texts", json.dumps(rows).encode()
+    yield "values", b'{"instances": [' + b"1," * (size // 2) + b"1]}"
+    yield "objects", b'{"instances": [' + b"{}," * (size // 3) + b"1]}"
+    yield "depth", b'{"instances": ' + b"[" * (size // 2) + b"]" * (size // 2) + b"}"
+    yield "integer", b'{"instances": [' + b"9" * size + b"]}"
+    yield "base64", b'{"instances": [{"b64": "' + base64.b64encode(bytes(11 * MB)) + b'"}]}'
+    yield "64 MB", b'{"instances": ["' + b"a" * (64 * MB) + b'"]}'
+
+
+def _rest_attack(draw: random.Random, name: str, number: int) -> tuple[bytes, str]:
+    """Return the body and path of an invalid or unusual request."""
+    path = f"/v1/models/{name}:predict"
+    if number % 2000 == 0:  # the worst take seconds
+        worst = list(_worst_bodies())
+        return worst[number // 2000 % len(worst)][1], path
+    kind = draw.randrange(6)
+    if kind == 0:
+        text = draw.choice(list(SCRIPTS.values())) * draw.randrange(2 ** draw.randrange(14))
+        rows = [text] * draw.choice([1, 1, 2, 300])
+        return json.dumps({"instances": rows}).encode(), path
+    if kind == 1:
+        depth = draw.randrange(2000)
+        return b'{"instances": ' + b"[" * depth + b"1" + b"]" * depth + b"}", path
+    if kind == 2:
+        return json.dumps(
+            {"instances": [draw.randrange(10 ** draw.randrange(1, 4000))]}
+        ).encode(), path
+    if kind == 3:
+        body = bytearray(
+            json.dumps({"instances": ["20 Nov 2026"], "signature_name": "align"}), "ascii"
+        )
+        for _ in range(draw.randrange(1, 6)):
+            body[draw.randrange(len(body))] = draw.randrange(256)
+        return bytes(body), path
+    if kind == 4:
+        version = draw.choice([2**63, 10**30, -1, "0x1", "%00", "..%2f..", "1" * 5000])
+        return b"{}", f"/v1/models/{name}/versions/{version}:predict"
+    return draw.randbytes(2 ** draw.randrange(16)), path
+
+
+def _grpc_attack(draw: random.Random, name: str, number: int, size: int = 0) -> bytes:
+    """Return an invalid or unusual message."""
+    from tensorflow_serving.apis import predict_pb2
+
+    if number % 2001 == 1 or size:
+        size = size or draw.choice([1, 4, 15]) * MB
+        kind = number // 2 % 6 if size else draw.randrange(6)
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = name
+        field = [b"\x42\x00", b"\x72\x00", b"\x7a\x00", b"\x12\x02\x12\x00", b"\x3a\x01\x01", b""][
+            kind
+        ]
+        tensor = request.inputs["source"]
+        tensor.dtype = 7
+        if field:
+            tensor.MergeFromString(field * (size // len(field)))
+            return request.SerializeToString()
+        return request.SerializeToString() + b"\x12\x00" * (size // 2)
+    kind = draw.randrange(4)
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = name
+    if kind == 0:  # one value that stands for many
+        for index in range(draw.randrange(1, 14)):
+            tensor = request.inputs[draw.choice(["source", f"x{index}"])]
+            tensor.dtype = draw.choice([1, 3, 7, 9])
+            tensor.float_val.append(1)
+            for _ in range(draw.randrange(4)):
+                tensor.tensor_shape.dim.add().size = 2 ** draw.randrange(40)
+        return request.SerializeToString()
+    content = bytearray(_message(name, ["20 Nov 2026"] * draw.randrange(1, 4)))
+    if kind == 1:
+        for _ in range(draw.randrange(1, 5)):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        return bytes(content)
+    if kind == 2:
+        return bytes(content[: draw.randrange(len(content))])
+    return draw.randbytes(draw.randrange(2000))
+
+
+def _message(name: str, texts: list[str]) -> bytes:
+    from tensorflow_serving.apis import predict_pb2
+
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = name
+    tensor = request.inputs["source"]
+    tensor.dtype = 7  # string
+    tensor.tensor_shape.dim.add().size = len(texts)
+    tensor.string_val.extend(text.encode() for text in texts)
+    return request.SerializeToString()
+
+
+def _stub(target: Target) -> Any:
+    import grpc
+
+    channel = grpc.insecure_channel(f"127.0.0.1:{target.grpc_port}")
+    return channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+
+
+def _measure(target: Target, send: Callable[[], object]) -> float:
+    """Return the processor seconds of the server for one request."""
+    before = target.processor_seconds()
+    send()
+    return round(target.processor_seconds() - before, 2)
+
+
+@contextlib.contextmanager
+def _second_client(target: Target) -> Iterator[list[float]]:
+    """Ask for the state of the model every 50 ms in another process; yield the latencies."""
+    latencies: list[float] = []
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    is_over = context.Event()
+    process = context.Process(
+        target=_probe, args=(target.rest_port, target.name, sender, is_over), daemon=True
+    )
+    process.start()
+    try:
+        yield latencies
+    finally:
+        is_over.set()
+        latencies.extend(receiver.recv())
+        process.join()
+
+
+def _probe(port: int, name: str, sender: Any, is_over: Any) -> None:
+    latencies = []
+    while not is_over.is_set():
+        started = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/v1/models/{name}")
+            connection.getresponse().read()
+        latencies.append(time.monotonic() - started)
+        time.sleep(0.05)
+    sender.send(latencies)
+
+
+def _describe(latencies: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(latencies, n=100)
+    values = {"p50": cuts[49], "p99": cuts[98], "max": max(latencies)}
+    return {f"{name}_ms": round(1000 * value, 1) for name, value in values.items()}
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))

@@ -208,8 +208,8 @@ def test_the_new_vocabulary_keeps_the_old_embeddings(history):
 
 def of_span(run, name: str) -> dict[str, float]:
     """Return the exact match of a span, by model."""
-    (part,) = (part for part in run.slices if (part["slice"], part["name"]) == ("span", name))
-    return {model: part[model]["exact_match"] for model in ("candidate", "production")}
+    (part,) = (part for part in run.slices if (part["kind"], part["name"]) == ("span", name))
+    return {model: part["scores"][model]["exact_match"] for model in ("candidate", "production")}
 
 
 def test_the_new_words_are_learned_without_forgetting(history):

@@ -17,7 +17,7 @@ from regard.serving.server.options import ServerOptions
 
 # A message up to this size is always accepted, and converted at once: it takes few milliseconds.
 SMALL_BYTES = 32 << 10
-_HELD_MESSAGES = 16  # of the largest size, together
+_LARGE_MESSAGES = 16  # of the largest size, together
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,14 +30,14 @@ class Admission:
         options: the token, the host names and the maximum size of a request.
 
     Attributes:
-        max_held_bytes: limit for the requests in progress together, in bytes.
+        max_total_bytes: limit for the requests in progress together, in bytes.
     """
 
     def __init__(self, options: ServerOptions):
         self._token = options.token
         self._hosts = options.allowed_hosts or (_LOOPBACK if options.host in _LOOPBACK else ())
-        self.max_held_bytes = _HELD_MESSAGES * options.max_request_bytes
-        self._held = 0
+        self.max_total_bytes = _LARGE_MESSAGES * options.max_request_bytes
+        self._total = 0
         self._pool = ThreadPoolExecutor(1, "convert")
 
     def check_token(self, authorization: str) -> None:
@@ -76,16 +76,16 @@ class Admission:
 
         def add(more: int) -> None:
             nonlocal size
-            if size + more > SMALL_BYTES and self._held + more > self.max_held_bytes:
+            if size + more > SMALL_BYTES and self._total + more > self.max_total_bytes:
                 message = "The server holds too much data. Try again later."
                 raise ServingError(StatusCode.UNAVAILABLE, message)
             size += more
-            self._held += more
+            self._total += more
 
         try:
             yield add
         finally:
-            self._held -= size
+            self._total -= size
 
     async def convert(
         self, size: int, function: Callable[P, T], *args: P.args, **options: P.kwargs

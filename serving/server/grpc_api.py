@@ -117,8 +117,8 @@ class _Receiver:
 
     async def _receive_bytes(self, context: Any) -> bytes:
         arrival = asyncio.ensure_future(context.read())
-        done, _ = await asyncio.wait([arrival], timeout=_SLOW_SECONDS)
-        if not done:
+        await asyncio.wait([arrival], timeout=_SLOW_SECONDS)
+        if not arrival.done():
             if self._slow >= _MAX_SLOW:
                 arrival.cancel()
                 message = "Too many requests arrive slowly. Try again later."

@@ -147,7 +147,7 @@ class Server:
         limit = options.max_request_bytes
         api = RestApi(self._manager, self._admission, options.rest_timeout, limit)
         connections = Connections(
-            self._max_connections, options.header_seconds, self._admission.max_held_bytes
+            self._max_connections, options.header_seconds, self._admission.max_total_bytes
         )
         chain, key = map(str, options.tls_files) if options.tls_files else (None, None)
         config = uvicorn.Config(

@@ -101,15 +101,17 @@ MOST = MAX_TOKEN_CHARACTERS * 20
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "shortened"),
     [
         ("a cat " * 50_000, ("a cat " * 200)[:MOST]),
         ("a" + "\u0301" * 100_000, "a" + "\u0301" * (MOST - 1)),
         (b"\x80" * 100_000, b"\x80" * 4 * MOST),  # no characters at all
     ],
 )
-def test_characters_that_no_token_needs_are_cut_before_tokenization(in_memory, loaded, text, kept):
-    results = [loaded.signatures["align"](source=tf.constant([one])) for one in (text, kept)]
+def test_characters_that_no_token_needs_are_cut_before_tokenization(
+    in_memory, loaded, text, shortened
+):
+    results = [loaded.signatures["align"](source=tf.constant([one])) for one in (text, shortened)]
     np.testing.assert_array_equal(*(result["source_pieces"] for result in results))
     assert int(results[0]["source_cut"][0]) > 0
     served = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")

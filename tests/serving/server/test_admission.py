@@ -51,7 +51,7 @@ def test_a_wrong_token_is_rejected(header):
 def test_large_requests_are_held_up_to_a_limit_and_small_ones_always():
     admission = Admission(ServerOptions(max_request_bytes=SMALL_BYTES))
     with admission.hold() as hold:
-        hold(admission.max_held_bytes)
+        hold(admission.max_total_bytes)
         with admission.hold() as small:
             small(SMALL_BYTES)
         with admission.hold() as large:
@@ -60,7 +60,7 @@ def test_large_requests_are_held_up_to_a_limit_and_small_ones_always():
                 large(1)
         assert caught.value.code is StatusCode.UNAVAILABLE
     with admission.hold() as large:
-        large(admission.max_held_bytes)
+        large(admission.max_total_bytes)
 
 
 def test_large_messages_are_converted_outside_of_the_loop():

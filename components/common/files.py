@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,13 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import Self
+
+_SPECIAL_FILES = {
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
 
 
 @contextlib.contextmanager
@@ -77,8 +86,19 @@ class JsonFile(BaseModel):
             return None
 
 
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Check that a path is a file or a folder; opening anything else may never end.
+
+    Raises:
+        OSError: It is a FIFO, a device or a socket, or it does not exist.
+    """
+    if (kind := _SPECIAL_FILES.get(stat.S_IFMT(os.stat(path).st_mode))) is not None:
+        raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file", os.fspath(path))
+
+
 def sha256_file(path: str | os.PathLike[str]) -> str:
-    """Return the hexadecimal SHA-256 of a file."""
+    """Return the hexadecimal SHA-256 of a regular file."""
+    check_regular(path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.files import atomic_write, read_json_object, sha256_file
+from regard.components.common.files import (
+    atomic_write,
+    check_regular,
+    read_json_object,
+    sha256_file,
+)
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
@@ -98,6 +103,7 @@ def _digest(path: str, known: FileDigest | None) -> FileDigest:
 
 
 def _state(path: str) -> tuple[int, int]:
+    check_regular(path)
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 

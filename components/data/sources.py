@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from regard.components.common.errors import UserError
+from regard.components.common.files import check_regular
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, DataConfig, Files, Format
 from regard.models.suggestions import did_you_mean
@@ -226,6 +227,11 @@ def _check_readable(path: str, key: str) -> None:
     if os.path.isdir(path):
         remedy = "Name its files, for example `folder/*.tsv`."
         raise UserError(f"{path} is a folder", where=key, remedy=remedy)
+    try:
+        check_regular(path)
+    except OSError as error:
+        remedy = "Copy its content to a file, and name that."
+        raise UserError(f"{path} cannot be used: {error.strerror}", key, remedy) from None
     if not os.access(path, os.R_OK):
         raise UserError(
             f"permission to read {path} is denied",

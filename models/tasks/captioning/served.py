@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.search import Hypotheses, Search
+from regard.models.tasks.image_decoding import decode_image
 from regard.models.tasks.served_model import OutputLengths
 from regard.models.tasks.served_text import ServedTextOutput
 
@@ -18,13 +19,12 @@ def decode_images(encoded: tf.Tensor, height: int, width: int) -> tf.Tensor:
     that each cell of a grid always covers the same part of the image.
 
     Raises:
-        tf.errors.InvalidArgumentError: An image is invalid or truncated (when the graph runs).
+        tf.errors.InvalidArgumentError: An image is invalid, truncated or too large (when the graph
+            runs).
     """
 
     def decode(content: tf.Tensor) -> tf.Tensor:
-        image = tf.io.decode_image(content, channels=3, expand_animations=False)
-        image.set_shape([None, None, 3])
-        resized = tf.image.resize(image, [height, width], antialias=True)
+        resized = tf.image.resize(decode_image(content), [height, width], antialias=True)
         return tf.cast(tf.clip_by_value(tf.round(resized), 0.0, 255.0), tf.uint8)
 
     spec = tf.TensorSpec([height, width, 3], tf.uint8)

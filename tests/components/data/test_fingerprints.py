@@ -98,3 +98,10 @@ def test_unreadable_rows_are_ignored(tmp_path, captions):
     (tmp_path / "b.tsv").write_bytes(b"")
     section = {"images": "photos", "train": "*.tsv"}
     assert fingerprint(resolved(tmp_path, CAPTIONED, **section)) != fingerprint(captions)
+
+
+def test_special_files_are_not_opened(tmp_path, captions):
+    (tmp_path / "photos" / "b.jpg").unlink()
+    missing = fingerprint(captions)
+    os.mkfifo(tmp_path / "photos" / "b.jpg")
+    assert fingerprint(captions) == missing

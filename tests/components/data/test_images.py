@@ -6,7 +6,9 @@ import pytest
 
 from regard.components.data.images import Images
 from regard.components.data.read_problems import UnreadableFile
+from regard.components.settings.data import DataConfig
 from tests.components.corpora import picture
+from tests.models.tasks.test_image_decoding import with_size
 
 KINDS = ("png", "jpeg", "gif", "bmp")
 
@@ -82,3 +84,39 @@ def test_paths_and_cache(tmp_path):
     with pytest.raises(UnreadableFile, match="the image cannot be read: No such file") as caught:
         images.read("a.png")
     assert caught.value.problem.file == str(tmp_path / "a.png")
+
+
+def test_images_with_too_many_pixels(problems):
+    for content in (with_size("png", 23_000, 23_000), with_size("jpeg", 23_000, 23_000)):
+        message = "images/a has 529,000,000 pixels; at most 64,000,000 are allowed"
+        assert problems(content) == (message, message)
+
+
+def test_special_files_are_not_opened(problems, tmp_path):
+    os.mkfifo(tmp_path / "images" / "fifo")
+    message = "images/fifo cannot be read: it is a FIFO, not a regular file"
+    assert problems(None, "fifo") == (message, message)
+    assert "it is a device" in problems(None, "/dev/zero")[0]
+
+
+def test_images_of_a_corpus_stay_in_their_folder(tmp_path):
+    (tmp_path / "images" / "sub").mkdir(parents=True)
+    for path in ("secret.png", "images/a.png", "images/sub/b.png"):
+        (tmp_path / path).write_bytes(picture())
+    (tmp_path / "images" / "out.png").symlink_to(tmp_path / "secret.png")
+    (tmp_path / "images" / "in.png").symlink_to(tmp_path / "images" / "sub" / "b.png")
+    config = DataConfig.model_validate({"root": str(tmp_path), "images": "images", "train": "a"})
+    images = Images.of(config)
+    for name in ("a.png", "sub/b.png", "sub/../a.png", "in.png"):
+        assert images.problem(name) is None
+    for name in ("../secret.png", str(tmp_path / "secret.png"), "out.png", "../images.png", ".."):
+        assert "leads out of the folder of the images" in images.problem(name)
+    assert images.problem("a\0b") == "'images/a\\x00b' is not a path"
+
+
+def test_images_in_a_linked_folder(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.png").write_bytes(picture())
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    config = DataConfig.model_validate({"root": str(tmp_path), "images": "link", "train": "a"})
+    assert Images.of(config).problem("a.png") is None

@@ -156,3 +156,14 @@ def test_one_source_with_two_references(tmp_path):
     train = {"source": ["{SPAN}.en", "{SPAN}.en"], "target": ["{SPAN}.a.de", "{SPAN}.b.de"]}
     pairs = [names(group.files) for group in groups(tmp_path, train=train)]
     assert pairs == [["1.en", "1.a.de"], ["1.en", "1.b.de"]]
+
+
+def test_special_files_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "a.tsv")
+    error = error_of(tmp_path, train="a.tsv")
+    assert error.message == f"{tmp_path}/a.tsv cannot be used: it is a FIFO, not a regular file"
+    assert (error.where, error.remedy) == (
+        "data.train",
+        "Copy its content to a file, and name that.",
+    )
+    assert "it is a device" in error_of(tmp_path, train="/dev/zero", format="tsv").message

@@ -1,0 +1,118 @@
+"""Decoding of images in a graph: equal pixels, and a limit before decoding."""
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from regard.models.tasks.captioning.served import decode_images
+from regard.models.tasks.image_decoding import decode_image
+
+KINDS = ("png", "jpeg", "gif", "bmp")
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A PNG whose header is all that matters."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+
+
+def with_size(kind: str, width: int, height: int) -> bytes:
+    """A small image that claims another size."""
+    if kind == "png":
+        return png_of(width, height)
+    stream = io.BytesIO()
+    Image.new("RGB", (5, 7)).save(stream, kind)
+    content = bytearray(stream.getvalue())
+    if kind == "jpeg":
+        place = content.index(b"\xff\xc0") + 5
+        content[place : place + 4] = struct.pack(">HH", height, width)
+    elif kind == "gif":
+        content[6:10] = struct.pack("<HH", width, height)
+    else:
+        content[18:26] = struct.pack("<ii", width, -height)
+    return bytes(content)
+
+
+def gif_of(frames: int, size: tuple[int, int] = (40, 30), **options: object) -> bytes:
+    noise = np.random.default_rng(0).integers(0, 256, (frames, *size[::-1], 3), np.uint8)
+    images = [Image.fromarray(one) for one in noise]
+    stream = io.BytesIO()
+    more = {"save_all": True, "append_images": images[1:]} if frames > 1 else {}
+    images[0].save(stream, "GIF", **more, **options)
+    return stream.getvalue()
+
+
+def saved(kind: str, mode: str, **options: object) -> bytes:
+    noise = np.random.default_rng(1).integers(0, 256, (37, 53, 3), np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(noise).convert(mode).save(stream, kind, **options)
+    return stream.getvalue()
+
+
+ORDINARY = {
+    "png": saved("png", "RGB"),
+    "gray png": saved("png", "L"),
+    "jpeg": saved("jpeg", "RGB"),
+    "progressive jpeg": saved("jpeg", "RGB", progressive=True),
+    "jpeg with a long comment": saved("jpeg", "RGB", comment=b"a" * 65000),
+    "bmp": saved("bmp", "RGB"),
+    "gif": gif_of(1),
+    "gif with a comment": gif_of(1, comment=b"abc" * 400),
+    "animation": gif_of(3),
+    "looped animation": gif_of(3, loop=0, duration=40),
+}
+
+
+@pytest.fixture(scope="module")
+def decode():
+    return tf.function(decode_image, input_signature=[tf.TensorSpec([], tf.string)])
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_pixels_are_those_of_tensorflow(decode, name):
+    expected = tf.io.decode_image(ORDINARY[name], channels=3, expand_animations=False)
+    np.testing.assert_array_equal(decode(ORDINARY[name]), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [(8001, 8001), (65500, 65500)])
+def test_large_images_are_refused_by_their_header(decode, kind, size):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 64,000,000 pixels"):
+        decode(with_size(kind, *size))
+
+
+def test_sizes_do_not_overflow(decode):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 64,000,000 pixels"):
+        decode(png_of(2**32 - 1, 2**32 - 1))
+
+
+def test_frame_of_a_gif_larger_than_its_canvas(decode):
+    content = bytearray(gif_of(1))
+    place = content.index(b"\x2c\0\0\0\0" + struct.pack("<HH", 40, 30)) + 5
+    content[place : place + 4] = struct.pack("<HH", 65535, 65535)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 64,000,000 pixels"):
+        decode(bytes(content))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_images_are_invalid(decode, kind):
+    whole = ORDINARY[kind]
+    for size in range(0, len(whole) // 2, 97):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            decode(whole[:size])
+
+
+def test_batches():
+    batch = tf.constant([ORDINARY["png"], ORDINARY["animation"]])
+    assert decode_images(batch, 8, 16).shape == (2, 8, 16, 3)

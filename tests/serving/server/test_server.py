@@ -14,6 +14,7 @@ from tensorflow_serving.apis import model_management_pb2
 
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import BatchingOptions, ManagerOptions
+from tests import fake_models
 from tests.serving.server.requests import post, predict_request
 
 
@@ -152,6 +153,30 @@ def test_version_swaps_under_load(run, saved, tmp_path):
         thread.join()
     assert wrong == []
     assert versions == set(range(1, 8))
+
+
+def test_an_invalid_client_does_not_disturb_others(run, tmp_path):
+    fake_models.save(fake_models.Reverser("refuse"), tmp_path / "r" / "1")
+    batching = BatchingOptions(timeout_seconds=0.05)
+    server = run([ModelConfig("r", tmp_path / "r")], ManagerOptions(batching=batching))
+    invalid = predict_request("r", source=["x" * (fake_models.MOST_LETTERS + 1)])
+
+    def send(request):
+        for _ in range(20):
+            try:
+                server.predictions.Predict(request)
+                statuses.append("OK")
+            except grpc.RpcError as error:
+                statuses.append(error.code().name)
+
+    statuses = []
+    requests = [invalid, *(predict_request("r", source=["ab"] * n) for n in range(1, 8))]
+    threads = [threading.Thread(target=send, args=[request]) for request in requests]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == ["INVALID_ARGUMENT"] * 20 + ["OK"] * 140
 
 
 def test_requests_in_progress_finish_at_shutdown(run, saved):

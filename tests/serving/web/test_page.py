@@ -265,3 +265,14 @@ def test_no_file_loads_external_resources():
         assert "http://" not in text
         assert "https://" not in text
         assert "innerHTML" not in text
+
+
+def test_the_page_asks_for_the_token(page, server, monkeypatch):
+    monkeypatch.setattr(server.server._admission, "_token", "secret")
+    opened = page("reverser")
+    opened.run("void (window.prompt = () => 'secret')")
+    opened.run("document.querySelector('textarea').focus()")
+    opened.call("Input.insertText", text="abc")
+    run_model(opened)
+    assert wait_for_output(opened) == "CBA"
+    opened.log.clear()  # the browser logs the first response, which has the status 401

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import functools
 import os
-import struct
 from collections.abc import Callable
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from regard.components.common.files import check_regular
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.settings.data import DataConfig
-from regard.models.tasks.description import MAX_PIXELS
+from regard.models.tasks.description import TOO_LARGE
 
 KINDS = "JPEG, PNG, GIF or BMP"
 
-_HEAD_BYTES = 26
+_HEAD_BYTES = 16
 _CACHE_SIZE = 1 << 16  # results of some hundred bytes each
 
-_JPEG, _PNG, _GIF, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM"
-_MAGIC = (_JPEG, _PNG, _GIF, _BMP)
-# Where the header has width and height, and in which format.
-_SIZES = {_PNG: (16, ">II"), _GIF: (6, "<HH"), _BMP: (18, "<ii")}
-# Markers of JPEG from 0xC0 to 0xCF that do not begin a frame.
-_NO_FRAMES = (0xC4, 0xC8, 0xCC)
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM")
 
 
 class Images:
@@ -81,10 +75,7 @@ class Images:
                 return f"{relative} leads out of the folder of the images, {self._base}"
             check_regular(path)
             with open(path, "rb") as file:
-                pixels = _count_pixels(file)
-                file.seek(0)
-                is_too_large = pixels > MAX_PIXELS
-                content = file.read(-1 if self._decode and not is_too_large else _HEAD_BYTES)
+                content = file.read(-1 if self._decode else _HEAD_BYTES)
         except FileNotFoundError:
             return f"{relative}: no such file"
         except IsADirectoryError:
@@ -97,49 +88,24 @@ class Images:
             return f"{relative} is empty"
         if not content.startswith(_MAGIC):
             return f"{relative} is not an image ({KINDS})"
-        if is_too_large:
-            return f"{relative} has {pixels:,} pixels; at most {MAX_PIXELS:,} are allowed"
-        if self._decode and not _can_decode(content):
-            return f"{relative} is truncated or damaged"
-        return None
+        problem = _decoding_problem(content) if self._decode else None
+        return f"{relative} {problem}" if problem else None
 
 
-def _count_pixels(file: IO[bytes]) -> int:
-    """Return the number of pixels in the header of an image; 0 if it does not say."""
-    head = file.read(_HEAD_BYTES)
-    if head.startswith(_JPEG):
-        file.seek(2)
-        return _count_jpeg_pixels(file)
-    for magic, (place, form) in _SIZES.items():
-        if head.startswith(magic) and len(head) == _HEAD_BYTES:
-            width, height = struct.unpack_from(form, head, place)
-            return abs(width * height)
-    return 0
-
-
-def _count_jpeg_pixels(file: IO[bytes]) -> int:
-    while len(marker := file.read(4)) == 4 and marker[0] == 0xFF:
-        if 0xC0 <= marker[1] <= 0xCF and marker[1] not in _NO_FRAMES:
-            size = file.read(5)
-            return int.from_bytes(size[1:3]) * int.from_bytes(size[3:])
-        file.seek(max(2, int.from_bytes(marker[2:])) - 2, os.SEEK_CUR)
-    return 0
-
-
-def _can_decode(content: bytes) -> bool:
-    """Return whether TensorFlow decodes an image to three channels; of an animation the first."""
+def _decoding_problem(content: bytes) -> str | None:
+    """Return why TensorFlow cannot decode an image, of an animation its first; None if it can."""
     import tensorflow as tf
 
     try:
         _decoder()(content)
-    except tf.errors.OpError:
-        return False
-    return True
+    except tf.errors.OpError as error:
+        return TOO_LARGE if TOO_LARGE in str(error) else "is truncated or damaged"
+    return None
 
 
 @functools.cache
 def _decoder() -> Callable[[bytes], Any]:
-    """Return the decoder of the graph, which refuses what it cannot decode."""
+    """Return the decoder of the graph, with the limit of the served graph."""
     import tensorflow as tf
 
     from regard.models.tasks.image_decoding import decode_image

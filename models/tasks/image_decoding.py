@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
-from regard.models.tasks.description import MAX_PIXELS
+from regard.models.tasks.description import MAX_PIXELS, TOO_LARGE
 
 _HEADER_BYTES = 26
 # Of a GIF: extensions before the first frame, and sub-blocks of up to 255 bytes in an extension and
@@ -42,8 +42,7 @@ def _is_kind(encoded: tf.Tensor, magic: bytes) -> tf.Tensor:
 
 
 def _check_size(pixels: tf.Tensor) -> tf.Operation:
-    message = f"The image has more than {MAX_PIXELS:,} pixels."
-    return tf.debugging.Assert(pixels <= MAX_PIXELS, [message])
+    return tf.debugging.Assert(pixels <= MAX_PIXELS, [f"The image {TOO_LARGE}."])
 
 
 def _size_in_header(encoded: tf.Tensor, is_gif: tf.Tensor) -> tf.Tensor:

@@ -113,7 +113,7 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
         ) from None
     try:
         contract = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SavedModelError(f"Its {CONTRACT} is not valid JSON: {error}") from None
     missing = [key for key in _REQUIRED_KEYS if key not in contract]
     if missing:

@@ -61,7 +61,7 @@ def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the JSON object in a file; empty if the file is missing or holds something else."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

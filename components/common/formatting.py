@@ -6,6 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_CONTROL_CHARACTERS = {
+    code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))
+}
+
 
 def format_count(number: int, singular: str, plural: str | None = None) -> str:
     """Return a number with its noun: ``1 line``, ``2,000 lines``."""
@@ -15,6 +19,15 @@ def format_count(number: int, singular: str, plural: str | None = None) -> str:
 def truncate(text: str, limit: int = 60) -> str:
     """Return a text with at most ``limit`` characters, the last of them ``…`` if it is cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def printable(text: str) -> str:
+    """Return a text for a terminal: with ``\\x1b`` for an escape, and so on for control characters.
+
+    A file name, a data set or a message from elsewhere could otherwise move the cursor, change the
+    clipboard or hide output. Tabs and line feeds remain.
+    """
+    return text.translate(_CONTROL_CHARACTERS)
 
 
 def format_bytes(count: int) -> str:

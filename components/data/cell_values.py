@@ -78,6 +78,8 @@ class CellParser:
         except CellError as error:
             error.column = column
             raise
+        except RecursionError:
+            raise CellError(f"the value of {self._names[column]!r} is nested too deeply") from None
         return values
 
     def _value(self, column: int, cell: Any) -> Value:

@@ -111,6 +111,9 @@ def _decode_cells(
         ]
     except _SkippedCellError:
         return None
+    except RecursionError:
+        problems.add(path, line, "a value is nested too deeply")
+        return None
 
 
 def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:

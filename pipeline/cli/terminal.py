@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import printable
 from regard.models.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.segment import Segment
+
+_HIGH_CONTROLS = re.compile("[\x7f-\x9f]")
 
 
 def out(markup: bool = False) -> Console:
@@ -22,16 +27,24 @@ def out(markup: bool = False) -> Console:
     Args:
         markup: Whether ``[bold]`` in a text is a style. Not for texts from users.
     """
-    from rich.console import Console
-
-    return Console(highlight=False, markup=markup, emoji=False)
+    return _console(markup=markup)
 
 
 def err() -> Console:
     """Return a console for standard error."""
+    return _console(stderr=True)
+
+
+def _console(markup: bool = False, **options: Any) -> Console:
+    """Return a console that writes the control characters of a text as ``printable`` does."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    class PrintableConsole(Console):
+        def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+            for segment in super().render(*arguments, **options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return PrintableConsole(highlight=False, markup=markup, emoji=False, **options)
 
 
 @contextlib.contextmanager
@@ -41,10 +54,8 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
     The line has a file descriptor of its own, so that it remains visible while the output of
     libraries is suppressed.
     """
-    from rich.console import Console
-
     with open(os.dup(2), "w", encoding="utf-8") as stream:
-        console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        console = _console(file=stream)
         with console.status(text) as status:
             yield status.update
 
@@ -65,7 +76,9 @@ def print_text(console: Console, *parts: str | tuple[str, str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print a JSON value on standard output, indented."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    # JSON escapes control characters, but not those from U+007F, which terminals obey too.
+    sys.stdout.write(_HIGH_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
 def print_table(

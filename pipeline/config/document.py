@@ -14,16 +14,16 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
+from regard.components.common.formatting import truncate
+from regard.components.common.yaml_text import find_excess
 from regard.models.settings.base import Path, Problem
 
 _VARIABLE = re.compile(r"\$(?:\$(?=\{)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})")
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
 _MERGE = "tag:yaml.org,2002:merge"
+MAX_CHARACTERS = 200_000
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_MAX_CHARACTERS = 200_000
-# Aliases multiply: a small file may stand for billions of values.
-_MAX_VALUES = 100_000
 
 
 @dataclass
@@ -61,9 +61,11 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
     yaml = YAML(typ="safe", pure=True)
     line, message = 1, ""
     try:
-        if len(text) > _MAX_CHARACTERS:
-            raise RecursionError
-        node = yaml.compose(text)
+        if len(text) > MAX_CHARACTERS:
+            message = f"the file has more than {MAX_CHARACTERS:,} characters"
+        elif excess := find_excess(yaml.parse(text)):
+            line, message = excess
+        node = yaml.compose(text) if not message else None
         if node is not None:
             document.value = _Reader(yaml, document, variables).read(node, ())
     except MarkedYAMLError as error:
@@ -75,9 +77,6 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         message = f"the character U+{error.character:04X} is not allowed in YAML"
-    except RecursionError:
-        message = f"the file is too large: at most {_MAX_CHARACTERS:,} characters and, with all "
-        message += f"aliases, {_MAX_VALUES:,} values that are not deeply nested are allowed"
     if message:
         document.problems.append(Problem((), message, line))
     return document
@@ -90,12 +89,8 @@ class _Reader:
         self.yaml = yaml
         self.document = document
         self.variables = variables
-        self.count = 0
 
     def read(self, node: Node, path: Path) -> JsonValue:
-        self.count += 1
-        if self.count > _MAX_VALUES:
-            raise RecursionError
         self.document.lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, MappingNode):
             return self.read_mapping(node, path)
@@ -136,9 +131,9 @@ class _Reader:
             return node.value
         try:
             return self.yaml.constructor.construct_object(node)
-        except (ConstructorError, ValueError):
+        except (ConstructorError, ValueError, KeyError):
             name = tag.split(":", 2)[-1]
-            self.add_problem(path, node, f"{node.value!r} is not a valid {name}")
+            self.add_problem(path, node, f"{truncate(node.value)!r} is not a valid {name}")
             return None
 
     def variable(self, match: re.Match[str], node: Node, path: Path) -> str:

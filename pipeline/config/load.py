@@ -11,12 +11,13 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from regard.components.common.errors import UserError
+from regard.components.common.files import check_regular
 from regard.models.settings.base import Problem, absolute
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
 from regard.pipeline.config.config import DEFAULT_TASK, Config, config_class
 from regard.pipeline.config.cross_checks import validate
-from regard.pipeline.config.document import Document, parse
+from regard.pipeline.config.document import MAX_CHARACTERS, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.workspace import Workspace
 
@@ -91,7 +92,9 @@ def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Documen
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        check_regular(path)
+        with path.open(encoding="utf-8-sig") as file:
+            return file.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UserError("The file is not UTF-8.", f"{path}:{line}", "Save it as UTF-8.") from None

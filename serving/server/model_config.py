@@ -65,6 +65,8 @@ def read_models(path: str | os.PathLike[str]) -> list[ModelConfig]:
     from tensorflow_serving.config import model_server_config_pb2
 
     config = model_server_config_pb2.ModelServerConfig()
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise invalid(f"{os.fspath(path)} is not a regular file.")
     try:
         text_format.Parse(Path(path).read_text(encoding="utf-8"), config)
     except OSError as error:

@@ -8,6 +8,9 @@ from typing import Any
 
 import yaml
 
+from regard.components.common.files import check_regular
+from regard.components.common.yaml_text import find_excess
+
 
 @dataclasses.dataclass(frozen=True)
 class CompiledPipeline:
@@ -51,9 +54,12 @@ class CompiledPipeline:
 def read_pipeline(path: Path) -> CompiledPipeline | None:
     """Read a compiled pipeline; None if a file is anything else, such as a configuration."""
     try:
+        check_regular(path)
         text = path.read_text(encoding="utf-8-sig")
+        if find_excess(yaml.parse(text, yaml.CSafeLoader)):
+            return None
         documents = list(yaml.load_all(text, yaml.CSafeLoader))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+    except (OSError, ValueError, LookupError, AttributeError, yaml.YAMLError, RecursionError):
         return None
     match documents:
         case [{"pipelineInfo": _} as spec]:

@@ -1,5 +1,6 @@
 """Every mistake names the file, the line, the key, the invalid value and the valid ones."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from regard.components.common.errors import UserError
 from regard.pipeline.config import load
 from regard.pipeline.config.document import parse
+from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline
 from tests.pipeline.config.refusals import compare, problems_of
 
 GOOD = """\
@@ -94,6 +96,8 @@ CASES = {
     "? [1, 2]\n: x": "5: a key must be a text",
     "task: !!python/object/apply:os.getcwd [x]": "5: task: ",
     "task: !!python/name:os.getcwd x": "5: task: 'x' is not a valid python/name:os.getcwd",
+    "training: {ema: !!bool maybe}": "5: training.ema: 'maybe' is not a valid bool",
+    f"training: {{max_steps: {'9' * 5000}}}": f"5: training.max_steps: '{'9' * 59}…' is not a val",
     "task: a\x00b": "5: the character U+0000 is not allowed in YAML",
 }
 
@@ -149,20 +153,40 @@ def test_not_utf8_names_the_line(tmp_path: Path) -> None:
 
 ALIASES = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
 ALIASES += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+MERGES = ["a0: &a0 {x: 1, y: 2}"]
+MERGES += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 12)]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "line", "message"),
     [
-        "\n".join(ALIASES),
-        "model: &a\n  encoder: *a",
-        "[" * 5000,
-        "a: " + "[" * 3000 + "]" * 3000,
-        "# " + "x" * 300_000,
+        ("\n".join(ALIASES), 5, "there are more than 100,000 values, with all aliases"),
+        ("\n".join(MERGES), 6, "there are more than 100,000 values, with all aliases"),
+        ("model: &a\n  encoder: *a", 2, "there are more than 100,000 values, with all aliases"),
+        ("\n" + "[" * 5000, 2, "values are nested more than 64 deep"),
+        ("a: " + "[" * 600 + "]" * 600, 1, "values are nested more than 64 deep"),
+        ("\n".join(" " * i + "a:" for i in range(600)), 62, "values are nested more than 64 deep"),
+        ("# " + "x" * 300_000, 1, "the file has more than 200,000 characters"),
     ],
-    ids=["aliases", "recursive alias", "nesting", "closed nesting", "length"],
 )
-def test_hostile_text_is_refused(text):
+def test_hostile_text_is_refused(text, line, message, tmp_path):
     document = parse(text, {})
     assert document.value is None
-    assert "too large: at most" in document.problems[0].message
+    assert (document.problems[0].line, document.problems[0].message) == (line, message)
+    compare(problems_of(tmp_path, text), f"{line}: {message}")
+
+
+def test_hostile_text_is_no_compiled_pipeline(tmp_path):
+    path = tmp_path / "a.yaml"
+    for text in ("\n".join(MERGES), "a: !!bool maybe", "a: !!timestamp b", "[" * 600 + "]" * 600):
+        path.write_text(text)
+        assert read_pipeline(path) is None
+
+
+def test_special_files_are_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "a.yaml")
+    with pytest.raises(UserError, match="cannot be read: it is a FIFO, not a regular file"):
+        load(tmp_path / "a.yaml")
+    with pytest.raises(UserError, match="it is a device"):
+        load("/dev/zero")
+    assert read_pipeline(tmp_path / "a.yaml") is None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import events
 from regard.components.common.child_process import end_with_parent
+from regard.pipeline import metadata_file
 from regard.pipeline.run_store import Run
 from regard.serving.saved_model import without_gc
 
@@ -35,6 +36,7 @@ def main(directory: str) -> int:
     stored_run = Run(Path(directory))
     record = stored_run.record()
     first, last = record["first"], record["last"]
+    paths = stored_run.workspace.pipeline(stored_run.name)
 
     def build() -> Pipeline:
         with without_gc():
@@ -46,7 +48,7 @@ def main(directory: str) -> int:
 
         # The parent has resolved paths and variables, so a "$" is a literal "$".
         config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
-        paths = stored_run.workspace.pipeline(config.name)
+        metadata_file.check(paths.metadata)
         is_search = last == TUNER
         if first in NODES[: NODES.index("Trainer") + 1]:
             # A repeated training starts from scratch, not from its last checkpoint.
@@ -58,7 +60,10 @@ def main(directory: str) -> int:
         _emit_origin(pipeline)
         return pipeline
 
-    return run(build, record["runner"], stored_run.id, first, last)
+    status = run(build, record["runner"], stored_run.id, first, last)
+    if status == OK:
+        metadata_file.store_copy(paths.metadata)
+    return status
 
 
 def run(
@@ -135,7 +140,7 @@ def compile_part(
 
 
 def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
-    """Remove the output folders of executions that did not complete, and return them.
+    """Remove the output folders that no completed execution wrote, and return them.
 
     They can take gigabytes, and a repeated node writes to new folders. The caller must hold the
     lock of the pipeline.
@@ -148,14 +153,18 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
         return []
     state = metadata_store_pb2.Execution
     with Metadata(pipeline.metadata_connection_config) as handle:
-        incomplete = {
+        complete = {
             str(execution.id)
             for execution in handle.store.get_executions()
-            if execution.last_known_state not in (state.COMPLETE, state.CACHED)
+            if execution.last_known_state in (state.COMPLETE, state.CACHED)
         }
     # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
     folders = [*root.glob("*/*/*"), *root.glob("*/.system/*/*")]
-    leftovers = [path for path in folders if path.name in incomplete and path.is_dir()]
+    leftovers = [
+        path
+        for path in folders
+        if path.name.isdecimal() and path.name not in complete and path.is_dir()
+    ]
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
     return leftovers

@@ -103,6 +103,15 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def folder_digest(folder: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of the names and contents of all files below a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(folder).rglob("*")):
+        if not path.is_dir():
+            digest.update(f"{path.relative_to(folder)}\0{sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
 def is_writable(path: str | os.PathLike[str]) -> bool:
     """Return whether a folder can be written, or created if it does not exist."""
     folder = Path(path).absolute()

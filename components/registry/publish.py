@@ -174,6 +174,22 @@ def _tree(folder: Path) -> list[Path]:
     )
 
 
+def check_content(version: Path) -> None:
+    """Check the files of a version against its record; a folder without a record passes.
+
+    Raises:
+        UserError: they were changed or damaged.
+    """
+    digest = read_record_or_empty(version).digest
+    if digest and content_digest(version) != digest:
+        raise UserError(
+            "the files of this version were changed or damaged after it was published",
+            where=str(version),
+            remedy=f"Remove the folder, or use another version: `regard registry list "
+            f"{version.parent.name}`.",
+        )
+
+
 def recorded_digest(version: Path) -> str:
     """Return the digest of a version's model from its record, otherwise from its content."""
     return read_record_or_empty(version).digest or content_digest(version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,10 +16,12 @@ import keras
 import numpy as np
 
 from regard.components.common import events
+from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
 from regard.components.settings.trainer import NODE
 from regard.serving import locks
 
+LAST, PREVIOUS = "last.npz", "previous.npz"
 _LOCK = ".lock"
 
 
@@ -67,8 +70,9 @@ class Checkpoints:
     """The checkpoints of one training, in one folder.
 
     ``last.npz`` holds the complete state (weights, optimizer, random generators, train state),
-    ``best.npz`` the weights of the best evaluation, ``step-<n>.npz`` weights for an average. Each
-    file is replaced atomically.
+    ``previous.npz`` the state before it in case it is damaged, ``best.npz`` the weights of the best
+    evaluation, ``step-<n>.npz`` weights for an average. Each file is replaced atomically, and has
+    checksums, which are verified when it is read.
 
     Attributes:
         extra_variables: further variables of the state, such as a moving average.
@@ -77,12 +81,17 @@ class Checkpoints:
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.extra_variables: Sequence[Any] = ()
+        self._previous_snapshots: list[list[float]] = []
 
     def save(self, model: keras.Model, state: TrainState) -> None:
-        """Write ``last.npz`` and delete the snapshots that it no longer lists."""
-        self._write("last.npz", self._variables(model), state)
-        # Only now: an older last.npz would list snapshots that do not exist.
-        steps = {step for step, _ in state.snapshots}
+        """Write ``last.npz``; delete the snapshots that neither it nor the previous one lists."""
+        last = self.folder / LAST
+        if last.exists():
+            os.replace(last, self.folder / PREVIOUS)
+        self._write(LAST, self._variables(model), state)
+        # Only now: an older state would list snapshots that do not exist.
+        steps = {step for step, _ in [*state.snapshots, *self._previous_snapshots]}
+        self._previous_snapshots = list(state.snapshots)
         for path in self.folder.glob("step-*.npz"):
             number = re.fullmatch(r"step-(\d+)", path.stem)
             if number and int(number[1]) not in steps:
@@ -90,13 +99,30 @@ class Checkpoints:
 
     def exists(self) -> bool:
         """Whether there is a training to resume."""
-        return (self.folder / "last.npz").exists()
+        return any((self.folder / name).exists() for name in (LAST, PREVIOUS))
 
     def restore(self, model: keras.Model) -> TrainState | None:
-        """Restore the complete state; None without a checkpoint. Deletes incomplete files."""
+        """Restore the complete state; None without a checkpoint. Deletes incomplete files.
+
+        Raises:
+            UserError: the last checkpoint and the one before it are damaged.
+        """
         for path in self.folder.glob(".*.tmp"):
             path.unlink(missing_ok=True)
-        return self._read("last.npz", self._variables(model))
+        last, previous = self.folder / LAST, self.folder / PREVIOUS
+        if not last.exists() and previous.exists():
+            os.replace(previous, last)
+        try:
+            state = self._read(LAST, self._variables(model))
+        except UserError:
+            if not previous.exists():
+                raise
+            text = f"{last} is damaged; the training resumes from the checkpoint before it"
+            events.emit("warning", node=NODE, text=text)
+            os.replace(previous, last)
+            state = self._read(LAST, self._variables(model))
+        self._previous_snapshots = list(state.snapshots) if state else []
+        return state
 
     def save_best(self, model: keras.Model, state: TrainState) -> None:
         """Write ``best.npz``."""
@@ -115,8 +141,8 @@ class Checkpoints:
         total: list[np.ndarray] = []
         count = 0
         for step in steps:
-            with np.load(self.folder / _snapshot_name(step)) as arrays:
-                values = [arrays[f"v{i}"].astype(np.float64) for i in range(len(model.weights))]
+            _, arrays = self._load(self.folder / _snapshot_name(step), len(model.weights))
+            values = [array.astype(np.float64) for array in arrays]
             total = [a + b for a, b in zip(total, values, strict=True)] if count else values
             count += 1
         for variable, value in zip(model.weights, total, strict=True):
@@ -143,10 +169,28 @@ class Checkpoints:
         path = self.folder / name
         if not path.exists():
             return None
-        with np.load(path) as arrays:
-            for i, variable in enumerate(variables):
-                variable.assign(arrays[f"v{i}"])
-            return TrainState(**json.loads(str(arrays["state"])))
+        variables = list(variables)
+        state, arrays = self._load(path, len(variables))
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+        return state
+
+    def _load(self, path: Path, count: int) -> tuple[TrainState, list[np.ndarray]]:
+        """Read a whole file before anything is changed.
+
+        Raises:
+            UserError: it is damaged or missing.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = [file[f"v{i}"] for i in range(count)]
+                return TrainState(**json.loads(str(file["state"]))), arrays
+        except PermissionError:
+            raise
+        except Exception as error:  # a damaged archive raises errors of many kinds
+            remedy = f"Remove the folder {self.folder}; the training then starts again."
+            message = f"The checkpoint cannot be read: {error or type(error).__name__}."
+            raise UserError(message, str(path), remedy) from error
 
 
 class NoCheckpoints(Checkpoints):

@@ -50,9 +50,11 @@ def predict(
 
       regard predict captioning photo.jpg --picture attention.html
     """
+    from regard.components.registry.publish import check_content
     from regard.components.registry.store import Registry
     from regard.pipeline.prediction import predict as prediction
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
+    check_content(path)
     options = prediction.PredictOptions(align, as_json, picture, terminal.out().width)
     prediction.predict(path, [] if texts in (None, ["-"]) else list(texts or []), options)

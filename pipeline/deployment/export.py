@@ -14,6 +14,7 @@ from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, replace_dir, write_json
+from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry
 from regard.serving.contract import IN_MEMORY, read_contract
@@ -64,6 +65,7 @@ def to_ctranslate2(
         RuntimeError: CTranslate2 computes other probabilities, which is a bug.
     """
     version = Registry(registry).resolve(model)
+    check_content(version)
     _validate_folder(folder, force, version.resolve(), registry.resolve())
     _require_ctranslate2()
     trained = _read_weights(version)

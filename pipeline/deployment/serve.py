@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
+from regard.components.registry.publish import check_content
 from regard.components.registry.store import MODEL_FILE, Registry
 from regard.serving.saved_model import without_gc
 from regard.serving.server.errors import ServingError
@@ -83,6 +84,7 @@ def list_models(models: Sequence[str], file: Path | None, registry: Path) -> lis
 def _find_model(text: str, registry: Path) -> ModelConfig:
     store = Registry(registry)
     path = store.resolve(text)
+    check_content(path)
     name, has_version, _ = text.partition("@")
     is_in_registry = os.sep not in text and bool(store.versions(name))
     if not path.name.isdecimal():

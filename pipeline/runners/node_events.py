@@ -1,4 +1,4 @@
-"""Emit events about the nodes that TFX's launcher runs, whatever the runner.
+"""Emit events about the nodes that TFX's launcher runs, and verify the outputs that it finds again.
 
 Both of TFX's runners look up ``launcher.Launcher`` when they start a node, so replacing that name
 during a run is sufficient.
@@ -22,9 +22,11 @@ from tfx.orchestration.portable import cache_utils, launcher
 from tfx.proto.orchestration import executable_spec_pb2
 
 from regard.components.common import events
+from regard.components.common.files import folder_digest
 from regard.pipeline.progress import Failure
 from regard.pipeline.runners.failures import explain
 
+DIGEST = "content_digest"  # the custom property of an artifact
 MEMORY_INTERVAL_SECONDS = 1.0  # each measurement reads the whole process table
 
 
@@ -104,14 +106,27 @@ def _without_beam_options(executor: Any) -> Any:
 
 
 def _existing_outputs(outputs: dict[str, list[Any]] | None) -> dict[str, list[Any]] | None:
-    """The cached outputs; None if files are missing, so that the node runs again."""
+    """The cached outputs; None if files are missing or changed, so that the node runs again."""
     for artifact in itertools.chain.from_iterable((outputs or {}).values()):
         pushed = artifact.get_string_custom_property("pushed_destination")
         for path in filter(None, (artifact.uri, pushed)):
             if not Path(path).exists():
                 logging.info("The cached output %s no longer exists. The node runs again.", path)
                 return None
+        digest = artifact.get_string_custom_property(DIGEST)
+        if digest and _digest(artifact.uri) != digest:
+            text = f"{artifact.uri} was changed or damaged after it was written; it is made again"
+            events.emit_if_possible("warning", node=artifact.producer_component, text=text)
+            return None
     return outputs
+
+
+def _digest(uri: str) -> str:
+    """The digest of an artifact's files; empty if one cannot be read."""
+    try:
+        return folder_digest(uri)
+    except OSError:
+        return ""
 
 
 class _ObservedLauncher(launcher.Launcher):
@@ -182,6 +197,10 @@ class _ObservedLauncher(launcher.Launcher):
                 if event.type == event.OUTPUT
             }
             artifacts = handle.store.get_artifacts_by_id(list(keys))
+            if self._is_needed:  # new files; a later run that finds them again verifies them
+                for artifact in artifacts:
+                    artifact.custom_properties[DIGEST].string_value = _digest(artifact.uri)
+                handle.store.put_artifacts(artifacts)
         for artifact in artifacts:
             key = keys[artifact.id]
             uris[key] = artifact.uri
@@ -189,5 +208,6 @@ class _ObservedLauncher(launcher.Launcher):
                 name: getattr(value, value.WhichOneof("value"))
                 for name, value in artifact.custom_properties.items()
                 if value.WhichOneof("value") in ("int_value", "double_value", "string_value")
+                and name != DIGEST
             }
         return uris, properties

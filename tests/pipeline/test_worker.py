@@ -85,6 +85,19 @@ def test_node_with_deleted_artifacts_runs_again(tiny):
 
 
 @BOTH
+def test_node_with_changed_artifacts_runs_again(tiny, runner):
+    tiny.run(runner)
+    (file,) = (tiny.root / "artifacts" / "Add").rglob("total.txt")
+    file.write_text("3")
+    assert tiny.run(runner) == worker.OK
+    assert tiny.states() == {"Add": "done", "Fail": "done", "Aside": "cached"}
+    (warning,) = tiny.events("warning")
+    assert str(file.parent) in warning["text"]
+    assert tiny.run(runner) == worker.OK
+    assert set(tiny.states().values()) == {"cached"}
+
+
+@BOTH
 def test_user_error_of_a_node_has_place_and_remedy(tiny, runner):
     tiny.what.write_text("user")
     assert tiny.run(runner) == worker.USER

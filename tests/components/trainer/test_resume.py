@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from regard.components.common import events
+from regard.components.common.errors import UserError
 from regard.components.trainer.checkpoint import Checkpoints
 from tests.components.trainer.distributed_training import KilledError
 from tests.components.trainer.tiny_training import (
@@ -88,7 +89,10 @@ def test_a_killed_training_resumes(uninterrupted, tmp_path, monkeypatch, name, n
     assert_equal_arrays(*last)
     snapshots = {f"step-{step}.npz" for step in state.average["steps"]}
     names = {path.name for path in (tmp_path / "ck").iterdir()}
-    assert names == {"last.npz", "best.npz", *snapshots}
+    expected_names = {"last.npz", "previous.npz", "best.npz", *snapshots}
+    assert expected_names <= names
+    extra = names - expected_names  # the snapshots of the previous state
+    assert len(extra) <= OPTIONS["checkpoint_averaging"]["checkpoints"]
 
 
 def test_a_limit_reached_before_the_kill_still_applies(tmp_path):
@@ -123,3 +127,43 @@ def test_incomplete_files_are_deleted(tmp_path):
     (folder / ".last.npz.0123abcd.tmp").write_bytes(b"PK")
     train(tmp_path, max_epochs=1)
     assert {path.name for path in folder.iterdir()} == {"last.npz", "best.npz"}
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text"])
+def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(
+    uninterrupted, tmp_path, monkeypatch, damage
+):
+    with pytest.raises(KilledError):
+        train(tmp_path, failing_checkpoints("save", 12), **OPTIONS, checkpoint_seconds=0)
+    last, previous = (tmp_path / "ck" / name for name in ("last.npz", "previous.npz"))
+    damage_file(last, damage)
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    model, state = train(tmp_path, **OPTIONS)
+    assert f"{last} is damaged" in log.read_text()
+    assert_equal_arrays(model.get_weights(), uninterrupted[1])
+    assert without_times(state) == without_times(uninterrupted[0])
+    for path in (last, previous):
+        damage_file(path, damage)
+    with pytest.raises(UserError) as caught:
+        train(tmp_path, **OPTIONS)
+    assert str(tmp_path / "ck") in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["best.npz", "step-*.npz"])
+def test_other_damaged_files_of_a_training_are_named(tmp_path, name):
+    options = {**OPTIONS, "checkpoint_averaging": None} if name == "best.npz" else OPTIONS
+    train(tmp_path, **options)
+    damaged = [damage_file(path, "flipped") for path in (tmp_path / "ck").glob(name)]
+    with pytest.raises(UserError) as caught:
+        train(tmp_path, **options)
+    assert caught.value.where in damaged
+
+
+def damage_file(path, kind):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    half = bytes(content[: len(content) // 2])
+    contents = {"cut": half, "flipped": content, "empty": b"", "text": b"damaged"}
+    path.write_bytes(contents[kind])
+    return str(path)

@@ -1,0 +1,63 @@
+"""The database of a pipeline's metadata is restored from its copy."""
+
+import sqlite3
+
+import pytest
+
+from regard.components.common.errors import UserError
+from regard.pipeline import metadata_file
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "metadata.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("create table facts (number)")
+        database.executemany("insert into facts values (?)", [(i,) for i in range(10_000)])
+    return path
+
+
+def count(path):
+    with sqlite3.connect(path) as database:
+        return database.execute("select count(*) from facts").fetchone()[0]
+
+
+def damages(path):
+    content = path.read_bytes()
+    half = len(content) // 2
+    return [content[:half], b"damaged", content[:half] + b"\xff" * 5000 + content[half + 5000 :]]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_damaged_database_is_replaced_by_its_copy(path, number):
+    metadata_file.store_copy(path)
+    damaged = damages(path)[number]
+    path.write_bytes(damaged)
+    metadata_file.check(path)
+    assert count(path) == 10_000
+    assert path.with_name("metadata.sqlite.damaged").read_bytes() == damaged
+
+
+def test_without_an_intact_copy_it_is_an_error(path):
+    copy = path.with_name("metadata.sqlite.copy")
+    damaged = damages(path)[0]
+    path.write_bytes(damaged)
+    for content in (None, b"damaged"):
+        if content:
+            copy.write_bytes(content)
+        with pytest.raises(UserError) as caught:
+            metadata_file.check(path)
+        assert caught.value.where == str(path)
+    assert path.read_bytes() == damaged
+
+
+def test_an_intact_empty_or_missing_database_stays(path, tmp_path):
+    metadata_file.store_copy(path)
+    with sqlite3.connect(path) as database:
+        database.execute("insert into facts values (0)")
+    metadata_file.check(path)
+    assert count(path) == 10_001
+    metadata_file.check(tmp_path / "none")
+    (tmp_path / "empty").touch()
+    metadata_file.check(tmp_path / "empty")
+    assert list(tmp_path.glob("*.damaged")) == []

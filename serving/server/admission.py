@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import hmac
 import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -19,6 +21,7 @@ from regard.serving.server.options import ServerOptions
 SMALL_BYTES = 32 << 10
 _LARGE_MESSAGES = 16  # of the largest size, together
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_TRIM_SECONDS = 1.0
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -38,6 +41,7 @@ class Admission:
         self._hosts = options.allowed_hosts or (_LOOPBACK if options.host in _LOOPBACK else ())
         self.max_total_bytes = _LARGE_MESSAGES * options.max_request_bytes
         self._total = 0
+        self._next_trim = 0.0
         self._pool = ThreadPoolExecutor(1, "convert")
 
     def check_token(self, authorization: str) -> None:
@@ -86,6 +90,9 @@ class Admission:
             yield add
         finally:
             self._total -= size
+            if size > SMALL_BYTES and time.monotonic() > self._next_trim:
+                self._next_trim = time.monotonic() + _TRIM_SECONDS
+                self._pool.submit(_return_free_memory)
 
     async def convert(
         self, size: int, function: Callable[P, T], *args: P.args, **options: P.kwargs
@@ -106,3 +113,10 @@ class Admission:
     def close(self) -> None:
         """End the thread."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def _return_free_memory() -> None:
+    """Return what the C library keeps of freed memory to the system; glibc only."""
+    with contextlib.suppress(AttributeError):
+        # Without it a large request leaves 450 MB, with it 200 MB; delete it if that changes.
+        ctypes.CDLL(None).malloc_trim(0)

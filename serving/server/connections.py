@@ -49,6 +49,11 @@ class Connections:
         else:
             self._waiting.setdefault(connection, time.monotonic())
 
+    def note_progress(self, connection: Connection) -> None:
+        """Note that the client of a waiting connection has read something."""
+        if connection in self._waiting:
+            self._waiting[connection] = time.monotonic()
+
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection."""
         self._open.discard(connection)
@@ -56,12 +61,15 @@ class Connections:
 
     def sweep(self) -> None:
         """Close the connections whose time is over, and those with too many unsent bytes."""
+        for connection in list(self._open):
+            self.update(connection)
         now, unsent = time.monotonic(), {}
-        for connection, since in list(self._waiting.items()):
+        for connection in list(self._waiting):
             size = connection.transport.get_write_buffer_size()
-            if size < connection.unsent:  # the client reads
-                since = self._waiting[connection] = now
+            if size < connection.unsent:
+                self.note_progress(connection)
             connection.unsent = unsent[connection] = size
+            since = self._waiting[connection]
             if now - since > self._header_seconds and not connection.is_receiving_body:
                 self._abort(connection)
         total = sum(unsent.values())
@@ -100,7 +108,7 @@ class Connection(H11Protocol):
     @property
     def is_waiting(self) -> bool:
         """Whether the server has nothing to do until the client sends or reads something."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        return self.cycle is None or self.cycle.response_started or self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -113,6 +121,10 @@ class Connection(H11Protocol):
     def handle_events(self) -> None:
         super().handle_events()
         self._all.update(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._all.note_progress(self)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import unquote
 
 from grpc import StatusCode
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from regard.serving.server.admission import Admission
+from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.rest_json import dump, dump_predictions, parse_predict
@@ -61,7 +61,7 @@ class RestApi:
             return Response(b"", 200 if has_origin else 400)
         return await self._respond(lambda: self._dispatch(request, path))
 
-    async def _dispatch(self, request: Request, path: str) -> bytes:
+    async def _dispatch(self, request: Request, path: str) -> list[bytes]:
         self._admission.check_host(request.headers.get("host", ""))
         if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
             self._admission.check_token(request.headers.get("authorization", ""))
@@ -69,15 +69,14 @@ class RestApi:
         if request.method == "GET" and (match := _GET_PATH.fullmatch(path)):
             spec = _parse_spec(match)
             if match["metadata"]:
-                return _dump_metadata(spec.model, self._manager.find(spec))
-            return _dump_status(self._manager.list_states(spec))
+                return [_dump_metadata(spec.model, self._manager.find(spec))]
+            return [_dump_status(self._manager.list_states(spec))]
         raise invalid(f"Unknown request: {request.method} {path}")
 
-    async def _respond(self, handle: Callable[[], Awaitable[bytes]]) -> Response:
+    async def _respond(self, handle: Callable[[], Awaitable[list[bytes]]]) -> Response:
         """Return the result of a handler, or its error, as JSON."""
         try:
-            body = await asyncio.wait_for(handle(), self._timeout)
-            return Response(body, 200, media_type="application/json")
+            return _response(await asyncio.wait_for(handle(), self._timeout))
         except asyncio.TimeoutError:
             message = f"Timed out after {self._timeout:g} s."
             return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
@@ -86,7 +85,7 @@ class RestApi:
         except Exception as exception:
             return _error_response(as_serving_error(exception))
 
-    async def _predict(self, spec: ModelSpec, request: Request) -> bytes:
+    async def _predict(self, spec: ModelSpec, request: Request) -> list[bytes]:
         convert = self._admission.convert
         with (
             self._manager.track_request(spec.model, "predict", "REST"),
@@ -109,6 +108,19 @@ class RestApi:
             hold(len(chunk))
             body += chunk
         return bytes(body)
+
+
+def _response(parts: list[bytes]) -> Response:
+    size = sum(map(len, parts))
+    if size <= SMALL_BYTES:
+        return Response(b"".join(parts), media_type="application/json")
+
+    async def stream() -> AsyncIterator[bytes]:
+        for part in parts:
+            yield part
+
+    headers = {"content-length": str(size)}
+    return StreamingResponse(stream(), headers=headers, media_type="application/json")
 
 
 def _error_response(error: ServingError) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,10 +68,11 @@ def parse_predict(body: bytes, input_types: Callable[[str], InputTypes]) -> Pred
     return PredictBody(signature, inputs, is_row_format)
 
 
-def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> bytes:
+def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> list[bytes]:
     """Return outputs as ``{"predictions": [...]}`` by row, or ``{"outputs": ...}`` by column.
 
-    The name of a single output is left out.
+    The name of a single output is left out. The text comes in parts: as a whole it can be several
+    times as large as the arrays, and orjson stops all other threads while it writes one part.
 
     Raises:
         ServingError: the outputs cannot be split into rows, or JSON has no such type.
@@ -79,14 +80,28 @@ def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> 
     values = {name: _to_json(name, tensor) for name, tensor in outputs.items()}
     (only, *others) = values.values()
     if not is_row_format:
-        return dump({"outputs": values if others else only})
+        if not others:
+            return [b'{"outputs":', *_dump_rows(only), b"}"]
+        parts = [b'{"outputs":{']
+        for i, (name, value) in enumerate(values.items()):
+            parts += [b"," if i else b"", dump(name), b":", *_dump_rows(value)]
+        return [*parts, b"}}"]
     if len({tensor.shape[0] if tensor.ndim else -1 for tensor in outputs.values()} | {-1}) != 2:
         raise invalid("The outputs have no common first dimension. Use `inputs`, not `instances`.")
-    if not others:
-        return dump({"predictions": only})
-    # Row by row: orjson stops all other threads while it writes.
-    rows = (dump(dict(zip(values, row, strict=True))) for row in zip(*values.values(), strict=True))
-    return b'{"predictions":[' + b",".join(rows) + b"]}"
+    rows = only
+    if others:
+        rows = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+    return [b'{"predictions":', *_dump_rows(rows), b"}"]
+
+
+def _dump_rows(values: Any) -> Iterator[bytes]:
+    if not isinstance(values, Iterable) or isinstance(values, str | dict):  # an output of one value
+        yield dump(values)
+        return
+    yield b"["
+    for i, row in enumerate(values):
+        yield (b"," if i else b"") + dump(row)
+    yield b"]"
 
 
 def dump(value: object) -> bytes:

@@ -109,7 +109,7 @@ def test_types_without_json_are_unimplemented():
 
 
 def dump(outputs, is_row_format):
-    return json.loads(dump_predictions(outputs, is_row_format))
+    return json.loads(b"".join(dump_predictions(outputs, is_row_format)))
 
 
 def test_dump_rows():

@@ -62,7 +62,7 @@ def build_pipeline(
     """
     task = config.description
     # The schedule, Beam and the search do not change the model.
-    recorded = config.model_dump(mode="json", exclude={"schedule", "beam", "tune"})
+    recorded = config.recorded(exclude={"schedule", "beam", "tune"})
     stored = json.dumps([vars(feature) for feature in config.stored_features])
 
     corpus = CorpusGen(

@@ -152,10 +152,10 @@ def judge(ending: Ending, state: Progress) -> Outcome:
 
 
 def resolved_yaml(config: Config) -> str:
-    """The configuration with all defaults and absolute paths, as YAML."""
+    """The configuration with all defaults, absolute paths and references, as YAML."""
     from regard.components.common.yaml_text import to_yaml
 
-    return to_yaml(config.model_dump(mode="json"))
+    return to_yaml(config.recorded())
 
 
 def _validate(request: RunRequest, nodes: Sequence[str]) -> RunRequest:

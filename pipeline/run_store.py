@@ -24,6 +24,8 @@ from regard.serving import locks
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from regard.pipeline.config import Config
+
 RECORD = "run.json"
 RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
 FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
@@ -149,6 +151,20 @@ class Run:
         except (OSError, ValueError, YAMLError):
             return {}
         return content if isinstance(content, dict) else {}
+
+    def load_config(self) -> Config:
+        """The configuration of the run.
+
+        Raises:
+            ValueError, LookupError: Another version of Regard wrote it, or the environment
+                variables that it refers to have changed.
+        """
+        from regard.pipeline.config import config_from_values
+
+        config = config_from_values(self.settings())
+        if config.has_references and config.digest() != self.record().get("digest"):
+            raise LookupError("The environment variables have changed.")
+        return config
 
     def record(self) -> RunRecord:
         """The record; empty if it cannot be read."""

@@ -46,7 +46,6 @@ def main(directory: str) -> int:
             from regard.pipeline.graph import create_pipeline
             from regard.pipeline.tuning.graph import create_tuning
 
-        # The parent has resolved paths and variables, so a "$" is a literal "$".
         config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
         metadata_file.check(paths.metadata)
         is_search = last == TUNER

@@ -45,10 +45,17 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file under a temporary name, then rename it."""
+def atomic_write(path: str | os.PathLike[str], content: bytes | str, private: bool = False) -> None:
+    """Write a file under a temporary name, then rename it.
+
+    Args:
+        path: the file.
+        content: all of it.
+        private: whether only its owner may read it.
+    """
     data = content.encode("utf-8") if isinstance(content, str) else content
     with atomic_path(path) as temporary:
+        temporary.touch(mode=0o600 if private else 0o666)
         temporary.write_bytes(data)
 
 

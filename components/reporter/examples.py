@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import io
 import math
+import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -212,7 +213,7 @@ def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
 
     data = config.get("data", {})
     try:
-        images = Images(data.get("root") or ".", data.get("images"))
+        images = Images(os.path.expandvars(data.get("root") or "."), data.get("images"))
         with Image.open(images.path_of(path)) as file:
             file.draft("RGB", (_MAX_IMAGE_SIZE, _MAX_IMAGE_SIZE))  # decodes a JPEG at this size
             image = file.convert("RGB")

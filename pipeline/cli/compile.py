@@ -49,7 +49,7 @@ def compile_config(
     with terminal.working("compiling with TFX …"):
         pipeline = compile_pipeline(loaded)
         validate_pipeline(pipeline, str(path))
-    atomic_write(path, pipeline.to_yaml())
+    atomic_write(path, pipeline.to_yaml(), private=loaded.has_references)
     terminal.print_notes(settings.cluster_warnings(loaded))
     nodes = len(pipeline.spec["root"]["dag"]["tasks"])
     names = ", ".join(sorted(pipeline.parameters))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import re
@@ -180,6 +181,8 @@ def _first_difference(one: JsonValue, other: JsonValue, path: KeyPath) -> KeyPat
 
 def _resolve(config: Config, source: LocatedMapping, workspace: Workspace) -> Config:
     """Return the configuration to run: with absolute paths, and without the gate of a push."""
+    variables = [one for part in source.sources for one in part.document.references.values()]
+    config = config.with_references({(): dict(collections.ChainMap(*variables))})
     config = absolute_paths(config, source.folder, str(workspace.home))
     gate: dict[str, object] = {"thresholds": {}, "production": None}
     return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=gate)})

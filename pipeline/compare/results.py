@@ -21,7 +21,6 @@ from regard.components.evaluator.results import (
 )
 from regard.pipeline import progress, run_store
 from regard.pipeline.compare.matrix import Comparison, Member
-from regard.pipeline.config import config_from_values
 from regard.pipeline.config.config import NODES
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
@@ -91,11 +90,8 @@ class ComparisonFolder:
 
     def write_config(self, member: Member) -> Path:
         """Write the resolved configuration of a model, and return its path."""
-        content = member.config.model_dump(mode="json")
-        text = to_yaml(content)
         path = self.root / "configs" / f"{member.label}.yaml"
-        # Variables have been substituted; escape what only looks like one.
-        atomic_write(path, text.replace("${", "$${"))
+        atomic_write(path, to_yaml(member.config.recorded()))
         return path
 
     def write(self, results: ComparisonResults, command: str) -> None:
@@ -155,7 +151,7 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
 def _config_digest(run: Run) -> str | None:
     """Return the digest of a run's configuration, with defaults for keys that are new."""
     try:
-        return config_from_values(run.settings()).digest(*_SECTIONS)
+        return run.load_config().digest(*_SECTIONS)
     except (ValueError, LookupError, TypeError):
         return None
 

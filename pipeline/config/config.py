@@ -8,10 +8,11 @@ import json
 import typing
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, create_model, model_validator
+from pydantic import Field, JsonValue, PrivateAttr, create_model, model_validator
 from typing_extensions import Self
 
 from regard.components.common.errors import UserError
+from regard.components.common.references import References, restore_references
 from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus
 from regard.components.settings.data import DataConfig, Files
@@ -79,6 +80,8 @@ class Config(Section):
         None, "Which keys `regard tune` searches, and how; null: none."
     )
 
+    _references: References = PrivateAttr(default_factory=dict)
+
     @model_validator(mode="before")
     @classmethod
     def _fill_in_task_defaults(cls, value: Any) -> Any:
@@ -141,6 +144,26 @@ class Config(Section):
         """The features of the rows that CorpusGen writes: ``features`` and the span."""
         span = (Feature(SPAN, "text", "extra"),) if self.data.has_spans else ()
         return (*self.features, *span)
+
+    @property
+    def has_references(self) -> bool:
+        """Whether the file refers to environment variables other than Regard's own folders."""
+        return bool(self._references)
+
+    def with_references(self, references: References) -> Self:
+        """Return the configuration with the variables that its values refer to."""
+        copy = self.model_copy()
+        copy._references = {path: values for path, values in references.items() if values}
+        return copy
+
+    def recorded(self, exclude: set[str] | None = None) -> dict[str, JsonValue]:
+        """Return plain values for a file: they refer to variables, as the user's file does.
+
+        Args:
+            exclude: Names of sections to leave out.
+        """
+        values = self.model_dump(mode="json", exclude=exclude)
+        return restore_references(values, self._references)
 
     def section_json(self, name: str) -> str:
         """Return a section or value as canonical JSON; ``null`` for a section without settings."""

@@ -15,10 +15,10 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from regard.components.common.formatting import truncate
+from regard.components.common.references import REFERENCE, References
 from regard.components.common.yaml_text import find_excess
 from regard.models.settings.base import Path, Problem
 
-_VARIABLE = re.compile(r"\$(?:\$(?=\{)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})")
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
 _MERGE = "tag:yaml.org,2002:merge"
@@ -34,11 +34,13 @@ class Document:
         value: Plain values: mappings, lists, texts, numbers, booleans, None.
         lines: The line of each key, from 1; the empty path is the file.
         problems: Everything that is wrong with the file.
+        references: The variables that the values refer to.
     """
 
     value: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    references: References = field(default_factory=dict)
 
     def line(self, path: Path) -> int:
         """Return the line of a key, or of the closest section around it that is in the file."""
@@ -122,7 +124,7 @@ class _Reader:
     def read_scalar(self, node: ScalarNode, path: Path) -> Any:
         tag = str(node.tag)
         if "${" in node.value:
-            text = _VARIABLE.sub(lambda match: self.variable(match, node, path), node.value)
+            text = REFERENCE.sub(lambda match: self.variable(match, node, path), node.value)
             # A plain ${STEPS} becomes the number in the variable; a quoted one stays a text.
             if node.style is None:
                 tag = str(self.yaml.resolver.resolve(ScalarNode, text, (True, False)))
@@ -144,6 +146,8 @@ class _Reader:
         if value is None and default is None:
             message = f"the environment variable {name} is not set; set it, or use "
             self.add_problem(path, node, f"{message}${{{name}:-DEFAULT}}")
+        if value:
+            self.document.references.setdefault(path, {})[name] = value
         return value or default or ""  # as in a shell, ":-" also replaces an empty variable
 
     def add_problem(self, path: Path, node: Node, message: str) -> None:

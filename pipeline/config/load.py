@@ -12,6 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular
+from regard.components.common.references import References, resolve_references
 from regard.models.settings.base import Problem, absolute
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
@@ -53,6 +54,7 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
     if all_problems or config is None:
         raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
     folder = Path(os.path.abspath(path)).parent
+    config = config.with_references(document.references)
     return absolute_paths(config, lambda *_: folder, str(workspace.home))
 
 
@@ -69,12 +71,16 @@ def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Probl
 
 
 def config_from_values(value: Mapping[str, JsonValue]) -> Config:
-    """Return the configuration of plain values with resolved paths and variables.
+    """Return the configuration of recorded values, which have absolute paths.
 
     Raises:
-        ValueError, LookupError: The values are not valid in this version of Regard.
+        ValueError, LookupError: The values are not valid in this version of Regard, or an
+            environment variable that they refer to is not set.
     """
-    return config_class(str(value["task"])).model_validate(value)
+    references: References = {}
+    resolved = resolve_references(value, os.environ, references)
+    config = config_class(str(resolved["task"])).model_validate(resolved)
+    return config.with_references(references)
 
 
 def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Document:
@@ -87,7 +93,11 @@ def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Documen
         workspaces.VARIABLE: str(workspace.home),
         workspaces.DATA_VARIABLE: str(workspace.data_root()),
     }
-    return parse(_read(Path(path)), {**os.environ, **folders})
+    document = parse(_read(Path(path)), {**os.environ, **folders})
+    for variables in document.references.values():
+        for name in folders:  # they differ by place, and a run needs those that it had
+            variables.pop(name, None)
+    return document
 
 
 def _read(path: Path) -> str:

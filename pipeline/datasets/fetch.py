@@ -13,13 +13,15 @@ import json
 import zlib
 from importlib import resources
 from pathlib import Path
-from typing import TypedDict
+from typing import IO, Any, NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import format_bytes
 from regard.pipeline.datasets.dataset_files import Dataset, Progress
 
 _TIMEOUT_SECONDS = 30.0  # without a response
 _RETRIES = 3  # after a failed download
+_MAX_BYTES = 1 << 30  # of a file whose manifest states no limit
 
 
 class ManifestFile(TypedDict):
@@ -31,6 +33,7 @@ class ManifestFile(TypedDict):
     lines: int
     sha256: str
     text_sha256: str
+    max_bytes: NotRequired[int]
 
 
 class Manifest(TypedDict):
@@ -90,6 +93,22 @@ def text_digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
+class _LimitedFile:
+    """A file that a download may fill up to a limit."""
+
+    def __init__(self, file: IO[bytes], url: str, limit: int):
+        self.file, self.url, self.limit = file, url, limit
+
+    def write(self, data: bytes) -> int:
+        if self.file.tell() + len(data) > self.limit:
+            message = f"The file is larger than {format_bytes(self.limit)}."
+            raise UserError(message, self.url, "Check the address in the manifest.")
+        return self.file.write(data)
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
 def _download(url: str, file: ManifestFile, directory: Path) -> None:
     import pooch
     import requests
@@ -98,10 +117,16 @@ def _download(url: str, file: ManifestFile, directory: Path) -> None:
     name, checksum = file["name"], file["sha256"]
     # Without the header a server may compress the file a second time.
     headers = {"Accept-Encoding": "identity"}
-    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
+    limit = file.get("max_bytes", _MAX_BYTES)
+
+    def download(url: str, path: str, store: Any) -> None:
+        with open(path, "wb") as output:
+            downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
+            downloader(url, _LimitedFile(output, url, limit), store)
+
     store = pooch.create(directory, f"{url}/", registry={name: checksum}, retry_if_failed=_RETRIES)
     try:
-        store.fetch(name, downloader=downloader)
+        store.fetch(name, downloader=download)
         return
     except requests.RequestException as error:
         message = f"The download failed: {error}."

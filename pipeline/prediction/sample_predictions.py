@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,7 +86,8 @@ def _to_text(value: Any, kind: str, data: Mapping[str, Any]) -> str:
     if kind == "image":
         from regard.components.data.images import Images
 
-        return Images(data.get("root") or ".", data.get("images")).path_of(value)
+        root = os.path.expandvars(data.get("root") or ".")
+        return Images(root, data.get("images")).path_of(value)
     # A text of several sentences may have one on each line; the command takes one line.
     return json.dumps(value) if kind == "points" else " ".join(value.split("\n"))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.pipeline import run_store
-from regard.pipeline.config import config_from_values
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import ConditionResult
 from regard.pipeline.scheduling.snapshot import DataSnapshot, settings_digest, take_snapshot
@@ -164,7 +163,7 @@ def _is_newer(run: run_store.Run, state: ScheduleState) -> bool:
 def _run_settings_digest(run: run_store.Run) -> str | None:
     """Return the digest of a run's settings; None if another version of Regard wrote them."""
     try:
-        return settings_digest(config_from_values(run.settings()))
+        return settings_digest(run.load_config())
     except (ValueError, LookupError):
         return None
 

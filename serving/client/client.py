@@ -11,7 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from regard.serving.client.connections import GrpcConnection, RestConnection, Target
+from regard.serving.client.connections import (
+    GrpcConnection,
+    RestConnection,
+    Target,
+    check_token_url,
+)
 from regard.serving.client.conversion import (
     ClientError,
     Row,
@@ -43,7 +48,7 @@ class Client:
             one.
 
     Raises:
-        ValueError: an argument is invalid.
+        ValueError: an argument is invalid, or a token would be sent to another host in clear text.
 
     Example:
         >>> client = Client("grpc://localhost:8500", model="quickstart")  # doctest: +SKIP
@@ -79,6 +84,8 @@ class Client:
         all_headers = {name.lower(): value for name, value in (headers or {}).items()}
         if token is not None:
             all_headers["authorization"] = f"Bearer {token}"
+        if "authorization" in all_headers:
+            check_token_url(target)
         self._target = Target(
             url.netloc,
             url.scheme in ("grpcs", "https"),

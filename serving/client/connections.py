@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import ssl
 import urllib.parse
@@ -59,6 +60,22 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict)
     ca_file: Path | None = None
     certificate: tuple[Path, Path] | None = None
+
+
+def check_token_url(url: str) -> None:
+    """Check that a token may be sent to a URL: encrypted, or to this host.
+
+    Raises:
+        ValueError: it would be sent over a network in clear text.
+    """
+    parts = urllib.parse.urlsplit(url)
+    try:
+        is_local = ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        is_local = parts.hostname == "localhost"
+    if parts.scheme in ("http", "grpc") and not is_local:
+        message = f"A token would be sent to {parts.hostname} in clear text. "
+        raise ValueError(f"{message}Use {parts.scheme}s://, or no token.")
 
 
 class RestConnection:

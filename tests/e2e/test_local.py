@@ -137,3 +137,39 @@ def test_model_below_a_threshold_is_not_published(shell, finished):
     assert "Failed: exact match" in result.stdout
     assert "is below the threshold of 0.9" in result.stdout
     assert [v.name for v in (shell.home / "registry/tiny").iterdir()] == ["1"]
+
+
+SECRET, PIN = "hunter2-is-no-password", "3141592653"
+
+
+def test_values_of_variables_are_not_written(shell):
+    """References stay references in everything that a run writes, its log included."""
+    shell.environment |= {"SECRET": SECRET, "PIN": PIN}
+    path = shell.folder / shell.configure(epochs=1)
+    text = path.read_text().replace("name: tiny", "name: secrets")
+    text += """
+beam:
+  options:
+    s3_secret_access_key: ${SECRET}
+    s3_access_key_id: ${PIN}
+kubeflow: {image: "registry.example.org/${SECRET}/regard:1", volumes: {regard: /regard}}
+"""
+    path.write_text(text)
+    result = shell.run("run", str(path))
+    assert result.returncode == 0, result.stdout + result.stderr
+    report = shell.run("report", "secrets")
+    assert report.returncode == 0, report.stderr
+    files = [file for file in shell.home.rglob("*") if file.is_file()]
+    assert len(files) > 50
+    for secret in (SECRET.encode(), PIN.encode()):
+        assert [str(file) for file in files if secret in file.read_bytes()] == []
+    for output in (result, report):
+        assert SECRET not in output.stdout + output.stderr
+    (config,) = (shell.home / "pipelines/secrets/runs").glob("*/config.yaml")
+    assert "registry.example.org/${SECRET}/regard:1" in config.read_text()
+    record = json.loads((shell.home / "registry/secrets/1/regard.json").read_text())
+    assert record["config"]["kubeflow"]["image"] == "registry.example.org/${SECRET}/regard:1"
+    del shell.environment["SECRET"]
+    missing = shell.run("run", str(path))
+    assert missing.returncode == 2
+    assert "the environment variable SECRET is not set" in missing.stderr

@@ -17,6 +17,7 @@ from regard.pipeline.runners.kubeflow.api_errors import (
     translate_errors,
     wrong_service_error,
 )
+from regard.serving.client.connections import check_token_url
 
 if TYPE_CHECKING:
     from regard.pipeline.runners.kubeflow.submission import Submission
@@ -63,6 +64,10 @@ class KubeflowClient:
         configuration.retries = False  # report each error, and follow no redirect
         client = kfp_server_api.ApiClient(configuration)
         if token := _read_token():
+            try:
+                check_token_url(self.host)
+            except ValueError as error:
+                raise UserError(str(error), TOKEN_VARIABLE) from None
             client.set_default_header("Authorization", f"Bearer {token}")
         self._experiments = kfp_server_api.ExperimentServiceApi(client)
         self._runs = kfp_server_api.RunServiceApi(client)

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from regard.components.common.yaml_text import from_yaml, to_yaml
 from regard.components.data.sources import find_files
 from regard.components.data.spans import resolve_spans
 from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 from regard.models.settings.training import ExponentialScheduleConfig
-from regard.pipeline.config import load
+from regard.pipeline.config import config_from_values, load
 from tests.pipeline.config.refusals import load_text
 
 MINIMAL = "name: tiny\ndata:\n  train: {source: a.en, target: a.de}\n"
@@ -199,3 +200,45 @@ def test_a_search_given_in_part_keeps_the_limits_of_its_task(
     text = f"name: x\ntask: {task}\ndata: {{train: {train}}}\nsearch: {search}\n"
     result = load_text(tmp_path, text, home=tmp_path).search
     assert (result.max_length_factor, result.max_length_offset) == limits
+
+
+SECRET_CONFIG = """\
+name: tiny
+data:
+  root: ${FOLDER}/data
+  train: {source: train.en, target: train.de}
+beam:
+  options:
+    s3_secret_access_key: ${KEY}
+    s3_access_key_id: "${PIN}"
+    job_name: ${PIN}
+training:
+  max_steps: ${STEPS:-100}
+serving: {registry: "/r/$${x}/${UNSET:-default}"}
+"""
+
+
+def test_references_stay_references(tmp_path, monkeypatch):
+    for name, value in {"FOLDER": "/srv", "KEY": "hunter2 ${x}", "PIN": "31337"}.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "a.yaml").write_text(SECRET_CONFIG)
+    config = load(tmp_path / "a.yaml")
+    assert config.data.root == "/srv/data"
+    assert config.beam.options["s3_secret_access_key"] == "hunter2 ${x}"
+    recorded = config.recorded()
+    assert recorded["data"]["root"] == "${FOLDER}/data"
+    assert recorded["serving"]["registry"] == "/r/$${x}/default"
+    assert recorded["beam"]["options"]["job_name"] == "${PIN}"
+    text = to_yaml(recorded)
+    assert "hunter2" not in text
+    assert "31337" not in text
+    again = config_from_values(from_yaml(text))
+    assert again.recorded() == recorded
+    assert again.beam.arguments() == config.beam.arguments()
+    assert again.data == config.data
+    assert again.serving == config.serving
+    (tmp_path / "b.yaml").write_text(text)
+    assert load(tmp_path / "b.yaml").recorded() == recorded
+    monkeypatch.delenv("KEY")
+    with pytest.raises(LookupError):
+        config_from_values(from_yaml(text))

@@ -134,3 +134,12 @@ def test_local_copy_of_multi30k_is_recognised():
     dataset = fetch_multi30k(root)
     assert dataset.files_written == 0
     assert dataset.rows["train"] == 29_000
+
+
+def test_files_have_a_limit(download, server, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MAX_BYTES", 9_000)
+    with pytest.raises(UserError, match=r"The file is larger than 8.8 KiB\.") as info:
+        download()
+    assert info.value.where == f"{server.url}/train.de.gz"
+    assert server.requests == ["train.de.gz"]
+    assert list((tmp_path / "data").iterdir()) == []

@@ -305,7 +305,7 @@ def test_mutual_tls_and_tokens(folder, certificate):
                     assert caught.value.code == code, wrong
     finally:
         running.stop()
-    assert Client("http://a", "m", token="t")._target.headers == {"authorization": "Bearer t"}
+    assert Client("https://a", "m", token="t")._target.headers == {"authorization": "Bearer t"}
 
 
 def test_the_client_works_without_tensorflow(ports):
@@ -321,3 +321,18 @@ for target in ("grpc://127.0.0.1:{ports[0]}", "http://127.0.0.1:{ports[1]}"):
     command = [sys.executable, "-c", code]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert completed.stdout.split() == ["BA", "AVAILABLE"] * 2, completed.stderr
+
+
+@pytest.mark.parametrize(
+    "target", ["http://10.0.0.1:1", "grpc://example.org:1", "http://localhost@a"]
+)
+def test_tokens_are_not_sent_in_clear_text(target):
+    for options in ({"token": "t"}, {"headers": {"Authorization": "Bearer t"}}):
+        with pytest.raises(ValueError, match=r"in clear text. Use (http|grpc)s://, or no token."):
+            Client(target, "m", **options)
+    Client(target, "m").close()
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.1:1", "grpc://localhost:1", "http://[::1]:1"])
+def test_tokens_may_be_sent_to_this_host(target):
+    Client(target, "m", token="t").close()

@@ -133,7 +133,7 @@ class _Reader:
             return node.value
         try:
             return self.yaml.constructor.construct_object(node)
-        except (ConstructorError, ValueError, KeyError):
+        except (ConstructorError, ValueError, LookupError):
             name = tag.split(":", 2)[-1]
             self.add_problem(path, node, f"{truncate(node.value)!r} is not a valid {name}")
             return None

@@ -96,6 +96,7 @@ CASES = {
     "? [1, 2]\n: x": "5: a key must be a text",
     "task: !!python/object/apply:os.getcwd [x]": "5: task: ",
     "task: !!python/name:os.getcwd x": "5: task: 'x' is not a valid python/name:os.getcwd",
+    "task: !!int": "5: task: '' is not a valid int",
     "training: {ema: !!bool maybe}": "5: training.ema: 'maybe' is not a valid bool",
     f"training: {{max_steps: {'9' * 5000}}}": f"5: training.max_steps: '{'9' * 59}…' is not a val",
     "task: a\x00b": "5: the character U+0000 is not allowed in YAML",

@@ -7,7 +7,7 @@ run, in the registry, or in a report.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # ``${NAME}``, ``${NAME:-default}``, and ``$${`` for a literal ``${``.
@@ -18,61 +18,58 @@ Path = tuple[str | int, ...]
 References = dict[Path, dict[str, str]]
 
 
-def restore_references(value: Any, references: References, path: Path = ()) -> Any:
+def restore_references(value: Any, references: References) -> Any:
     """Return plain values with references in place of the values of variables.
 
     Args:
         value: mappings, lists, texts, numbers, booleans and None.
         references: the variables; the keys within a key of theirs count too.
-        path: the key of the value.
     """
-    if isinstance(value, dict):
-        return {key: restore_references(v, references, (*path, key)) for key, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [restore_references(v, references, (*path, i)) for i, v in enumerate(value)]
-    known = {
-        text.replace("${", "$${"): f"${{{name}}}"
-        for place, variables in references.items()
-        if path[: len(place)] == place
-        for name, text in variables.items()
-    }
-    if not isinstance(value, str):
-        # Beam's options are texts in the end, so a password of digits is no number.
-        is_number = path[:1] == ("beam",) and isinstance(value, int | float)
-        return known.get(str(value), value) if is_number else value
-    escaped = value.replace("${", "$${")
-    if not known:
-        return escaped
-    values = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
-    return re.sub(values, lambda match: known[match[0]], escaped)
+
+    def restore(leaf: Any, path: Path) -> Any:
+        known = {
+            text.replace("${", "$${"): f"${{{name}}}"
+            for place, variables in references.items()
+            if path[: len(place)] == place
+            for name, text in variables.items()
+        }
+        if not isinstance(leaf, str):
+            # Beam's options are texts in the end, so a password of digits is no number.
+            is_number = path[:1] == ("beam",) and isinstance(leaf, int | float)
+            return known.get(str(leaf), leaf) if is_number else leaf
+        # The longest first; a pattern that matches nothing if there are no variables.
+        values = "|".join(map(re.escape, sorted(known, key=len, reverse=True))) or "(?!)"
+        return re.sub(values, lambda match: known[match[0]], leaf.replace("${", "$${"))
+
+    return _map_leaves(value, restore, ())
 
 
-def resolve_references(
-    value: Any, variables: Mapping[str, str], references: References, path: Path = ()
-) -> Any:
+def resolve_references(value: Any, variables: Mapping[str, str], references: References) -> Any:
     """Return plain values with the values of variables, the inverse of ``restore_references``.
 
     Args:
         value: the result of ``restore_references``.
         variables: the values by name.
         references: receives what the texts refer to.
-        path: the key of the value.
 
     Raises:
         LookupError: a variable is not set.
     """
+
+    def resolve(leaf: Any, path: Path) -> Any:
+        def variable(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return "$"
+            return references.setdefault(path, {}).setdefault(match[1], variables[match[1]])
+
+        return REFERENCE.sub(variable, leaf) if isinstance(leaf, str) else leaf
+
+    return _map_leaves(value, resolve, ())
+
+
+def _map_leaves(value: Any, change: Callable[[Any, Path], Any], path: Path) -> Any:
     if isinstance(value, dict):
-        return {
-            key: resolve_references(v, variables, references, (*path, key))
-            for key, v in value.items()
-        }
-    if isinstance(value, list):
-        items = enumerate(value)
-        return [resolve_references(v, variables, references, (*path, i)) for i, v in items]
-
-    def variable(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return "$"
-        return references.setdefault(path, {}).setdefault(match[1], variables[match[1]])
-
-    return REFERENCE.sub(variable, value) if isinstance(value, str) else value
+        return {key: _map_leaves(item, change, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_map_leaves(item, change, (*path, i)) for i, item in enumerate(value)]
+    return change(value, path)

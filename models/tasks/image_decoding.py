@@ -19,6 +19,7 @@ _HEADER_BYTES = 26
 # in the frame (16 MB). The limits bound the time, about 10 us for each block.
 _MAX_EXTENSIONS, _MAX_EXTENSION_BLOCKS, _MAX_FRAME_BLOCKS = 16, 1 << 13, 1 << 16
 _TRAILER = b";"
+Step = Callable[[tf.Tensor], tf.Tensor]
 _PADDING = 1 << 11  # more than the bytes of a GIF that are read without looking at the ones before
 
 
@@ -96,16 +97,7 @@ def _first_frame(gif: tf.Tensor) -> tf.Tensor:
     return tf.strings.join([tf.strings.substr(gif, tf.constant(0, tf.int64), end), _TRAILER])
 
 
-def _loop(
-    condition: Callable[[tf.Tensor], tf.Tensor],
-    body: Callable[[tf.Tensor], tf.Tensor],
-    start: tf.Tensor,
-    limit: int,
-) -> tf.Tensor:
-    return tf.while_loop(
-        condition,
-        lambda place: [body(place)],
-        [start],
-        parallel_iterations=1,
-        maximum_iterations=limit,
-    )[0]
+def _loop(condition: Step, body: Step, start: tf.Tensor, limit: int) -> tf.Tensor:
+    """Apply ``body`` while ``condition`` holds, at most ``limit`` times."""
+    options = {"parallel_iterations": 1, "maximum_iterations": limit}
+    return tf.while_loop(condition, lambda place: [body(place)], [start], **options)[0]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import zlib
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_bytes
@@ -93,20 +94,17 @@ def text_digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-class _LimitedFile:
+class _LimitedFile(io.FileIO):
     """A file that a download may fill up to a limit."""
 
-    def __init__(self, file: IO[bytes], url: str, limit: int):
-        self.file, self.url, self.limit = file, url, limit
+    url = ""
+    limit = _MAX_BYTES
 
-    def write(self, data: bytes) -> int:
-        if self.file.tell() + len(data) > self.limit:
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > self.limit:
             message = f"The file is larger than {format_bytes(self.limit)}."
             raise UserError(message, self.url, "Check the address in the manifest.")
-        return self.file.write(data)
-
-    def flush(self) -> None:
-        self.file.flush()
+        return super().write(data)
 
 
 def _download(url: str, file: ManifestFile, directory: Path) -> None:
@@ -117,12 +115,12 @@ def _download(url: str, file: ManifestFile, directory: Path) -> None:
     name, checksum = file["name"], file["sha256"]
     # Without the header a server may compress the file a second time.
     headers = {"Accept-Encoding": "identity"}
-    limit = file.get("max_bytes", _MAX_BYTES)
+    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
 
     def download(url: str, path: str, store: Any) -> None:
-        with open(path, "wb") as output:
-            downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
-            downloader(url, _LimitedFile(output, url, limit), store)
+        with _LimitedFile(path, "wb") as output:
+            output.url, output.limit = url, file.get("max_bytes", _MAX_BYTES)
+            downloader(url, output, store)
 
     store = pooch.create(directory, f"{url}/", registry={name: checksum}, retry_if_failed=_RETRIES)
     try:

@@ -134,7 +134,7 @@ class _Reader:
         try:
             return self.yaml.constructor.construct_object(node)
         except (ConstructorError, ValueError, LookupError):
-            name = tag.split(":", 2)[-1]
+            name = truncate(tag.split(":", 2)[-1])
             self.add_problem(path, node, f"{truncate(node.value)!r} is not a valid {name}")
             return None
 

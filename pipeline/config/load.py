@@ -22,6 +22,7 @@ from regard.pipeline.config.document import MAX_CHARACTERS, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.workspace import Workspace
 
+_MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
 _REMEDY = "`regard config reference` prints all options with their defaults."
 
 
@@ -127,7 +128,11 @@ def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any
     for problem in all_problems:
         line = problem.line or document.line(problem.path)
         key = "".join(f"{part}." for part in problem.path)[:-1]
-        rows.append((line, f"{path}:{line}: {key and f'{key}: '}{problem.message}"))
+        message = problem.message
+        for name, value in document.references.get(problem.path, {}).items():
+            if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
+                message = message.replace(value[:56], f"${{{name}}}")
+        rows.append((line, f"{path}:{line}: {key and f'{key}: '}{message}"))
     return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 

@@ -11,6 +11,8 @@ from PIL import Image
 
 from regard.models.tasks.captioning.served import decode_images
 from regard.models.tasks.image_decoding import decode_image
+from regard.serving.server.errors import ServingError
+from regard.serving.server.servable import Servable
 
 KINDS = ("png", "jpeg", "gif", "bmp")
 
@@ -116,3 +118,20 @@ def test_cut_images_are_invalid(decode, kind):
 def test_batches():
     batch = tf.constant([ORDINARY["png"], ORDINARY["animation"]])
     assert decode_images(batch, 8, 16).shape == (2, 8, 16, 3)
+
+
+def test_servers_answer_invalid_argument(tmp_path):
+    spec = tf.TensorSpec([None], tf.string, name="image")
+    module = tf.Module()
+    module.run = tf.function(lambda image: {"pixels": decode_images(image, 8, 8)}, [spec])
+    tf.saved_model.save(module, str(tmp_path / "1"), {"serving_default": module.run})
+    servable = Servable("a", tmp_path / "1")
+    with pytest.raises(ServingError) as caught:
+        servable.run("", {"image": np.array([png_of(23_000, 23_000)], object)})
+    assert caught.value.code.name == "INVALID_ARGUMENT"
+    assert "The image has more than 64,000,000 pixels." in caught.value.message
+    outputs = servable.run("", {"image": np.array([ORDINARY["png"]], object)})
+    np.testing.assert_array_equal(
+        outputs["pixels"], decode_images(tf.constant([ORDINARY["png"]]), 8, 8)
+    )
+    servable.close()

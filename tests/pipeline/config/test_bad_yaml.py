@@ -191,3 +191,19 @@ def test_special_files_are_not_opened(tmp_path):
     with pytest.raises(UserError, match="it is a device"):
         load("/dev/zero")
     assert read_pipeline(tmp_path / "a.yaml") is None
+
+
+def test_values_of_variables_are_not_in_messages(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKEN", "hunter2-hunter2")
+    monkeypatch.setenv("LONG", "hunter2-" * 20)
+    monkeypatch.setenv("STEPS", "many")
+    text = "task: ${TOKEN}\n"
+    compare(problems_of(tmp_path, GOOD + text), "5: task: '${TOKEN}' is not a choice")
+    text = "model: {embedding: '${LONG}'}\ntraining: {max_steps: '${STEPS}'}\n"
+    lines = problems_of(tmp_path, GOOD + text)
+    assert "hunter2" not in str(lines)
+    assert "'many' was given" in str(lines)
+
+
+def test_long_tags(tmp_path):
+    assert len(str(problems_of(tmp_path, f"{GOOD}task: {'!' * 5000} a\n"))) < 500

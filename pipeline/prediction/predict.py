@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction import attention_page, output_format
 from regard.pipeline.prediction.input_rows import (
@@ -67,7 +68,8 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> None:
         for row, prediction in model.predict(batches, needs_attention):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
-            out.write(f"{_format(row, prediction, model.contract, options)}\n")
+            text = _format(row, prediction, model.contract, options)
+            out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
             attention_page.write(options.picture, path.name, model.contract, pairs)

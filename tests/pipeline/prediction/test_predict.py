@@ -1,3 +1,5 @@
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,6 +11,7 @@ import pytest
 from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
 from regard.pipeline.cli.predict import predict
+from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.input_rows import InputParser
 from regard.pipeline.prediction.output_format import one_line
 from regard.pipeline.prediction.predict import LoadedModel
@@ -228,3 +231,12 @@ def test_invalid_picture_paths(model, tmp_path, name, message):
     with pytest.raises(UserError) as caught:
         predict(str(model), ["a"], picture=tmp_path / name)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(("is_terminal", "expected"), [(True, "B\\x1bA\n"), (False, "B\x1bA\n")])
+def test_control_characters_do_not_reach_a_terminal(model, monkeypatch, is_terminal, expected):
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr(prediction, "silence_output", lambda: contextlib.nullcontext(stream))
+    prediction.predict(Path(model), ["a\x1bb"], prediction.PredictOptions())
+    assert stream.getvalue() == expected

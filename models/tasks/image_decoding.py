@@ -31,7 +31,10 @@ def decode_image(encoded: tf.Tensor) -> tf.Tensor:
             ``MAX_PIXELS`` pixels (when the graph runs).
     """
     is_gif = _is_kind(encoded, b"GIF8")
-    with tf.control_dependencies([_check_size(_size_in_header(encoded, is_gif))]):
+    pixels = _size_in_header(encoded, is_gif)
+    # The decoder knows other formats, such as JPEG XL, whose size is not checked.
+    is_known = tf.debugging.Assert(pixels >= 0, ["The image is no JPEG, PNG, GIF or BMP."])
+    with tf.control_dependencies([is_known, _check_size(pixels)]):
         encoded = tf.cond(is_gif, lambda: _first_frame(encoded), lambda: tf.identity(encoded))
     image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
     image.set_shape([None, None, 3])
@@ -47,7 +50,7 @@ def _check_size(pixels: tf.Tensor) -> tf.Operation:
 
 
 def _size_in_header(encoded: tf.Tensor, is_gif: tf.Tensor) -> tf.Tensor:
-    """Return the number of pixels; 0 for a file of another kind, which the decoder rejects."""
+    """Return the number of pixels; -1 for a file of another kind."""
     header = tf.strings.substr(encoded, 0, _HEADER_BYTES)
     padded = tf.strings.join([header, b"\0" * _HEADER_BYTES])  # it may be truncated
     data = tf.cast(tf.io.decode_raw(padded, tf.uint8), tf.int64)
@@ -61,7 +64,7 @@ def _size_in_header(encoded: tf.Tensor, is_gif: tf.Tensor) -> tf.Tensor:
             lambda: tf.reduce_prod(tf.image.extract_jpeg_shape(encoded, tf.int64)[:2]),
         ),
     ]
-    return tf.case(cases, default=lambda: tf.constant(0, tf.int64))
+    return tf.case(cases, default=lambda: tf.constant(-1, tf.int64))
 
 
 def _product(data: tf.Tensor, *places: Iterable[int]) -> tf.Tensor:

@@ -135,3 +135,20 @@ def test_servers_answer_invalid_argument(tmp_path):
         outputs["pixels"], decode_images(tf.constant([ORDINARY["png"]]), 8, 8)
     )
     servable.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\x0a" + b"\xde" * 111,
+        b"RIFF\x24\0\0\0WEBPVP8 ",
+        b"\0\0\0\x0cJXL \r\n\x87\n",
+        b"a",
+        b"",
+    ],
+    ids=["JPEG XL", "WebP", "JPEG XL container", "text", "empty"],
+)
+def test_other_formats_are_refused(decode, content):
+    """A JPEG XL of 113 bytes claims 467,393,500 x 934,787,000 pixels; TensorFlow allocates them."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no JPEG, PNG, GIF or BMP"):
+        decode(content)

@@ -2,8 +2,10 @@
 
 ``flock`` belongs to the open file, not to the process: a child process that inherits the
 descriptor holds the lock as well, until both have ended. The package ``filelock`` is no substitute:
-its release also unlocks the file for the child, and it has neither shared locks nor locks of
-folders. This module is in the lowest layer because the model server uses it, too.
+its release also unlocks the file for the child, and it has no shared locks. Only files are locked,
+never folders: NFS keeps a lock of a folder on one host, and refuses an exclusive lock of a file
+that is not open for writing. This module is in the lowest layer because the model server uses it,
+too.
 """
 
 from __future__ import annotations
@@ -82,16 +84,25 @@ def acquire(
             return _lock(path, descriptor, fcntl.LOCK_EX, timeout, on_wait)
 
 
-def acquire_folder(path: Path, timeout: float | None = 0.0, shared: bool = False) -> Lock:
-    """Acquire the lock of an existing folder, exclusively or shared with other readers.
+def acquire_existing(path: Path, timeout: float | None = 0.0, shared: bool = False) -> Lock:
+    """Acquire the lock of an existing file, exclusively or shared with other readers.
 
     Raises:
         BlockingIOError: Another process still holds the lock after ``timeout``.
-        FileNotFoundError: The folder does not exist, or was removed meanwhile.
+        FileNotFoundError: The file does not exist, or was removed meanwhile.
         LocksUnsupportedError: The file system has no file locks.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    is_reader = shared or not os.access(path, os.W_OK)
+    descriptor = os.open(path, (os.O_RDONLY if is_reader else os.O_RDWR) | os.O_CLOEXEC)
     return _lock(path, descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, timeout, None)
+
+
+def host_id() -> str:
+    """An id of the running kernel, which no other host has; empty if it is not known."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def is_locked(path: Path) -> bool:
@@ -124,7 +135,7 @@ def _lock(
     timeout: float | None,
     on_wait: Callable[[], None] | None,
 ) -> Lock:
-    """Lock an open file or folder, which is closed on any error.
+    """Lock an open file, which is closed on any error.
 
     Raises:
         FileNotFoundError: Another file has taken its place, or none.

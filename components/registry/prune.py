@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import uuid
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.registry.publish import (
-    REMOVED,
+    change_lock,
+    hide,
+    number_lock,
     remove_leftovers,
     remove_tree,
-    sync,
 )
 from regard.components.registry.store import PIN, Registry, is_pinned, size_of
-from regard.serving.locks import acquire_folder
+from regard.serving.contract import MODEL_FILE
+from regard.serving.locks import acquire_existing
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import read_models
 
@@ -43,7 +44,7 @@ def pin(registry: Registry, name: str, version: int) -> bool:
         UserError: there is no such version.
     """
     registry.number(name, version)
-    with acquire_folder(registry.root / name, timeout=None):  # it may be pruned during the wait
+    with change_lock(registry.root / name):  # it may be pruned during the wait
         path = registry.path(name, registry.number(name, version))
         is_new = not is_pinned(path)
         (path / PIN).touch()
@@ -98,9 +99,9 @@ def prune(
     """Remove all but the newest versions and those that are needed.
 
     The live version, which is the newest, always stays, as do pinned versions, those in
-    ``needed``, and those that ``regard serve`` has loaded on this machine. A version is first
-    renamed to a hidden name, so that nobody sees a part of it; the next push or prune removes what
-    a killed process leaves.
+    ``needed``, and those that ``regard serve`` has loaded, also on other hosts if the file system
+    has locks across hosts. A version is first renamed to a hidden name, so that nobody sees a part
+    of it; the next push or prune removes what a killed process leaves.
 
     Args:
         registry: the registry.
@@ -118,7 +119,7 @@ def prune(
     """
     registry.number(name)  # raises an error for unknown names
     folder = registry.root / name
-    with acquire_folder(folder, timeout=None):
+    with contextlib.nullcontext() if dry_run else change_lock(folder):
         if not dry_run:
             remove_leftovers(folder)
         results = []
@@ -140,14 +141,13 @@ def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
     """Remove a version unless it is in use."""
     number = int(version.name)
     try:
-        with acquire_folder(version):  # a server that has loaded the version holds a lock too
+        # A server that has loaded the version holds this lock, too.
+        with acquire_existing(version / MODEL_FILE):
             if dry_run:
                 return PruneResult(number, size, None)
-            hidden = version.with_name(f"{REMOVED}{version.name}-{uuid.uuid4().hex[:8]}")
             # Not while a new version is given its number: see `publish`.
-            with acquire_folder(version.parents[1], timeout=None):
-                os.rename(version, hidden)
-            sync(version.parent)
+            with number_lock(version.parent):
+                hidden = hide(version)
     except BlockingIOError:
         return PruneResult(number, size, "in use")
     remove_tree(hidden)  # the next push or prune removes what cannot be removed now

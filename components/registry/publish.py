@@ -1,7 +1,8 @@
 """Publishes versions atomically.
 
-A version is written to a hidden folder next to the others, synced to the disk, and renamed to the
-next number. A killed process leaves only a hidden folder, which the next push removes.
+A version is written to a hidden folder next to the others, synced to the disk, renamed to the next
+number, and verified. A killed process leaves only a hidden folder. Another process removes it once
+its owner is dead, which is known on the owner's host only; on other hosts, after `MAX_AGE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
@@ -25,10 +27,11 @@ from regard.components.registry.records import (
 )
 from regard.components.registry.store import PIN, PROFILE, Registry, parse_number
 from regard.serving import warmup_requests
-from regard.serving.contract import IDENTIFIER, IN_MEMORY, TRAINING
-from regard.serving.locks import acquire_folder
+from regard.serving.contract import IDENTIFIER, IN_MEMORY, MODEL_FILE, TRAINING
+from regard.serving.locks import Lock, acquire, acquire_existing, host_id
 
 STAGING, REMOVED = ".pushing-", ".removed-"
+MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host
 _EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
 # TensorFlow writes a random identifier to fingerprint.pb; the other files do not change outputs.
 _NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))
@@ -71,7 +74,7 @@ def push(
 
     Raises:
         WithdrawnModelError: production was rolled back from this model.
-        UserError: the newest version's record is not valid.
+        UserError: the newest version's record is not valid, or the model changes meanwhile.
     """
     folder = registry / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,6 +98,9 @@ def push(
 
     with staging_folder(folder) as staging:
         copy_model(model, staging)
+        if content_digest(staging) != digest:
+            remedy = "Nothing was published. Push it again when no process writes it."
+            raise UserError("the model has changed while it was copied", str(model), remedy)
         for path, content in (extra_files or {}).items():
             (staging / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).write_bytes(content)
@@ -116,13 +122,34 @@ def publish(
             its errors pass.
 
     Raises:
-        UserError: there is no higher number that can be served.
+        UserError: there is no higher number that can be served, or the version was damaged.
     """
     for path in (*staging.rglob("*"), staging):  # before the lock, because it takes longest
         sync(path)
+    # As a server does, so that the version is not pruned before it is verified.
+    with acquire_existing(staging / MODEL_FILE, timeout=None, shared=True):
+        record = _rename(folder, staging, make_record)
+        version = folder / str(record.version)
+        if not record.digest or content_digest(version) == record.digest:
+            return record
+        with number_lock(folder):
+            hidden = hide(version)
+    remove_tree(hidden)
+    raise UserError(
+        f"the files of {folder.name}@{record.version} were damaged while it was published",
+        where=str(folder),
+        remedy="It is not in the registry any more. Check the disk, and push the model again.",
+    )
+
+
+def _rename(
+    folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]
+) -> VersionRecord:
+    """Rename a staging folder to the next number."""
     # The lock keeps others from taking the number, and from pruning the highest version before the
     # new one has its number, which would then be used twice.
-    with acquire_folder(folder.parent, timeout=None):
+    with number_lock(folder):
+        os.utime(folder)  # an NFS client then lists it again, with the versions of other hosts
         fields = {
             "name": folder.name,
             "version": _next_version(folder),
@@ -136,6 +163,16 @@ def publish(
         os.rename(staging, folder / str(record.version))
         sync(folder)
     return record
+
+
+def change_lock(folder: Path) -> Lock:
+    """Wait for the lock under which versions of a model are pinned, pruned or copied."""
+    return acquire(folder.parent / f".{folder.name}.change-lock", timeout=None)
+
+
+def number_lock(folder: Path) -> Lock:
+    """Wait for the lock under which a version of a model gets its number, or loses it."""
+    return acquire(folder.parent / f".{folder.name}.number-lock", timeout=None)
 
 
 def _next_version(folder: Path) -> int:
@@ -196,10 +233,30 @@ def recorded_digest(version: Path) -> str:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the hidden folders of killed processes; running ones hold a lock."""
-    for path in (*folder.glob(f"{STAGING}*"), *folder.glob(f"{REMOVED}*")):
-        with contextlib.suppress(OSError), acquire_folder(path):
-            remove_tree(path)
+    """Remove the hidden folders of removed versions and of pushes that do not run any more."""
+    for path in folder.glob(f"{REMOVED}*"):
+        remove_tree(path)
+    for path in folder.glob(f"{STAGING}*"):
+        # Otherwise the folder is in use, or another process has just removed it.
+        with contextlib.suppress(OSError):
+            files = [path, *path.rglob("*")]
+            age = time.time() - max(file.lstat().st_mtime for file in files)
+            is_own = bool(host_id()) and path.name.startswith(f"{STAGING}{host_id()}.")
+            if is_own or age > MAX_AGE_SECONDS:
+                with _lock_staging(path):
+                    hidden = hide(path)
+                remove_tree(hidden)
+
+
+def hide(path: Path) -> Path:
+    """Give a folder a hidden name, and return it, so that nobody sees the folder in part.
+
+    A push that still writes to the folder cannot publish it any more.
+    """
+    hidden = path.with_name(f"{REMOVED}{path.name.strip('.')}-{uuid.uuid4().hex[:8]}")
+    os.rename(path, hidden)
+    sync(path.parent)  # otherwise a power failure could restore a part of it under the old name
+    return hidden
 
 
 def remove_tree(path: Path) -> None:
@@ -213,24 +270,31 @@ def remove_tree(path: Path) -> None:
 
 @contextlib.contextmanager
 def staging_folder(folder: Path) -> Iterator[Path]:
-    """Create a hidden, locked folder, and remove it at the end if it still exists.
+    """Create a hidden folder with a locked record, and remove it at the end if it still exists.
 
-    The kernel releases the lock when the process dies.
+    The folder's name starts with the host, and the kernel releases the lock when the process dies.
     """
     while True:
-        path = folder / f"{STAGING}{uuid.uuid4().hex[:12]}"
+        path = folder / f"{STAGING}{host_id()}.{uuid.uuid4().hex[:12]}"
         path.mkdir()
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(acquire_folder(path))
+                stack.enter_context(_lock_staging(path))
             except (BlockingIOError, FileNotFoundError):
                 # Another process took the folder for a leftover before it was locked.
                 continue
             try:
                 yield path
             finally:
+                stack.close()  # first, because NFS keeps the name of an open file
                 shutil.rmtree(path, ignore_errors=True)
             return
+
+
+def _lock_staging(path: Path) -> Lock:
+    """Lock the record in a staging folder; the process that was killed may not have created it."""
+    (path / RECORD).touch()
+    return acquire_existing(path / RECORD)
 
 
 def copy_model(model: Path, target: Path) -> None:

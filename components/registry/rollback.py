@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from regard.components.common.errors import UserError
 from regard.components.registry.publish import (
+    change_lock,
     content_digest,
     copy_model,
     publish,
@@ -24,7 +25,6 @@ from regard.components.registry.publish import (
 )
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
 from regard.components.registry.store import Registry
-from regard.serving.locks import acquire_folder
 
 # Fields of the version itself, not of its model.
 _VERSION_FIELDS = {
@@ -50,7 +50,7 @@ def rollback(
         OSError: the registry cannot be written.
     """
     live, folder = registry.number(name), registry.root / name
-    with acquire_folder(folder, timeout=None):  # no version is pruned while it is read and copied
+    with change_lock(folder):  # no version is pruned while it is read and copied
         remove_leftovers(folder)
         if version is None:
             source = _version_before(registry, name, live)

@@ -17,11 +17,11 @@ from pathlib import Path
 from regard.components.common.errors import UserError
 from regard.components.registry.records import VersionRecord, read_record
 from regard.models.suggestions import did_you_mean
+from regard.serving.contract import MODEL_FILE
 
 PROFILE = "assets.extra/profile.json"  # of the training data
 # An empty file in a pinned version: it is created atomically and removed with the version.
 PIN = "regard.pinned"
-MODEL_FILE = "saved_model.pb"
 LATEST = "latest"
 _SERVING_FOLDER = "Format-Serving"  # in the model artifact of the Trainer
 _MAX_VERSION = 2**63 - 1  # the highest version of a model server

@@ -108,10 +108,10 @@ def prune_versions(
 ) -> None:
     """Remove old versions of a model.
 
-    The live version, pinned versions, versions that `regard serve` has loaded on
-    this machine, and versions that an active run compares with or starts from are
-    always kept. Pass --model-config-file to keep the older versions that
-    TensorFlow Serving serves.
+    The live version, pinned versions, versions that `regard serve` has loaded, and
+    versions that an active run compares with or starts from are always kept. Servers
+    on other hosts need a file system with locks across hosts. Pass
+    --model-config-file to keep the older versions that TensorFlow Serving serves.
 
     [bold]Examples[/bold]
 

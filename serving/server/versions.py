@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regard.serving.locks import Lock, acquire_folder
+from regard.serving.contract import MODEL_FILE
+from regard.serving.locks import Lock, acquire_existing
 from regard.serving.server.batching import Batcher
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
@@ -45,7 +46,7 @@ class Version:
         retry_at: when to try again, in seconds of the monotonic clock.
         requests: requests in progress.
         batchers: one for each signature, created on demand.
-        folder_lock: the lock on its folder, while it is loaded.
+        model_lock: the lock on its model file, while it is loaded.
     """
 
     number: int
@@ -56,7 +57,7 @@ class Version:
     retry_at: float = 0.0
     requests: int = 0
     batchers: dict[str, Batcher] = field(default_factory=dict)
-    folder_lock: Lock | None = None
+    model_lock: Lock | None = None
 
     @property
     def loaded(self) -> Servable:
@@ -65,19 +66,19 @@ class Version:
         return self.servable
 
     def lock(self, path: Path) -> None:
-        """Take a shared lock on the version's folder, so that `registry prune` keeps it.
+        """Take a shared lock on the version's model file, so that `registry prune` keeps it.
 
-        The kernel releases the lock when the process dies. On a file system without locks the
-        version is served unlocked.
+        A folder that is mounted read-only can be locked, too. The kernel releases the lock when the
+        process dies. On a file system without locks the version is served unlocked.
         """
         with contextlib.suppress(OSError):
-            self.folder_lock = acquire_folder(path, timeout=None, shared=True)
+            self.model_lock = acquire_existing(path / MODEL_FILE, timeout=None, shared=True)
 
     def unlock(self) -> None:
-        """Release the lock on the folder."""
-        if self.folder_lock is not None:
-            self.folder_lock.release()
-            self.folder_lock = None
+        """Release the lock on the model file."""
+        if self.model_lock is not None:
+            self.model_lock.release()
+            self.model_lock = None
 
 
 def list_versions(base_path: Path) -> Mapping[int, Path]:

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -103,16 +104,42 @@ def test_lock_file_that_was_replaced_is_not_acquired(lock_file, monkeypatch):
     assert len(attempts) == 2
 
 
-def test_folder_lock_is_shared_among_readers(tmp_path):
+def test_lock_of_an_existing_file_is_shared_among_readers(tmp_path):
+    file = tmp_path / "saved_model.pb"
+    with pytest.raises(FileNotFoundError):
+        locks.acquire_existing(file)
+    file.write_bytes(b"graph")
     with (
-        locks.acquire_folder(tmp_path, shared=True),
-        locks.acquire_folder(tmp_path, shared=True),
+        locks.acquire_existing(file, shared=True),
+        locks.acquire_existing(file, shared=True),
         pytest.raises(BlockingIOError),
     ):
-        locks.acquire_folder(tmp_path)
-    locks.acquire_folder(tmp_path).release()
-    with pytest.raises(FileNotFoundError):
-        locks.acquire_folder(tmp_path / "missing")
+        locks.acquire_existing(file)
+    locks.acquire_existing(file).release()
+    assert file.read_bytes() == b"graph"
+
+
+def test_locks_are_those_that_nfs_supports(tmp_path, monkeypatch):
+    """Exclusive locks need a descriptor for writing, shared ones one for reading, both a file."""
+    flock, modes = fcntl.flock, []
+
+    def record(descriptor, mode):
+        assert stat.S_ISREG(os.fstat(descriptor).st_mode)
+        modes.append((mode & ~fcntl.LOCK_NB, fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE))
+        flock(descriptor, mode)
+
+    monkeypatch.setattr(fcntl, "flock", record)
+    with locks.acquire(tmp_path / "lock"):
+        assert locks.is_locked(tmp_path / "lock")
+    locks.acquire_existing(tmp_path / "lock").release()
+    locks.acquire_existing(tmp_path / "lock", shared=True).release()
+    exclusive, shared = (fcntl.LOCK_EX, os.O_RDWR), (fcntl.LOCK_SH, os.O_RDONLY)
+    assert modes == [exclusive, shared, exclusive, shared]
+
+
+def test_two_processes_of_this_host_have_one_id():
+    command = [sys.executable, "-c", "from regard.serving import locks; print(locks.host_id())"]
+    assert subprocess.check_output(command, text=True).strip() == locks.host_id() != ""
 
 
 def test_file_system_without_locks(lock_file, monkeypatch):

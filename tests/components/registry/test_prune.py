@@ -1,5 +1,6 @@
 """Pins, and the versions that pruning removes and keeps."""
 
+import functools
 import os
 import shutil
 import threading
@@ -9,9 +10,9 @@ import pytest
 from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.prune import pin, prune, served_versions, unpin
+from regard.components.registry.publish import change_lock
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import is_pinned
-from regard.serving.locks import acquire_folder
 from regard.serving.server.versions import Version, list_versions
 from tests.components.registry.models import push_model, push_models, weights_of
 
@@ -62,6 +63,24 @@ def test_loaded_versions_are_kept_until_the_server_unloads_them(registry):
     loaded.unlock()
     prune(registry, "m", 1)
     assert names(registry) == ["5"]
+
+
+def test_a_dry_run_needs_no_permission_to_write(registry, monkeypatch):
+    loaded = Version(3)
+    loaded.lock(registry.path("m", 3))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    monkeypatch.setattr(os, "open", functools.partial(open_reading, os.open))
+    assert reasons(prune(registry, "m", 1, dry_run=True)) == {
+        5: "live",
+        3: "in use",
+        **dict.fromkeys((4, 2, 1)),
+    }
+    loaded.unlock()
+
+
+def open_reading(real, path, flags, *arguments, **options):
+    assert not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT), path
+    return real(path, flags, *arguments, **options)
 
 
 def test_folders_that_are_not_versions_are_kept(registry):
@@ -166,7 +185,7 @@ def test_a_version_pruned_during_the_wait_is_an_error(registry, work):
         errors.append(caught.value.message)
 
     thread = threading.Thread(target=change)
-    with acquire_folder(registry.root / "m"):
+    with change_lock(registry.root / "m"):
         thread.start()
         thread.join(0.2)
         assert thread.is_alive()

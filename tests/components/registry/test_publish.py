@@ -1,7 +1,9 @@
 """Pushes: version numbers, content digests, concurrent and failed pushes."""
 
 import json
+import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,6 +20,7 @@ from regard.components.registry.publish import (
 )
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import Registry
+from regard.serving import locks
 from tests.components.registry.models import make_model, push_model, push_models, weights_of
 
 
@@ -97,6 +100,94 @@ def test_the_folder_of_a_running_push_is_no_leftover(tmp_path):
         remove_leftovers(tmp_path)
         assert staging.exists()
     assert not staging.exists()
+
+
+def test_the_folder_of_a_dead_push_of_this_host_is_removed(tmp_path):
+    for content in ("regard.json", "saved_model.pb"):  # before and after its lock
+        path = tmp_path / f".pushing-{locks.host_id()}.{content}"
+        path.mkdir()
+        (path / content).touch()
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [".pushing-other-host.1", ".pushing-0123456789ab", ".pushing-.1"])
+def test_the_folder_of_another_host_is_removed_a_day_after_its_last_change(tmp_path, name):
+    path = make_model(tmp_path / name, b"weights")
+    old = time.time() - publish.MAX_AGE_SECONDS - 60
+    for file in (path, *path.rglob("*")):
+        os.utime(file, (old, old))
+    os.utime(path / "variables")  # one file is new
+    remove_leftovers(tmp_path)
+    assert content_digest(path)
+    os.utime(path / "variables", (old, old))
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_push_whose_folder_was_removed_fails_and_publishes_nothing(model, tmp_path, monkeypatch):
+    """Another host takes a push for dead, for example after its clock was set."""
+    real = publish.publish
+
+    def remove_first(folder, staging, make_record):
+        hidden = publish.hide(staging)
+        assert content_digest(hidden)
+        return real(folder, staging, make_record)
+
+    monkeypatch.setattr("regard.components.registry.publish.publish", remove_first)
+    with pytest.raises(FileNotFoundError):
+        push(model, tmp_path / "r", "m", VersionRecord())
+    assert Registry(tmp_path / "r").versions("m") == []
+
+
+def test_a_model_that_changes_during_the_copy_is_not_published(model, tmp_path, monkeypatch):
+    real = publish.copy_model
+
+    def change_and_copy(source, target):
+        (source / "saved_model.pb").write_bytes(b"other")
+        real(source, target)
+
+    monkeypatch.setattr("regard.components.registry.publish.copy_model", change_and_copy)
+    with pytest.raises(UserError, match="has changed while it was copied") as caught:
+        push(model, tmp_path / "r", "m", VersionRecord())
+    assert caught.value.where == str(model)
+    assert list((tmp_path / "r" / "m").iterdir()) == []
+
+
+def test_a_version_that_is_damaged_by_the_rename_is_taken_back(tmp_path, monkeypatch):
+    registry, real = push_models(tmp_path / "registry", 1), os.rename
+
+    def damage(source, target):
+        real(source, target)
+        if target.name == "2":
+            (target / "variables" / "variables.data-00000-of-00001").unlink()
+
+    monkeypatch.setattr(publish.os, "rename", damage)
+    with pytest.raises(UserError, match="m@2 were damaged"):
+        push_model(registry.root, 2)
+    assert [path.name for path in (registry.root / "m").iterdir()] == ["1"]
+    monkeypatch.undo()
+    assert push_model(registry.root, 2) == (2, True)
+
+
+def test_a_new_version_is_not_pruned_before_it_is_verified(tmp_path, monkeypatch):
+    registry, results = push_models(tmp_path / "registry", 1), []
+    real = publish.content_digest
+
+    def digest(path):
+        if path.name == "2" and not results:
+            results.append(None)
+            push_model(registry.root, 3)
+            results.extend(prune(registry, "m", 1))
+        return real(path)
+
+    monkeypatch.setattr(publish, "content_digest", digest)
+    assert push_model(registry.root, 2) == (2, True)
+    assert {one.version: one.kept_because for one in results[1:]} == {
+        3: "live",
+        2: "in use",
+        1: None,
+    }
 
 
 def test_a_failed_copy_leaves_nothing(model, tmp_path, monkeypatch):

@@ -103,21 +103,26 @@ async def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(fo
     assert states(created) == {2: AVAILABLE}
 
 
-async def test_a_loaded_version_locks_its_folder(folder, start):
+async def test_a_loaded_version_is_locked(folder, start):
+    def add_version(number):
+        (folder / number).mkdir(exist_ok=True)
+        (folder / number / "saved_model.pb").touch()
+
     def is_locked(number):
         try:
-            locks.acquire_folder(folder / number).release()
+            locks.acquire_existing(folder / number / "saved_model.pb").release()
         except BlockingIOError:
             return True
         return False
 
+    add_version("1")
     created = await start(load_retries=0)
     assert is_locked("1")
-    (folder / "2").mkdir()
+    add_version("2")
     (folder / "2" / "broken").touch()
     await created.poll()
     assert (is_locked("1"), is_locked("2")) == (True, False)
-    (folder / "3").mkdir()
+    add_version("3")
     await created.poll()
     await wait_until_unloaded(created)
     assert (is_locked("1"), is_locked("3")) == (False, True)

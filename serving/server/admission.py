@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import hmac
 import re
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -41,7 +40,7 @@ class Admission:
         self._hosts = options.allowed_hosts or (_LOOPBACK if options.host in _LOOPBACK else ())
         self.max_total_bytes = _LARGE_MESSAGES * options.max_request_bytes
         self._total = 0
-        self._next_trim = 0.0
+        self._trim: asyncio.TimerHandle | None = None
         self._pool = ThreadPoolExecutor(1, "convert")
 
     def check_token(self, authorization: str) -> None:
@@ -90,9 +89,6 @@ class Admission:
             yield add
         finally:
             self._total -= size
-            if size > SMALL_BYTES and time.monotonic() > self._next_trim:
-                self._next_trim = time.monotonic() + _TRIM_SECONDS
-                self._pool.submit(_return_free_memory)
 
     async def convert(
         self, size: int, function: Callable[P, T], *args: P.args, **options: P.kwargs
@@ -108,10 +104,18 @@ class Admission:
         if size <= SMALL_BYTES:
             return function(*args, **options)
         loop = asyncio.get_running_loop()
+        if self._trim is None:
+            self._trim = loop.call_later(_TRIM_SECONDS, self._return_memory)
         return await loop.run_in_executor(self._pool, lambda: function(*args, **options))
+
+    def _return_memory(self) -> None:
+        self._trim = None
+        self._pool.submit(_return_free_memory)
 
     def close(self) -> None:
         """End the thread."""
+        if self._trim is not None:
+            self._trim.cancel()
         self._pool.shutdown(cancel_futures=True)
 
 

@@ -16,6 +16,7 @@ from regard.models.settings.search import BeamSearchConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.captioning.served import decode_images, encode_images
 from regard.models.tasks.captioning.settings import CaptioningModelConfig
+from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
 from tests.models.tasks.exported import servable
@@ -168,7 +169,8 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     real = np.arange(sums.shape[1])[None] < arguments["length"].numpy()[:, None]
     np.testing.assert_allclose(sums, real * (name != "no attention"), atol=1e-4)
     assert set(arguments) == set(served.contract["signatures"]["score"]["outputs"])
-    tokens = int(tokenizer.tokenize("blue " * 90).shape[0])
+    characters = MAX_TOKEN_CHARACTERS * SEARCH["max_length_offset"]
+    tokens = int(tokenizer.tokenize(("blue " * 90)[:characters]).shape[0])
     assert arguments["cut"].numpy().tolist() == [0, 0, tokens - SEARCH["max_length_offset"]]
     assert ("heads" in loaded.signatures) == (name == "transformer")
     if name == "transformer":

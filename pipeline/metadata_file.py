@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
+
+_BUSY_SECONDS = 60.0
+# The executions of runs, and those whose outputs they used: MLMD's OUTPUT is 4, COMPLETE is 3.
+_NEEDED = """
+WITH RECURSIVE needed(id) AS (
+    SELECT execution_id FROM Association JOIN Context ON Context.id = context_id
+    WHERE Context.name IN (SELECT value FROM json_each(?))
+    UNION SELECT made.execution_id FROM needed JOIN Event AS used ON used.execution_id = needed.id
+    JOIN Event AS made ON made.artifact_id = used.artifact_id AND made.type = 4
+    JOIN Execution ON Execution.id = made.execution_id AND last_known_state = 3
+) SELECT id FROM needed
+"""
+# Tables, and which of their rows stay; `kept` has the ids of executions.
+_KEPT_ROWS = {
+    "Execution": "id IN kept",
+    "ExecutionProperty": "execution_id IN kept",
+    "Association": "execution_id IN kept",
+    "Event": "execution_id IN kept",
+    "EventPath": "event_id IN (SELECT id FROM Event)",
+    "Artifact": "id IN (SELECT artifact_id FROM Event)",
+    "ArtifactProperty": "artifact_id IN (SELECT id FROM Artifact)",
+    "Context": "id IN (SELECT context_id FROM Association)",
+    "ContextProperty": "context_id IN (SELECT id FROM Context)",
+    "ParentContext": "context_id IN (SELECT id FROM Context)",
+    "Attribution": "artifact_id IN (SELECT id FROM Artifact) "
+    "AND context_id IN (SELECT id FROM Context)",
+}
 
 
 def check(path: Path) -> None:
@@ -45,6 +74,64 @@ def store_copy(path: Path) -> None:
         contextlib.closing(sqlite3.connect(temporary)) as target,
     ):
         source.backup(target)
+
+
+def needed_executions(path: Path, runs: Iterable[str]) -> set[int] | None:
+    """Return the ids of the executions of runs, and of those that made what they used.
+
+    Args:
+        path: the file.
+        runs: the ids of the runs.
+
+    Returns:
+        None if there is no file.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    if not path.exists():
+        return None
+    with _open(path) as database:
+        return {row[0] for row in database.execute(_NEEDED, (json.dumps([*runs]),))}
+
+
+def keep_executions(path: Path, executions: Iterable[int] | None) -> int:
+    """Remove all other executions with their artifacts, and return the bytes that this frees.
+
+    Args:
+        path: the file; its copy shrinks as well. The caller holds the lock of the pipeline.
+        executions: the ids; None removes nothing.
+
+    Raises:
+        UserError: the file cannot be changed.
+    """
+    if executions is None:
+        return 0
+    before = path.stat().st_size
+    with _open(path) as database:
+        values = json.dumps([*executions])
+        database.execute("CREATE TEMP TABLE kept AS SELECT value FROM json_each(?)", (values,))
+        with database:  # one transaction
+            count = sum(
+                database.execute(f"DELETE FROM {table} WHERE NOT ({rows})").rowcount
+                for table, rows in _KEPT_ROWS.items()
+            )
+        if count:
+            database.execute("VACUUM")
+            if _copy_of(path).exists():
+                store_copy(path)
+    return before - path.stat().st_size
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with contextlib.closing(sqlite3.connect(path, _BUSY_SECONDS)) as database:
+            yield database
+    except sqlite3.DatabaseError as error:
+        message = f"The database of the pipeline's metadata cannot be used: {error}."
+        remedy = "Free some disk space, or end the process that uses the file."
+        raise UserError(message, str(path), remedy) from error
 
 
 def _copy_of(path: Path) -> Path:

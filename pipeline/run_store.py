@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regard.pipeline.config import Config
 
 RECORD = "run.json"
+REPORT = "report.html"
 RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
 FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
 
@@ -143,6 +144,16 @@ class Run:
     def config(self) -> Path:
         """The resolved configuration of the run."""
         return self.directory / "config.yaml"
+
+    @property
+    def pushed_model(self) -> Path | None:
+        """The folder of the model's versions to which the run published one."""
+        if not self.record().get("pushed_version"):
+            return None
+        pusher = progress.read(self.events).nodes.get("Pusher")
+        pushed = pusher.properties.get("pushed_model", {}) if pusher else {}
+        destination = str(pushed.get("pushed_destination", ""))
+        return Path(destination).parent if destination else None
 
     def settings(self) -> dict[str, Any]:
         """The resolved configuration as plain values; empty if it cannot be read."""

@@ -21,6 +21,7 @@ from regard.components.common import events
 from regard.components.common.child_process import end_with_parent
 from regard.pipeline import metadata_file
 from regard.pipeline.run_store import Run
+from regard.pipeline.workspace import output_folders
 from regard.serving.saved_model import without_gc
 
 if TYPE_CHECKING:
@@ -157,13 +158,8 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
             for execution in handle.store.get_executions()
             if execution.last_known_state in (state.COMPLETE, state.CACHED)
         }
-    # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
-    folders = [*root.glob("*/*/*"), *root.glob("*/.system/*/*")]
-    leftovers = [
-        path
-        for path in folders
-        if path.name.isdecimal() and path.name not in complete and path.is_dir()
-    ]
+    folders = output_folders(root)
+    leftovers = [path for path in folders if path.name.isdecimal() and path.name not in complete]
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
     return leftovers

@@ -99,6 +99,12 @@ class Workspace:
         return sorted(path.name for path in self.pipelines.iterdir() if path.is_dir())
 
 
+def output_folders(root: Path) -> list[Path]:
+    """Return the folders of the outputs below TFX's pipeline root, named by their executions."""
+    # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
+    return [path for path in (*root.glob("*/*/*"), *root.glob("*/.system/*/*")) if path.is_dir()]
+
+
 def lock_pipeline(
     path: Path,
     wait: bool = False,

@@ -10,6 +10,7 @@ import typer
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import (
+    clean,
     compare,
     compile,
     config,
@@ -74,6 +75,7 @@ app.command("tune", rich_help_panel=_PIPELINES)(tune.tune)
 app.command("schedule", rich_help_panel=_PIPELINES)(schedule.schedule)
 app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
 app.command("report", rich_help_panel=_PIPELINES)(report.report)
+app.command("clean", rich_help_panel=_PIPELINES)(clean.clean)
 app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)

@@ -35,7 +35,7 @@ def report(
     from regard.pipeline.lineage import run_report
 
     stored_run = run_store.find(Workspace.from_environment(), run)
-    path = (output or stored_run.directory / run_report.FILE).absolute()
+    path = (output or stored_run.directory / run_store.REPORT).absolute()
     _check_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     run_report.write_report(stored_run, path)

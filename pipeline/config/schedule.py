@@ -65,6 +65,18 @@ class ScheduleConfig(Section):
     backoff: Duration = option(
         "10m", f"Wait after the first failure, doubled after each further one: {_FORMAT}."
     )
+    keep: Positive | None = option(
+        None,
+        "Number of newest runs to keep after each run. Older ones are removed with their outputs, "
+        "as by `regard clean`, unless they published a version that still exists. null: keep all.",
+        examples=[10],
+    )
+    keep_versions: Positive | None = option(
+        None,
+        "Number of newest versions in the registry to keep after each run; `regard registry prune` "
+        "says which others stay. null: keep all.",
+        examples=[5],
+    )
 
     @property
     def interval(self) -> timedelta:

@@ -15,8 +15,6 @@ from regard.pipeline.config.config import NODES
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
 
-FILE = "report.html"
-
 
 def read_facts(run: Run) -> RunFacts:
     """Collect the facts about a run, whether it succeeded or not."""

@@ -14,7 +14,10 @@ from pathlib import Path
 
 from regard.components.common.child_process import ChildProcess, collect_stop_signals
 from regard.components.common.errors import UserError
+from regard.components.registry.prune import prune
+from regard.components.registry.store import Registry
 from regard.pipeline import run_store
+from regard.pipeline.clean import clean
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import state as states
 from regard.pipeline.scheduling.decision import Decision, evaluate_trigger, retry_wait
@@ -57,7 +60,7 @@ class ScheduleDaemon:
         self.name = settings.config.name
         self.stop_signals: list[int] = []  # received signals that request a stop
         self._paths = workspace.pipeline(self.name)
-        self._home = workspace.home
+        self._workspace = workspace
         self._settings = settings
         self._print_line = print_line
         self._command = list(command or attempts.run_command(settings.path.absolute()))
@@ -235,7 +238,7 @@ class ScheduleDaemon:
         state = self._state.model_copy(update={"attempt": attempt})
         states.write_state(self._paths.schedule, state)
         self._state = state
-        process = attempts.start_run(self._command, self._paths.schedule, self._home)
+        process = attempts.start_run(self._command, self._paths.schedule, self._workspace.home)
         attempt.pid = process.pid
         with contextlib.suppress(OSError):  # even if the disk is full, the run continues
             self._save()
@@ -270,6 +273,20 @@ class ScheduleDaemon:
         state.history.append(finished)
         self._print(attempts.format_attempt(finished))
         self._save()
+        self._clean()
+
+    def _clean(self) -> None:
+        """Remove old versions and runs as the schedule requests; an error stops nothing."""
+        schedule, config = self._settings.schedule, self._settings.config
+        registry = Registry(config.serving.registry or self._workspace.registry)
+        try:
+            if schedule.keep_versions and registry.versions(self.name):
+                needed = run_store.needed_versions(self._workspace, registry.root / self.name)
+                prune(registry, self.name, schedule.keep_versions, needed)
+            if schedule.keep:
+                clean(self._workspace, self.name, schedule.keep)
+        except (UserError, OSError) as error:
+            self._print("old runs cannot be removed: " + str(error).replace("\n", " "))
 
     def _save(self) -> None:
         states.write_state(self._paths.schedule, self._state)

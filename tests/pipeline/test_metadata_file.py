@@ -61,3 +61,12 @@ def test_an_intact_empty_or_missing_database_stays(path, tmp_path):
     (tmp_path / "empty").touch()
     metadata_file.check(tmp_path / "empty")
     assert list(tmp_path.glob("*.damaged")) == []
+
+
+def test_executions_of_a_database_that_cannot_be_used(path, tmp_path):
+    assert metadata_file.needed_executions(tmp_path / "none", ["run"]) is None
+    assert metadata_file.keep_executions(path, None) == 0
+    for use in (metadata_file.needed_executions, metadata_file.keep_executions):
+        with pytest.raises(UserError, match="no such table") as caught:
+            use(path, [])
+        assert caught.value.where == str(path)

@@ -1,0 +1,128 @@
+"""Removes old runs of a pipeline with their artifacts, logs and rows in ML Metadata.
+
+It may be killed at any moment: what is left is removed by the next call. A folder of an artifact is
+renamed before its files are removed, so that no run finds a part of it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.registry.records import read_record_or_empty
+from regard.components.registry.store import Registry, size_of
+from regard.pipeline import metadata_file, run_store
+from regard.pipeline.run_store import Run
+from regard.pipeline.scheduling.state import read_state
+from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline, output_folders
+from regard.serving.locks import LockHolder
+
+_HIDDEN = ".removed"  # the end of the name of a folder that is being removed
+
+
+@dataclass(frozen=True)
+class CleanResult:
+    """What was removed, or would be.
+
+    Attributes:
+        name: the pipeline.
+        runs: why each run is kept, by its id; None for one that is removed.
+        bytes: the size of the removed files.
+    """
+
+    name: str
+    runs: dict[str, str | None]
+    bytes: int
+
+
+def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> CleanResult:
+    """Remove the runs of a pipeline that nothing needs, and the outputs that no kept run used.
+
+    The newest runs stay, and the runs that published a version of the registry, that have a report
+    by ``regard report``, or that the schedule refers to. They can still be resumed, reported,
+    compared and traced.
+
+    Args:
+        workspace: contains the pipeline.
+        name: the pipeline.
+        keep: how many of the newest runs stay, at least 1.
+        dry_run: whether to remove nothing.
+
+    Raises:
+        UserError: a run is in progress, or the metadata is damaged.
+        OSError: a file cannot be removed.
+    """
+    paths = workspace.pipeline(name)
+    with contextlib.ExitStack() as stack:
+        if not dry_run:
+            lock = stack.enter_context(lock_pipeline(paths.lock, refusal=_refusal))
+            lock.describe("clean")
+            metadata_file.check(paths.metadata)
+        runs = run_store.runs_of(paths)
+        needed = _needed_runs(workspace, paths, runs, keep)
+        executions = metadata_file.needed_executions(paths.metadata, needed)
+        outputs, folders = [*_unneeded_outputs(paths, executions)], [*_unneeded_runs(paths, needed)]
+        size = sum(map(size_of, (*outputs, *folders)))
+        if not dry_run:
+            for output in outputs:
+                hidden = output.with_name(output.name.removesuffix(_HIDDEN) + _HIDDEN)
+                os.rename(output, hidden)
+                shutil.rmtree(hidden)
+            for folder in folders:
+                shutil.rmtree(folder)
+            size += metadata_file.keep_executions(paths.metadata, executions)
+    return CleanResult(name, {run.id: needed.get(run.id) for run in runs}, size)
+
+
+def _needed_runs(
+    workspace: Workspace, paths: PipelinePaths, runs: Sequence[Run], keep: int
+) -> dict[str, str]:
+    """Return the ids of the runs that are kept, with the reasons."""
+    needed: dict[str, str] = {}
+    models = {workspace.registry / paths.root.name}
+    for run in runs:
+        if (run.directory / run_store.REPORT).exists():
+            needed[run.id] = "has a report"
+        if (model := run.pushed_model) is not None:
+            models.add(model)
+            if not model.parent.is_dir():  # a volume that is not mounted at the moment
+                needed[run.id] = f"published to {model.parent}, which does not exist"
+    state = read_state(paths.schedule)
+    for reference in (state.trained, state.attempt):
+        if reference is not None and reference.run:
+            needed[reference.run] = "the schedule compares with it"
+    for model in models:
+        for version in Registry(model.parent).versions(model.name):
+            record = read_record_or_empty(model / str(version))
+            needed[record.run] = f"published {model.name}@{version}"
+    return needed | {run.id: f"among the newest {keep}" for run in runs[-keep:]}
+
+
+def _unneeded_outputs(paths: PipelinePaths, executions: set[int] | None) -> Iterator[Path]:
+    """Yield the outputs of other executions; none if the executions are not known."""
+    if executions is not None:
+        names = set(map(str, executions))
+        for folder in output_folders(paths.artifacts):
+            number = folder.name.removesuffix(_HIDDEN)
+            if number.isdecimal() and folder.name not in names:
+                yield folder
+
+
+def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:
+    """Yield the folders of other runs, also those without a record, of which nobody knows."""
+    for folder in paths.runs.iterdir() if paths.runs.is_dir() else ():
+        if folder.is_dir() and not (
+            folder.name in needed and (folder / run_store.RECORD).is_file()
+        ):
+            yield folder
+
+
+def _refusal(path: Path, holder: LockHolder) -> UserError:
+    run = f" (run {holder['run']})" if holder.get("run") else ""
+    message = f"The pipeline {path.parent.name} is in use{run}."
+    return UserError(message, str(path), "Clean it when the run has ended.")

@@ -61,7 +61,8 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
     with contextlib.ExitStack() as stack:
         if not dry_run:
             lock = stack.enter_context(lock_pipeline(paths.lock, refusal=_refusal))
-            lock.describe("clean")
+            with contextlib.suppress(OSError):  # the disk may be full
+                lock.describe("clean")
             metadata_file.check(paths.metadata)
         runs = run_store.runs_of(paths)
         needed = _needed_runs(workspace, paths, runs, keep)
@@ -116,9 +117,8 @@ def _unneeded_outputs(paths: PipelinePaths, executions: set[int] | None) -> Iter
 def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:
     """Yield the folders of other runs, also those without a record, of which nobody knows."""
     for folder in paths.runs.iterdir() if paths.runs.is_dir() else ():
-        if folder.is_dir() and not (
-            folder.name in needed and (folder / run_store.RECORD).is_file()
-        ):
+        is_run = folder.is_dir() and not folder.is_symlink()
+        if is_run and not (folder.name in needed and (folder / run_store.RECORD).is_file()):
             yield folder
 
 

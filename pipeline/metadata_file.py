@@ -117,9 +117,10 @@ def keep_executions(path: Path, executions: Iterable[int] | None) -> int:
                 for table, rows in _KEPT_ROWS.items()
             )
         if count:
-            database.execute("VACUUM")
-            if _copy_of(path).exists():
-                store_copy(path)
+            with contextlib.suppress(sqlite3.OperationalError):  # on a full disk
+                database.execute("VACUUM")
+                if _copy_of(path).exists():
+                    store_copy(path)
     return before - path.stat().st_size
 
 

@@ -102,7 +102,8 @@ class Workspace:
 def output_folders(root: Path) -> list[Path]:
     """Return the folders of the outputs below TFX's pipeline root, named by their executions."""
     # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
-    return [path for path in (*root.glob("*/*/*"), *root.glob("*/.system/*/*")) if path.is_dir()]
+    folders = (*root.glob("*/*/*"), *root.glob("*/.system/*/*"))
+    return [path for path in folders if path.is_dir() and not path.is_symlink()]
 
 
 def lock_pipeline(

@@ -1,5 +1,6 @@
 """Which runs, outputs and rows of ML Metadata a cleaning removes, and what still works then."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -263,6 +264,29 @@ def test_a_folder_of_a_run_that_never_started_is_removed(workspace, paths):
     (paths.runs / "20261121-000001").mkdir()
     clean(workspace, "m", 1)
     assert [path.name for path in paths.runs.iterdir()] == ["20261121-000000"]
+
+
+def test_a_full_disk_is_cleaned(workspace, paths, monkeypatch):
+    for number in (1, 2):
+        record_run(paths, number)
+
+    def fail(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    assert reasons(clean(workspace, "m", 1)) == {1: None, 2: NEWEST}
+
+
+def test_links_stay(workspace, paths, tmp_path):
+    for number in (1, 2):
+        add_run(paths, number, {"rows": number})
+    elsewhere = (paths.runs / "20261121-000000").rename(tmp_path / "elsewhere")
+    (paths.runs / "20261121-000000").symlink_to(elsewhere)
+    output = (paths.artifacts / "CorpusGen/examples/1").rename(tmp_path / "examples")
+    (paths.artifacts / "CorpusGen/examples/1").symlink_to(output)
+    clean(workspace, "m", 1)
+    assert (elsewhere / "run.json").is_file()
+    assert output.is_dir()
 
 
 def regard(*arguments: str):

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from grpc import StatusCode
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -46,6 +46,15 @@ _MAX_OTHER_BYTES = 1 << 20  # of a message without tensors
 # By the protocol, 2 is the number of a request's inputs, of the tensor of an input, of its shape
 # and of a size; a tensor's fields 14 and 15 are messages that no input needs.
 _NESTED, _MAX_DEPTH, _UNUSED = 2, 3, (14, 15)
+# The field of a tensor's values by NumPy's type, as TensorFlow Serving fills it; clients read it.
+_VALUE_FIELDS = {
+    "float32": "float_val",
+    "float64": "double_val",
+    "int32": "int_val",
+    "int64": "int64_val",
+    "bool": "bool_val",
+    "object": "string_val",
+}
 # A message that takes longer to arrive needs one of a few places, because gRPC holds what it has of
 # it without a limit.
 _SLOW_SECONDS, _MAX_SLOW, _MAX_RECEIVE_SECONDS = 0.25, 16, 30.0
@@ -277,8 +286,20 @@ def _to_response(model: str, prediction: PredictResult) -> Any:
     response.model_spec.version.value = prediction.version
     response.model_spec.signature_name = prediction.signature
     for name, tensor in prediction.outputs.items():
-        response.outputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+        response.outputs[name].CopyFrom(_to_proto(tensor))
     return response
+
+
+def _to_proto(array: np.ndarray) -> tensor_pb2.TensorProto:
+    field = _VALUE_FIELDS.get(array.dtype.name)
+    if field is None:
+        return tf.make_tensor_proto(array)
+    proto = tensor_pb2.TensorProto(dtype=tf.as_dtype(array.dtype).as_datatype_enum)
+    proto.tensor_shape.SetInParent()
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    getattr(proto, field).extend(array.ravel().tolist())
+    return proto
 
 
 def _to_arrays(request: Any) -> dict[str, np.ndarray]:

@@ -23,12 +23,26 @@ def test_predict_over_grpc(server):
     assert set(answer.outputs) == {"translation", "score"}
     texts = tf.make_ndarray(answer.outputs["translation"])
     assert [text.decode() for text in texts] == ["CBA", "É"]
+    # Clients read the typed fields, as of TensorFlow Serving.
+    assert list(answer.outputs["translation"].string_val) == [b"CBA", "É".encode()]
+    assert len(answer.outputs["score"].float_val) == 2
     one = server.predictions.Predict(
         predict_request(label="stable", outputs=["score"], source=["ab"])
     )
     assert one.model_spec.version.value == 1
     assert set(one.outputs) == {"score"}
     assert server.predictions.Predict(predict_request(source=np.zeros(0, object))).outputs["score"]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "i8", "u1", "?", "O", "c8"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_tensors_of_all_types_are_read_back(dtype, shape):
+    array = np.full(shape, b"\xff" if dtype == "O" else 1, dtype)
+    proto = grpc_api._to_proto(array)
+    assert not array.size or not proto.tensor_content or dtype in ("f2", "u1", "c8")
+    back = tf.make_ndarray(proto)
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(back, array)
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,7 @@ def _unneeded_outputs(paths: PipelinePaths, executions: set[int] | None) -> Iter
     """Yield the outputs of other executions; none if the executions are not known."""
     if executions is not None:
         names = set(map(str, executions))
-        for folder in output_folders(paths.artifacts):
-            number = folder.name.removesuffix(_HIDDEN)
-            if number.isdecimal() and folder.name not in names:
-                yield folder
+        yield from (path for path in output_folders(paths.artifacts) if path.name not in names)
 
 
 def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:

@@ -53,13 +53,22 @@ def check(path: Path) -> None:
     Raises:
         UserError: it is damaged, and there is no intact copy.
     """
-    if not path.exists() or _is_intact(path):
+    if not path.exists():
         return
     copy, damaged = _copy_of(path), path.with_name(f"{path.name}.damaged")
-    if not copy.exists() or not _is_intact(copy):
+    try:
+        schema, expected = _schema(path), _schema(copy) if copy.exists() else None
+    except sqlite3.OperationalError:  # it cannot be opened, such as without permission
+        return
+    if schema is not None and expected in (None, schema):
+        return
+    if expected is None:
         remedy = "Remove the file. All nodes run again; a training resumes from its checkpoint."
         raise UserError("The database of the pipeline's metadata is damaged.", str(path), remedy)
-    os.replace(path, damaged)
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists():  # first: SQLite would write its pages into the copy
+        os.replace(journal, path.with_name(f"{damaged.name}-journal"))
+    shutil.copyfile(path, damaged)
     with atomic_path(path) as temporary:
         shutil.copyfile(copy, temporary)
     text = f"{path} is damaged and was replaced by the copy of the last successful run"
@@ -139,11 +148,17 @@ def _copy_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.copy")
 
 
-def _is_intact(path: Path) -> bool:
-    try:
-        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-            return database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
-    except sqlite3.OperationalError:  # it cannot be opened, such as without permission
-        return True
-    except sqlite3.DatabaseError:
-        return False
+def _schema(path: Path) -> list[tuple[bytes, bytes]] | None:
+    """Return the definitions of all tables and indices; None if the file is damaged."""
+    # Not read-only: the journal of a killed process has to be rolled back first.
+    database = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)
+    database.text_factory = bytes  # damaged text may not be UTF-8
+    with contextlib.closing(database):
+        try:
+            if database.execute("PRAGMA integrity_check(1)").fetchone() != (b"ok",):
+                return None
+            return database.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+        except sqlite3.OperationalError:
+            raise
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from regard.components.common import events
@@ -59,6 +61,7 @@ def supervise(
     The first SIGINT or SIGTERM is passed on to the worker. After ``grace_seconds``, or at the
     second signal, the worker is killed with all its child processes. Its temporary files are in a
     separate folder that is removed at the end, because libraries leave files when they are killed.
+    The caller holds the lock of the pipeline.
 
     Args:
         command: The worker's command line.
@@ -68,8 +71,7 @@ def supervise(
         lock_descriptor: The open lock file, inherited by the worker.
         grace_seconds: Time for the worker to stop.
     """
-    scratch = tempfile.TemporaryDirectory(prefix="regard-", ignore_cleanup_errors=True)
-    with scratch as folder, collect_stop_signals() as signals:
+    with _scratch_folder(run) as folder, collect_stop_signals() as signals:
         worker = ChildProcess(
             command,
             log=run.log,
@@ -97,6 +99,15 @@ def supervise(
     state.stop()
     view.refresh(state)
     return Ending(status, interrupted=bool(signals))
+
+
+def _scratch_folder(run: Run) -> tempfile.TemporaryDirectory[str]:
+    """Create a folder for temporary files; remove those of killed runs of the same pipeline."""
+    pipeline = run.directory.parents[1].stat()
+    prefix = f"regard-{pipeline.st_dev:x}-{pipeline.st_ino:x}-"
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        shutil.rmtree(path, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
 
 
 def worker_command(run: Run) -> list[str]:

@@ -158,8 +158,7 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
             for execution in handle.store.get_executions()
             if execution.last_known_state in (state.COMPLETE, state.CACHED)
         }
-    folders = output_folders(root)
-    leftovers = [path for path in folders if path.name.isdecimal() and path.name not in complete]
+    leftovers = [path for path in output_folders(root) if path.name not in complete]
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
     return leftovers

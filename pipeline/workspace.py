@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -100,10 +101,14 @@ class Workspace:
 
 
 def output_folders(root: Path) -> list[Path]:
-    """Return the folders of the outputs below TFX's pipeline root, named by their executions."""
+    """Return the folders of the outputs below TFX's pipeline root, named by their executions.
+
+    The names of TFX's own folders of stateful components are random instead.
+    """
     # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
     folders = (*root.glob("*/*/*"), *root.glob("*/.system/*/*"))
-    return [path for path in folders if path.is_dir() and not path.is_symlink()]
+    named = [path for path in folders if re.match(r"\d+(\.|$)|[0-9a-f-]{36}$", path.name)]
+    return [path for path in named if path.is_dir() and not path.is_symlink()]
 
 
 def lock_pipeline(

@@ -16,7 +16,6 @@ from tfx.components.tuner.component import TunerFnResult
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
 from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner.space import SearchSpace, replace_values
@@ -25,7 +24,9 @@ from regard.components.tuner.trial import (
     TrialTask,
     checkpoint_folder,
     read_result,
+    read_state,
     run_trial,
+    write_state,
 )
 from regard.components.tuner.trial_table import (
     COMPLETED,
@@ -74,6 +75,8 @@ class TrialSearch(BaseTuner):
     def __init__(self, settings: TunerSettings, source: TrainingData):
         folder = Path(settings.folder)
         self.tune, self._settings, self._source = settings.tune, settings, source
+        for path in (*folder.glob("*.json"), *folder.glob("trial_*/trial.json")):
+            read_state(path)  # KerasTuner raises errors of many kinds for damaged files
         super().__init__(
             create_oracle(settings.tune, settings.space),
             directory=str(folder.parent),
@@ -150,7 +153,7 @@ class TrialSearch(BaseTuner):
     def save(self) -> None:
         """Save the oracle, and mark the search as one that can be reloaded."""
         self.oracle.save()
-        atomic_write(self._get_tuner_fname(), json.dumps(self.get_state()))
+        write_state(self._get_tuner_fname(), self.get_state())
 
     def rows(self) -> list[TrialRow]:
         """Return one row for each trial, in the order in which they started."""
@@ -221,12 +224,11 @@ class _AtomicOracle(keras_tuner.Oracle):
     """An oracle whose files are written atomically, so that a kill cannot leave half of one."""
 
     def save(self) -> None:
-        atomic_write(self._get_oracle_fname(), json.dumps(self.get_state()))
+        write_state(self._get_oracle_fname(), self.get_state())
 
     def _save_trial(self, trial: Trial) -> None:
         path = Path(self._project_dir, f"trial_{trial.trial_id}", "trial.json")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, json.dumps(trial.get_state()))
+        write_state(path, trial.get_state())
 
     def reload(self) -> None:
         super().reload()

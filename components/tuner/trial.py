@@ -5,7 +5,9 @@ Each trial has its own process so that its memory is released and a crash does n
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
 import json
 import math
 import multiprocessing
@@ -13,7 +15,7 @@ import os
 import shutil
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from regard.components.trainer.run_fn import train
 from regard.components.trainer.validation import PROGRESS_KEYS
 
 _POLL_SECONDS = 0.5
+_DIGEST = "sha256"  # a key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +83,31 @@ def checkpoint_folder(folder: str | Path) -> Path:
 def read_result(folder: str | Path) -> TrialResult | None:
     """Read how a trial ended; None if it has not ended."""
     path = Path(folder) / "result.json"
-    return TrialResult(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return TrialResult(**read_state(path)) if path.exists() else None
+
+
+def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
+    """Write a part of a search's state atomically, as JSON with its digest."""
+    values = json.loads(json.dumps(state))  # as it is read
+    atomic_write(path, json.dumps({**values, _DIGEST: _digest(values)}))
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read what `write_state` wrote.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    with contextlib.suppress(ValueError, LookupError, AttributeError, TypeError):
+        state = json.loads(path.read_bytes())
+        if state.pop(_DIGEST) == _digest(state):
+            return state
+    remedy = "Run the same command with `--restart`; it runs all trials again."
+    raise UserError("The state of the search is damaged.", str(path), remedy)
+
+
+def _digest(state: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def run_trial(task: TrialTask, on_progress: Callable[[str, float], None]) -> TrialResult:
@@ -112,7 +139,7 @@ def run_trial(task: TrialTask, on_progress: Callable[[str, float], None]) -> Tri
     result = read_result(folder)
     if result is None:
         result = TrialResult(error=f"its process {describe_exit(process.exitcode or 0)}")
-        atomic_write(folder / "result.json", json.dumps(dataclasses.asdict(result)))
+        write_state(folder / "result.json", dataclasses.asdict(result))
     return result
 
 
@@ -164,7 +191,7 @@ def _train(task: TrialTask) -> None:
     except Exception as error:
         traceback.print_exc()
         result = TrialResult(error=_describe_error(error))
-    atomic_write(folder / "result.json", json.dumps(dataclasses.asdict(result)))
+    write_state(folder / "result.json", dataclasses.asdict(result))
 
 
 def _copy_checkpoints(task: TrialTask) -> None:

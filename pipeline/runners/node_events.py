@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Any
 
 import psutil
 from absl import logging
+from ml_metadata.proto import metadata_store_pb2
 from tfx.orchestration.portable import cache_utils, launcher
 from tfx.proto.orchestration import executable_spec_pb2
 
@@ -27,6 +29,7 @@ from regard.pipeline.progress import Failure
 from regard.pipeline.runners.failures import explain
 
 DIGEST = "content_digest"  # the custom property of an artifact
+_LATER_PROPERTIES = (DIGEST, "is_external", "tfx_version")  # which TFX adds as it publishes
 MEMORY_INTERVAL_SECONDS = 1.0  # each measurement reads the whole process table
 
 
@@ -83,13 +86,23 @@ def observe_nodes() -> Iterator[Observation]:
     class Launcher(_ObservedLauncher):
         observed = observation
 
+    names: dict[str, set[str]] = {}  # of the outputs, by cache key
+
+    def get_cache_context(*args: Any, **kwargs: Any) -> Any:
+        kwargs["executor_spec"] = _without_beam_options(kwargs.get("executor_spec"))
+        context = original_context(*args, **kwargs)
+        names[context.name] = set(kwargs.get("output_artifacts") or ())
+        return context
+
+    def get_cached_outputs(metadata_handle: Any, cache_context: Any) -> Any:
+        outputs = original_cache(metadata_handle, cache_context) or {}
+        artifacts = itertools.chain.from_iterable(outputs.values())
+        is_whole = set(outputs) == names[cache_context.name] and all(map(_is_intact, artifacts))
+        return outputs if is_whole else None  # then the node runs again
+
     launcher.Launcher = Launcher
-    cache_utils.get_cached_outputs = lambda *args, **kwargs: _existing_outputs(
-        original_cache(*args, **kwargs)
-    )
-    cache_utils.get_cache_context = lambda *args, **kwargs: original_context(
-        *args, **{**kwargs, "executor_spec": _without_beam_options(kwargs.get("executor_spec"))}
-    )
+    cache_utils.get_cached_outputs = get_cached_outputs
+    cache_utils.get_cache_context = get_cache_context
     try:
         yield observation
     finally:
@@ -105,28 +118,32 @@ def _without_beam_options(executor: Any) -> Any:
     return executor.python_executor_spec
 
 
-def _existing_outputs(outputs: dict[str, list[Any]] | None) -> dict[str, list[Any]] | None:
-    """The cached outputs; None if files are missing or changed, so that the node runs again."""
-    for artifact in itertools.chain.from_iterable((outputs or {}).values()):
-        pushed = artifact.get_string_custom_property("pushed_destination")
-        for path in filter(None, (artifact.uri, pushed)):
-            if not Path(path).exists():
-                logging.info("The cached output %s no longer exists. The node runs again.", path)
-                return None
-        digest = artifact.get_string_custom_property(DIGEST)
-        if digest and _digest(artifact.uri) != digest:
-            text = f"{artifact.uri} was changed or damaged after it was written; it is made again"
-            events.emit_if_possible("warning", node=artifact.producer_component, text=text)
-            return None
-    return outputs
+def _is_intact(artifact: Any) -> bool:
+    """Whether a cached output still exists, unchanged."""
+    pushed = artifact.get_string_custom_property("pushed_destination")
+    if pushed and not Path(pushed).exists():
+        logging.info("The cached output %s no longer exists. The node runs again.", pushed)
+        return False
+    with contextlib.suppress(OSError):  # what cannot be read is damaged
+        if artifact.get_string_custom_property(DIGEST) == _digest(artifact.mlmd_artifact):
+            return True
+    text = f"{artifact.uri} was changed or damaged after it was written; it is made again"
+    events.emit_if_possible("warning", node=artifact.producer_component, text=text)
+    return False
 
 
-def _digest(uri: str) -> str:
-    """The digest of an artifact's files; empty if one cannot be read."""
-    try:
-        return folder_digest(uri)
-    except OSError:
-        return ""
+def _digest(artifact: metadata_store_pb2.Artifact) -> str:
+    """The digest of an artifact's files and properties; ML Metadata rounds those with decimals.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    texts = sorted(
+        f"{name} {value}"
+        for name, value in [*artifact.properties.items(), *artifact.custom_properties.items()]
+        if name not in _LATER_PROPERTIES and not value.HasField("double_value")
+    )
+    return hashlib.sha256("\n".join([folder_digest(artifact.uri), *texts]).encode()).hexdigest()
 
 
 class _ObservedLauncher(launcher.Launcher):
@@ -138,6 +155,14 @@ class _ObservedLauncher(launcher.Launcher):
         preparation = super()._prepare_execution()
         self._is_needed = preparation.is_execution_needed
         return preparation
+
+    def _run_executor(self, execution_info: Any) -> Any:
+        """Add the digests of the outputs before TFX publishes them, all at once."""
+        output = super()._run_executor(execution_info)
+        for artifacts in output.output_artifacts.values():
+            for artifact in artifacts.artifacts:
+                artifact.custom_properties[DIGEST].string_value = _digest(artifact)
+        return output
 
     def launch(self) -> Any:
         """Run the node and emit its events."""
@@ -197,10 +222,6 @@ class _ObservedLauncher(launcher.Launcher):
                 if event.type == event.OUTPUT
             }
             artifacts = handle.store.get_artifacts_by_id(list(keys))
-            if self._is_needed:  # new files; a later run that finds them again verifies them
-                for artifact in artifacts:
-                    artifact.custom_properties[DIGEST].string_value = _digest(artifact.uri)
-                handle.store.put_artifacts(artifacts)
         for artifact in artifacts:
             key = keys[artifact.id]
             uris[key] = artifact.uri

@@ -25,10 +25,17 @@ def count(path):
 def damages(path):
     content = path.read_bytes()
     half = len(content) // 2
-    return [content[:half], b"damaged", content[:half] + b"\xff" * 5000 + content[half + 5000 :]]
+    return [
+        content[:half],
+        b"damaged",
+        b"",
+        content[:half] + b"\xff" * 5000 + content[half + 5000 :],
+        content.replace(b"(number)", b"(lumber)"),  # one bit
+        content.replace(b"facts", b"fact\xf3"),  # one bit
+    ]
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(6))
 def test_a_damaged_database_is_replaced_by_its_copy(path, number):
     metadata_file.store_copy(path)
     damaged = damages(path)[number]
@@ -36,6 +43,44 @@ def test_a_damaged_database_is_replaced_by_its_copy(path, number):
     metadata_file.check(path)
     assert count(path) == 10_000
     assert path.with_name("metadata.sqlite.damaged").read_bytes() == damaged
+
+
+def leave_journal(path):
+    """Copy the database in the middle of a transaction, with its journal."""
+    with sqlite3.connect(path) as database:
+        database.execute("pragma cache_size = 1")  # so that changed pages are written
+        database.execute("update facts set number = -1")
+        journal = path.with_name("metadata.sqlite-journal")
+        files = {file: file.read_bytes() for file in (path, journal)}
+        database.rollback()
+    for file, content in files.items():
+        file.write_bytes(content)
+    return journal
+
+
+def numbers(path):
+    with sqlite3.connect(path) as database:
+        return [row[0] for row in database.execute("select number from facts")]
+
+
+def test_a_journal_is_rolled_back_first(path):
+    metadata_file.store_copy(path)
+    journal = leave_journal(path)
+    metadata_file.check(path)
+    assert not journal.exists()
+    assert numbers(path) == list(range(10_000))
+    assert list(path.parent.glob("*.damaged*")) == []
+
+
+def test_a_journal_does_not_change_the_restored_copy(path):
+    metadata_file.store_copy(path)
+    journal = leave_journal(path)
+    for number, damaged in enumerate(damages(path)):
+        path.write_bytes(damaged)
+        journal.write_bytes(b"damaged" if number else journal.read_bytes())
+        metadata_file.check(path)
+        assert not journal.exists()
+        assert numbers(path) == list(range(10_000))
 
 
 def test_without_an_intact_copy_it_is_an_error(path):

@@ -80,6 +80,18 @@ def test_temporary_files_are_removed(created, tmp_path, monkeypatch, how):
     assert list((tmp_path / "t").iterdir()) == []
 
 
+def test_temporary_files_of_killed_runs_are_removed(created, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
+    (tmp_path / "t").mkdir()
+    other = run_store.create(created[1].pipeline("other"))
+    for run in (created[0], created[0], other):
+        folder = supervisor._scratch_folder(run)
+        folder._finalizer.detach()  # as if this process had been killed
+        (Path(folder.name) / "file").touch()
+    _supervise(created, "ok")
+    assert list((tmp_path / "t").iterdir()) == [Path(folder.name)]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_worker(created, number):
     before = signal.getsignal(number)

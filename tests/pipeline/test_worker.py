@@ -1,8 +1,10 @@
 """The worker on a tiny TFX pipeline: events, cache, parts of the graph, failures, both runners."""
 
+import errno
 import importlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import pytest
 from regard.components.common import events
 from regard.components.common.child_process import child_environment
 from regard.pipeline import worker
+from regard.pipeline.runners import node_events
 
 BOTH = pytest.mark.parametrize("runner", ["local", "beam"])
 
@@ -97,6 +100,69 @@ def test_node_with_changed_artifacts_runs_again(tiny, runner):
     assert set(tiny.states().values()) == {"cached"}
 
 
+def test_outputs_are_verified_after_a_kill_behind_their_publication(tiny, monkeypatch):
+    def end(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(node_events._ObservedLauncher, "_outputs", end)
+        assert tiny.run() == worker.INTERRUPTED
+    (file,) = (tiny.root / "artifacts" / "Add").rglob("total.txt")
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "cached"
+    file.write_text("3")
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "done"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE ArtifactProperty SET string_value = 'total 3' WHERE name = 'text'",
+        "UPDATE ArtifactProperty SET string_value = 'a' WHERE name = 'content_digest'",
+        "UPDATE ArtifactProperty SET name = 'tent' WHERE name = 'text'",
+        "DELETE FROM ArtifactProperty WHERE name = 'content_digest'",
+        "UPDATE Artifact SET uri = uri || 'a'",
+        "UPDATE Artifact SET state = 3",
+        "UPDATE Execution SET last_known_state = 4",
+        "UPDATE Event SET type = 3",
+        "UPDATE EventPath SET step_key = 'x'",
+        "UPDATE Context SET name = name || 'a'",
+    ],
+)
+def test_node_with_changed_metadata_runs_again(tiny, change):
+    tiny.run()
+    with sqlite3.connect(tiny.root / "metadata.sqlite") as database:
+        database.execute(change)
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "done"
+    (event,) = (e for e in tiny.events() if e["node"] == "Add" and e["state"] == "done")
+    assert event["properties"]["total"]["text"] == "total 2"
+    assert tiny.run() == worker.OK
+    assert set(tiny.states().values()) == {"cached"}
+
+
+def test_node_whose_outputs_cannot_be_read(tiny, monkeypatch):
+    def fail(uri):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), uri)
+
+    def run_without_reading():
+        with monkeypatch.context() as context:
+            context.setattr(node_events, "folder_digest", fail)
+            return tiny.run()
+
+    # New outputs without a digest are not published.
+    assert run_without_reading() != worker.OK
+    assert tiny.states()["Add"] == "failed"
+    assert str(tiny.root / "artifacts" / "Add") in tiny.events()[-1]["error"]
+    assert tiny.run() == worker.OK
+    assert tiny.states()["Add"] == "done"
+    # Existing ones are made again.
+    assert run_without_reading() != worker.OK
+    assert tiny.states()["Add"] == "failed"
+    assert "was changed or damaged" in tiny.events("warning")[0]["text"]
+
+
 @BOTH
 def test_user_error_of_a_node_has_place_and_remedy(tiny, runner):
     tiny.what.write_text("user")
@@ -175,6 +241,7 @@ CHILD = """
 import importlib, sys
 from pathlib import Path
 from regard.pipeline import worker
+from regard.pipeline.runners import node_events
 module = importlib.import_module("tiny")
 worker.run(lambda: module.make(Path(sys.argv[1])), "local", "killed")
 """
@@ -194,10 +261,13 @@ def test_outputs_of_a_killed_run_are_removed_by_the_next_run(tiny):
     child.kill()
     child.wait()
     (incomplete,) = copies.iterdir()
+    state = copies.parent / ".system" / "stateful_working_dir"
+    assert list(state.iterdir())
 
     tiny.what.write_text("ok")
     assert tiny.run() == worker.OK
     assert not incomplete.exists()
+    assert list(state.iterdir()) == []
     (complete,) = copies.iterdir()
     assert (complete / "copy.txt").exists()
     assert tiny.run() == worker.OK

@@ -22,6 +22,7 @@ from regard.components.common.errors import UserError
 def Add(start: Parameter[int], total: OutputArtifact[Findings]) -> None:
     Path(total.uri, "total.txt").write_text(str(start + 1))
     total.set_string_custom_property("text", f"total {start + 1}")
+    total.set_float_custom_property("third", (start + 1) / 3)
 
 
 @component

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,13 @@ from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import MAX_SEED
 from regard.components.tuner import search as search_module
 from regard.components.tuner.space import Dimension, SearchSpace, replace_values
-from regard.components.tuner.trial import TrialResult, TrialTask, checkpoint_folder, run_trial
+from regard.components.tuner.trial import (
+    TrialResult,
+    TrialTask,
+    checkpoint_folder,
+    run_trial,
+    write_state,
+)
 from tests.components.tuner import tiny
 
 ROOT = Path(__file__).parents[3]
@@ -51,8 +58,7 @@ def simulated(monkeypatch):
         Path(task.folder).mkdir(exist_ok=True)
         state["tasks"].append(task)
         result = state["behaviour"](task.config)
-        content = json.dumps(dataclasses.asdict(result))
-        Path(task.folder, "result.json").write_text(content)
+        write_state(Path(task.folder, "result.json"), dataclasses.asdict(result))
         return result
 
     monkeypatch.setattr(search_module, "run_trial", run)
@@ -114,19 +120,44 @@ def test_bayesian_search_resumes_and_improves(simulated, tmp_path):
 @pytest.mark.parametrize("step", ["trial.json", "oracle.json"])
 def test_kill_while_a_trial_is_created_loses_no_trial(simulated, tmp_path, monkeypatch, step):
     whole = search_rows(tmp_path / "whole", section("random"))
-    writes, write = [], search_module.atomic_write
+    writes, write = [], search_module.write_state
 
-    def killed(path, content):
+    def killed(path, state):
         writes.append(path)
         if len(writes) > 12 and Path(path).name == step:
             raise KeyboardInterrupt
-        write(path, content)
+        write(path, state)
 
     with monkeypatch.context() as patch:
-        patch.setattr(search_module, "atomic_write", killed)
+        patch.setattr(search_module, "write_state", killed)
         with pytest.raises(KeyboardInterrupt):
             search_rows(tmp_path, section("random"))
     assert search_rows(tmp_path, section("random")) == whole
+
+
+@pytest.mark.parametrize("name", ["oracle", "tuner0", "trial_3/trial", "trial_3/result"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: b"",
+        lambda content: b"[1]",
+        lambda content: b"\xff" + content,
+        lambda content: re.sub(rb"1(?=[^1]*$)", b"2", content),
+    ],
+)
+def test_damaged_files_are_named(simulated, tmp_path, name, damage):
+    complete = simulated["behaviour"]
+    simulated["behaviour"] = after(6, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        search_rows(tmp_path, section("random"))
+    simulated["behaviour"] = complete
+    path = tmp_path / "search" / f"{name}.json"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError) as caught:
+        search_rows(tmp_path, section("random"))
+    assert caught.value.where == str(path)
+    assert "--restart" in caught.value.remedy
 
 
 def test_seed_determines_the_trials(simulated, tmp_path):
@@ -305,7 +336,7 @@ def test_real_trial_that_fails(source, tmp_path):
 
 
 def test_killed_trial_reports_the_signal_and_not_an_older_failure(source, tmp_path):
-    (tmp_path / "result.json").write_text('{"error": "old"}')
+    write_state(tmp_path / "result.json", {"error": "old"})
 
     def kill(text, fraction):
         for child in psutil.Process(os.getpid()).children(recursive=True):

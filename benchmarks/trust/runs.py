@@ -1,0 +1,519 @@
+"""Kill tiny runs with SIGKILL at drawn moments until each is complete, and compare the results.
+
+    python -m benchmarks.trust runs --kills 1000
+
+Each attempt is a run of all nodes: a supervisor and its worker, both forks of a process that has
+imported TensorFlow, so that a restart is cheap. A kill hits all processes, only the supervisor, or
+only the worker. Most moments are drawn over the seconds of a node that is not complete, usually the
+first one, others around its end, where outputs are published, and others before the first node, or
+after the last one. Sometimes the next attempt starts while processes of the killed one are alive.
+
+A complete run must have the files of an undisturbed run, with equal bytes wherever two undisturbed
+runs have equal bytes (the graphs have numbers of the process), and leave nothing else: no temporary files, no processes, no folders of
+outputs that were not published. The exit status is 1 if a run differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import dataclasses
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from regard.components.common import events
+from regard.components.common.files import sha256_file
+from regard.pipeline.workspace import output_folders
+
+PRELOADED = [
+    __name__,
+    "tensorflow",
+    "keras",
+    "tensorboard.summary",
+    "matplotlib.backends.backend_agg",
+    "regard.pipeline.run",
+    "regard.pipeline.config.config",
+    "regard.pipeline.graph",
+    "regard.pipeline.tuning.graph",
+    "regard.models.tasks.text_to_text",
+    "regard.models.tasks.served_text",
+    "regard.pipeline.worker",
+    "regard.pipeline.runners.node_events",
+    "regard.pipeline.runners.local",
+    "tfx.orchestration.local.local_dag_runner",
+    "tfx.dsl.compiler.compiler",
+    "tfx.components.trainer.executor",
+    "tfx.components.transform.executor",
+    "regard.components.trainer.run_fn",
+]
+NAME = "tiny"
+CONFIG = """
+name: {name}
+task: translation
+data: {{root: {root}, train: train.tsv, eval: eval.tsv, test: test.tsv}}
+tokenizer: {{type: char, vocab_size: 60, vocab_limit: soft}}
+model:
+  embedding: 12
+  encoder: {{type: recurrent, units: 16}}
+  decoder: {{type: luong, units: 16}}
+training:
+  batch_tokens: 256
+  max_length: 30
+  max_epochs: 4
+  evaluate_every: 7
+  learning_rate: 0.02
+  checkpoint_seconds: 1
+  early_stopping: null
+  deterministic: true
+search: {{type: beam, beam_size: 2}}
+evaluation: {{metrics: [exact_match, chrf], tokenize: none}}
+"""
+ROWS = {"train": 240, "eval": 24, "test": 24}
+START, END = "start", "end"  # the phases before the first node, and after the last
+CACHED = "cached nodes"
+LAST = "Reporter"
+WHO = ("all", "all", "supervisor", "worker")
+POLL_SECONDS = 0.001
+CHECKPOINT_SECONDS = 0.1  # a configuration has at least one second
+EXIT_SECONDS = 20.0  # for the processes of a killed run to end, on a busy machine
+ATTEMPT_SECONDS = 300.0
+TEMPORARY = re.compile(r"\.tmp$|\.old$|^\.pushing-|^\.removed-|-journal$|\.damaged$|^regard-")
+IDS = {
+    rf"^pipelines/{NAME}/artifacts/([^/]+/[^/]+)/\d+/": r"\1/",
+    rf"^pipelines/{NAME}/checkpoints/[0-9a-f]+/": "checkpoints/",
+    rf"^registry/{NAME}/": "registry/",
+    r"events\.out\.tfevents\..*": "events.out.tfevents",
+}
+COMPLETE = "SELECT id FROM Execution WHERE last_known_state IN (3, 5)"  # or CACHED
+LIVE = "SELECT uri FROM Artifact WHERE state = 2"
+NUMBERED = "saved_model.pb"  # TensorFlow numbers functions by all that a process traced before
+# Must be equal in two undisturbed runs, whatever else is.
+STABLE = (
+    "Trainer/model/Format-Serving/variables/variables.data-00000-of-00001",
+    "TokenizerTrainer/tokenizer/source.vocab",
+    "Evaluator/evaluation/metrics.json",
+    "Predictor/predictions/candidate.parquet",
+    "registry/1/variables/variables.data-00000-of-00001",
+)
+
+
+class ForkedPopen(subprocess.Popen[bytes]):
+    """Starts a worker as a fork of this process, in place of ``python -m regard…worker``."""
+
+    def _execute_child(self, args: Any, *rest: Any, **more: Any) -> None:
+        (_, _, _, _, folder, environment, _, _, _, stdin, write, _, stdout, _, stderr) = rest[:15]
+        self.pid = os.fork()
+        if self.pid:
+            self._child_created = True
+            os.close(stdin)
+            return
+        status = 1
+        try:
+            os.setsid()
+            os.close(write)
+            for number, descriptor in enumerate((stdin, stdout, stderr)):
+                os.dup2(descriptor, number)
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(environment)
+            status = _run_worker(args[-1])
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+
+def _run_worker(folder: str) -> int:
+    from regard.components.common.child_process import end_with_parent
+    from regard.components.trainer import training_loop
+    from regard.pipeline import worker
+
+    periodic = training_loop.PeriodicCheckpoint
+    training_loop.PeriodicCheckpoint = lambda saved, progress, _: periodic(
+        saved, progress, CHECKPOINT_SECONDS
+    )
+    tempfile.tempdir = None
+    end_with_parent()
+    return worker.main(folder)
+
+
+class SilentDisplay:
+    """A display and view that shows nothing."""
+
+    def message(self, text: str) -> None:
+        print(text, flush=True)
+
+    @contextlib.contextmanager
+    def view(self, title: str, log: str) -> Iterator[SilentDisplay]:
+        yield self
+
+    def event(self, event: object, state: object) -> None:
+        pass
+
+    def refresh(self, state: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+
+def supervise(folder: Path) -> None:
+    """Do what ``regard run --wait`` does; for a process of its own."""
+    from regard.components.common import child_process
+    from regard.components.common.errors import UserError
+    from regard.pipeline.run import RunRequest, run_pipeline
+
+    os.setsid()
+    output = os.open(folder / "output.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for number in (1, 2):
+        os.dup2(output, number)
+    os.environ.update(REGARD_HOME=str(folder / "home"), TMPDIR=str(folder / "tmp"))
+    tempfile.tempdir, status = None, 1
+    stand_in = {**vars(subprocess), "Popen": ForkedPopen}
+    child_process.subprocess = type("subprocess", (), stand_in)  # type: ignore[assignment]
+    try:
+        request = RunRequest(folder.parent / "tiny.yaml", wait=True)
+        status = run_pipeline(request, SilentDisplay()).outcome.exit_status
+    except UserError as error:
+        print(error, error.where, error.remedy)
+        status = 2
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+@dataclasses.dataclass
+class Attempt:
+    """A run that is in progress, followed by its events."""
+
+    folder: Path
+    known: set[str]
+
+    def __post_init__(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        self.process = context.Process(target=supervise, args=(self.folder,))
+        self.process.start()
+        self.phase, self.started, self.seconds = START, time.monotonic(), dict[str, float]()
+        self._offset, self._path, self.run = 0, None, None
+
+    def update(self) -> None:
+        """Read new events."""
+        if self._path is None:
+            for path in self.folder.glob(f"home/pipelines/{NAME}/runs/*"):
+                if path.name not in self.known:
+                    self._path, self.run = path / "events.jsonl", path
+            if self._path is None:
+                return
+        for event, offset in events.read(self._path, self._offset):
+            self._offset = offset
+            if event["kind"] == "node":
+                if event["state"] == "running":
+                    self._enter(event["node"])
+                elif event["node"] == LAST:
+                    self._enter(END)
+
+    def _enter(self, phase: str) -> None:
+        now = time.monotonic()
+        self.seconds[self.phase] = now - self.started
+        self.phase, self.started = phase, now
+
+    def tree(self) -> list[psutil.Process]:
+        """All living processes of the attempt, the supervisor first, then the worker."""
+        with contextlib.suppress(psutil.Error):
+            supervisor = psutil.Process(self.process.pid)
+            return [supervisor, *supervisor.children(recursive=True)]
+        return []
+
+
+def wait_for(attempt: Attempt, phase: str, seconds: float, by_name: bool = False) -> bool:
+    """Wait until some seconds after the beginning of a phase; return False if the run ended."""
+    deadline, reached = time.monotonic() + ATTEMPT_SECONDS, None
+    while attempt.process.is_alive():
+        attempt.update()
+        if reached is None and phase in (attempt.phase, *attempt.seconds):
+            reached = time.monotonic()
+        if reached is not None and time.monotonic() >= reached + seconds:
+            return True
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the run did not end in {ATTEMPT_SECONDS:.0f} s")
+        time.sleep(POLL_SECONDS)
+    attempt.update()
+    return False
+
+
+def kill(attempt: Attempt, who: str) -> tuple[list[psutil.Process], bool]:
+    """Kill processes of an attempt; return all that it had, and whether there was one to kill."""
+    tree = attempt.tree()
+    workers = [process for process in tree[1:] if os.getsid(process.pid) == process.pid]
+    victims = {"all": tree, "supervisor": tree[:1], "worker": workers}[who]
+    for process in victims:
+        process.kill()
+    return tree, bool(victims)
+
+
+def files_of(home: Path) -> dict[str, str]:
+    """Digests of the files of a workspace except the records of runs, by names without ids."""
+    result: dict[str, str] = {}
+    for path in sorted(home.rglob("*")):
+        name = str(path.relative_to(home))
+        if path.is_dir() or name.startswith(f"pipelines/{NAME}/runs/"):
+            continue
+        for pattern, replacement in IDS.items():
+            name = re.sub(pattern, replacement, name)
+        while name in result:
+            name += " (again)"
+        result[name] = sha256_file(path)
+    return result
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Temporary files, and outputs in the files or in the metadata that do not belong together."""
+    home, artifacts = folder / "home", folder / "home" / "pipelines" / NAME / "artifacts"
+    with contextlib.closing(sqlite3.connect(artifacts.with_name("metadata.sqlite"))) as database:
+        faults = [row for (row,) in database.execute("PRAGMA integrity_check") if row != "ok"]
+        complete = [str(row) for (row,) in database.execute(COMPLETE)]
+        uris = [Path(uri) for (uri,) in database.execute(LIVE)]
+    faults += [f"no output: {path}" for path in uris if not path.exists()]
+    faults += [f"temporary: {path}" for path in home.rglob("*") if TEMPORARY.search(path.name)]
+    faults += [f"temporary: {path}" for path in (folder / "tmp").iterdir()]
+    outputs = [path for path in output_folders(artifacts) if path.name not in complete]
+    return faults + [f"of no complete execution: {path}" for path in outputs]
+
+
+@dataclasses.dataclass
+class Reference:
+    """What an undisturbed run leaves: its files, those with stable bytes, seconds of each phase."""
+
+    files: dict[str, str]
+    stable: dict[str, str]
+    seconds: dict[str, float]
+
+    def faults(self, folder: Path) -> list[str]:
+        """How a complete run differs."""
+        files = files_of(folder / "home")
+        faults = [f"missing: {name}" for name in self.files if name not in files]
+        faults += [f"left over: {name}" for name in files if name not in self.files]
+        faults += [
+            f"different: {name}"
+            for name, digest in self.stable.items()
+            if files.get(name, digest) != digest
+        ]
+        return faults + leftovers(folder)
+
+
+def make_folder(path: Path) -> Path:
+    """Create the folder of one run."""
+    (path / "tmp").mkdir(parents=True)
+    return path
+
+
+def write_inputs(root: Path, seed: int) -> None:
+    """Write the data and the configuration."""
+    rng, data = random.Random(seed), root / "data"
+    data.mkdir()
+    words = {"".join(rng.choices("abcdefgh", k=rng.randint(2, 7))) for _ in range(3000)}
+    rows = iter(sorted(words))
+    for name, count in ROWS.items():
+        lines = [f"{word}\t{word.upper()}\n" for word, _ in zip(rows, range(count), strict=False)]
+        (data / f"{name}.tsv").write_text("".join(lines))
+    (root / "tiny.yaml").write_text(CONFIG.format(name=NAME, root=data))
+
+
+def run_undisturbed(folder: Path) -> Attempt:
+    """Run once to the end."""
+    attempt = Attempt(make_folder(folder), set())
+    wait_for(attempt, "never", 0.0)
+    attempt.process.join()
+    if attempt.process.exitcode != 0:
+        raise RuntimeError(f"the undisturbed run failed: see {folder}")
+    attempt.update()
+    attempt.seconds[END] = time.monotonic() - attempt.started
+    return attempt
+
+
+def make_reference(root: Path) -> Reference:
+    """Run twice without kills: once with forks, and once as a user does."""
+    attempt = run_undisturbed(root / "undisturbed")
+    files = files_of(root / "undisturbed" / "home")
+    folder = make_folder(root / "command")
+    environment = {**os.environ, "REGARD_HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
+    command = [sys.executable, "-m", "regard.pipeline.cli", "run", str(root / "tiny.yaml")]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    other = files_of(folder / "home")
+    stable = {
+        name: digest
+        for name, digest in files.items()
+        if other.get(name) == digest and Path(name).name != NUMBERED
+    }
+    print(f"compared: {len(stable)} of {len(files)} files; all but")
+    print("  " + "\n  ".join(sorted(files.keys() ^ stable.keys())), flush=True)
+    if missing := [name for name in STABLE if name not in stable] + leftovers(folder):
+        raise RuntimeError(f"undisturbed runs differ: {missing}")
+    return Reference(files, stable, attempt.seconds)
+
+
+class Campaign:
+    """Kills runs, and counts what the kills hit."""
+
+    def __init__(self, root: Path, seed: int, reference: Reference, log: Path):
+        self.root, self.reference, self.log = root, reference, log
+        self.rng = random.Random(seed)
+        self.kills, self.runs, self.faults = 0, 0, list[str]()
+        self.phases = collections.Counter[str]()
+        self.who = collections.Counter[str]()
+        self.signs = collections.Counter[str]()
+        self.slowest = 0.0
+
+    def complete_a_run(self) -> None:
+        """Start and kill a run until it is complete, and compare it."""
+        folder = make_folder(self.root / f"run-{self.runs}")
+        done, dying, kills = set[str](), list[psutil.Process](), 0
+        faults = []
+        try:
+            while self._attempt(folder, done, dying):
+                kills += 1
+            faults = self.reference.faults(folder)
+        except (RuntimeError, TimeoutError) as error:
+            faults = [str(error)]
+        faults += self._wait_for_end(dying)
+        self.runs += 1
+        self.faults += [f"{folder.name}: {fault}" for fault in faults]
+        print(
+            f"run {self.runs}: {kills} kills ({self.kills} in all), faults: {faults or 'none'}",
+            flush=True,
+        )
+        if not faults:
+            shutil.rmtree(folder)
+
+    def _attempt(self, folder: Path, done: set[str], dying: list[psutil.Process]) -> bool:
+        """Start the run and kill it; return False if it was complete before."""
+        runs = folder / "home" / "pipelines" / NAME / "runs"
+        phase, seconds, who = self._draw(done)
+        attempt = Attempt(folder, {path.name for path in runs.glob("*")})
+        tree, was_killed = list[psutil.Process](), False
+        if wait_for(attempt, phase, seconds):
+            with contextlib.suppress(psutil.Error, ProcessLookupError):  # it has just ended
+                tree, was_killed = kill(attempt, who)
+                self._record(attempt, who, folder, done)
+        attempt.process.join(ATTEMPT_SECONDS)
+        status = attempt.process.exitcode
+        new = {name: value for name, value in attempt.seconds.items() if name not in done}
+        self.reference.seconds.update(new)  # the load of the machine changes
+        if status == 0:
+            return False
+        expected = (-signal.SIGKILL,) if who != "worker" else (1, -signal.SIGKILL)
+        if not was_killed or status not in expected:
+            raise RuntimeError(f"exit status {status} in {attempt.phase}: {attempt.run}")
+        if attempt.run is not None:
+            for event, _ in events.read(attempt.run / "events.jsonl"):
+                if event.get("state") in ("done", "cached"):
+                    done.add(event["node"])
+        dying += tree
+        if self.rng.random() < 0.5:
+            self.faults += [f"{folder.name}: {fault}" for fault in self._wait_for_end(dying)]
+        return True
+
+    def _draw(self, done: set[str]) -> tuple[str, float, str]:
+        """Draw the phase, the seconds after its beginning, and whom to kill."""
+        rng, draw = self.rng, self.rng.random()
+        pending = [phase for phase in self.reference.seconds if phase not in (START, *done)]
+        index = 0 if draw < 0.85 else rng.randrange(min(4, len(pending)))
+        phase = START if draw < 0.08 else pending[index]
+        length = self.reference.seconds[phase]
+        if phase == START:
+            seconds = rng.uniform(0.0, 2 * length)  # beyond it, cached outputs are found
+        elif rng.random() < 0.7 or phase == END:
+            seconds = rng.uniform(0.0, 1.1 * length)
+        else:
+            seconds = max(0.0, rng.gauss(length, 0.05 * length + 0.02))
+        return phase, seconds, rng.choice(WHO)
+
+    def _record(self, attempt: Attempt, who: str, folder: Path, done: set[str]) -> None:
+        """Count what the kill hit, from what the processes left."""
+        attempt.update()
+        self.kills += 1
+        home = folder / "home"
+        signs = [
+            name
+            for name, pattern in {
+                "a temporary file": "**/.*.tmp",
+                "an open transaction": "pipelines/*/metadata.sqlite-journal",
+                "a push": "registry/*/.pushing-*",
+            }.items()
+            if any(home.glob(pattern))
+        ]
+        phase = CACHED if attempt.phase in done else attempt.phase
+        self.phases[phase] += 1
+        self.who[who] += 1
+        self.signs.update(signs)
+        line = {"kill": self.kills, "run": self.runs, "phase": phase, "who": who}
+        line |= {"seconds": round(time.monotonic() - attempt.started, 3), "signs": signs}
+        with open(self.log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _wait_for_end(self, dying: list[psutil.Process]) -> list[str]:
+        started = time.monotonic()
+        _, alive = psutil.wait_procs(dying, EXIT_SECONDS)
+        self.slowest = max(self.slowest, time.monotonic() - started)
+        faults = []
+        for process in alive:
+            with contextlib.suppress(psutil.Error):
+                faults.append(f"alive after {EXIT_SECONDS} s: {process.cmdline()}")
+                process.kill()
+        dying.clear()
+        return faults
+
+    def print_result(self) -> None:
+        """Print what the kills hit."""
+        print(f"kills: {self.kills}, complete runs: {self.runs}, faults: {len(self.faults)}")
+        print(f"killed: {dict(self.who)}")
+        print(f"processes of a killed run ended after at most {self.slowest:.1f} s")
+        print(f"left by the kill: {dict(self.signs)}")
+        print("| phase | kills |\n| --- | --- |")
+        for phase in (*self.reference.seconds, CACHED):
+            print(f"| {phase} | {self.phases[phase]} |")
+        for fault in self.faults:
+            print(fault)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the benchmark and print what happened."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust runs")
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="a new folder that stays, for the log")
+    options = parser.parse_args(arguments)
+    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    with contextlib.ExitStack() as stack:
+        root = options.folder or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="trust-"))
+        )
+        root.mkdir(parents=True, exist_ok=True)
+        write_inputs(root, options.seed)
+        reference = make_reference(root)
+        print({name: round(value, 2) for name, value in reference.seconds.items()}, flush=True)
+        campaign = Campaign(root, options.seed, reference, root / "kills.jsonl")
+        while campaign.kills < options.kills:
+            campaign.complete_a_run()
+        campaign.print_result()
+    return int(bool(campaign.faults))

@@ -9,8 +9,9 @@ first one, others around its end, where outputs are published, and others before
 after the last one. Sometimes the next attempt starts while processes of the killed one are alive.
 
 A complete run must have the files of an undisturbed run, with equal bytes wherever two undisturbed
-runs have equal bytes (the graphs have numbers of the process), and leave nothing else: no temporary files, no processes, no folders of
-outputs that were not published. The exit status is 1 if a run differs.
+runs have equal bytes (graphs contain numbers of the process that traced them), and leave nothing
+else: no temporary files, no processes, no outputs that were not published. The exit status is 1 if
+a run differs.
 """
 
 from __future__ import annotations

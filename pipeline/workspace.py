@@ -106,9 +106,9 @@ def output_folders(root: Path) -> list[Path]:
     The names of TFX's own folders of stateful components are random instead.
     """
     # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
-    folders = (*root.glob("*/*/*"), *root.glob("*/.system/*/*"))
-    named = [path for path in folders if re.match(r"\d+(\.|$)|[0-9a-f-]{36}$", path.name)]
-    return [path for path in named if path.is_dir() and not path.is_symlink()]
+    folders = [*root.glob("*/*/*"), *root.glob("*/.system/*/*")]
+    folders = [path for path in folders if re.match(r"\d+(\.|$)|[0-9a-f-]{36}$", path.name)]
+    return [path for path in folders if path.is_dir() and not path.is_symlink()]
 
 
 def lock_pipeline(

@@ -388,17 +388,17 @@ class Campaign:
     def complete_a_run(self) -> None:
         """Start and kill a run until it is complete, and compare it."""
         folder = make_folder(self.root / f"run-{self.runs}")
-        done, dying, kills = set[str](), list[psutil.Process](), 0
+        complete, dying, kills = set[str](), list[psutil.Process](), 0
         faults = []
         try:
-            while self._attempt(folder, done, dying):
+            while self._attempt(folder, complete, dying):
                 kills += 1
             faults = self.reference.faults(folder)
         except (RuntimeError, TimeoutError) as error:
             faults = [str(error)]
         faults += self._wait_for_end(dying)
         self.runs += 1
-        self.faults += [f"{folder.name}: {fault}" for fault in faults]
+        self.faults += [f"{folder.name}: {text}" for text in faults]
         print(
             f"run {self.runs}: {kills} kills ({self.kills} in all), faults: {faults or 'none'}",
             flush=True,
@@ -406,19 +406,19 @@ class Campaign:
         if not faults:
             shutil.rmtree(folder)
 
-    def _attempt(self, folder: Path, done: set[str], dying: list[psutil.Process]) -> bool:
+    def _attempt(self, folder: Path, complete: set[str], dying: list[psutil.Process]) -> bool:
         """Start the run and kill it; return False if it was complete before."""
         runs = folder / "home" / "pipelines" / NAME / "runs"
-        phase, seconds, who = self._draw(done)
+        phase, seconds, who = self._draw(complete)
         attempt = Attempt(folder, {path.name for path in runs.glob("*")})
         tree, was_killed = list[psutil.Process](), False
         if wait_for(attempt, phase, seconds):
             with contextlib.suppress(psutil.Error, ProcessLookupError):  # it has just ended
                 tree, was_killed = kill(attempt, who)
-                self._record(attempt, who, folder, done)
+                self._record(attempt, who, folder, complete)
         attempt.process.join(ATTEMPT_SECONDS)
         status = attempt.process.exitcode
-        new = {name: value for name, value in attempt.seconds.items() if name not in done}
+        new = {name: value for name, value in attempt.seconds.items() if name not in complete}
         self.reference.seconds.update(new)  # the load of the machine changes
         if status == 0:
             return False
@@ -428,16 +428,16 @@ class Campaign:
         if attempt.run is not None:
             for event, _ in events.read(attempt.run / "events.jsonl"):
                 if event.get("state") in ("done", "cached"):
-                    done.add(event["node"])
+                    complete.add(event["node"])
         dying += tree
         if self.rng.random() < 0.5:
-            self.faults += [f"{folder.name}: {fault}" for fault in self._wait_for_end(dying)]
+            self.faults += [f"{folder.name}: {text}" for text in self._wait_for_end(dying)]
         return True
 
-    def _draw(self, done: set[str]) -> tuple[str, float, str]:
+    def _draw(self, complete: set[str]) -> tuple[str, float, str]:
         """Draw the phase, the seconds after its beginning, and whom to kill."""
         rng, draw = self.rng, self.rng.random()
-        pending = [phase for phase in self.reference.seconds if phase not in (START, *done)]
+        pending = [phase for phase in self.reference.seconds if phase not in (START, *complete)]
         index = 0 if draw < 0.85 else rng.randrange(min(4, len(pending)))
         phase = START if draw < 0.08 else pending[index]
         length = self.reference.seconds[phase]
@@ -449,7 +449,7 @@ class Campaign:
             seconds = max(0.0, rng.gauss(length, 0.05 * length + 0.02))
         return phase, seconds, rng.choice(WHO)
 
-    def _record(self, attempt: Attempt, who: str, folder: Path, done: set[str]) -> None:
+    def _record(self, attempt: Attempt, who: str, folder: Path, complete: set[str]) -> None:
         """Count what the kill hit, from what the processes left."""
         attempt.update()
         self.kills += 1
@@ -463,7 +463,7 @@ class Campaign:
             }.items()
             if any(home.glob(pattern))
         ]
-        phase = CACHED if attempt.phase in done else attempt.phase
+        phase = CACHED if attempt.phase in complete else attempt.phase
         self.phases[phase] += 1
         self.who[who] += 1
         self.signs.update(signs)
@@ -493,8 +493,8 @@ class Campaign:
         print("| phase | kills |\n| --- | --- |")
         for phase in (*self.reference.seconds, CACHED):
             print(f"| {phase} | {self.phases[phase]} |")
-        for fault in self.faults:
-            print(fault)
+        for text in self.faults:
+            print(text)
 
 
 def main(arguments: list[str]) -> int:

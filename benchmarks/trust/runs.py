@@ -3,15 +3,18 @@
     python -m benchmarks.trust runs --kills 1000
 
 Each attempt is a run of all nodes: a supervisor and its worker, both forks of a process that has
-imported TensorFlow, so that a restart is cheap. A kill hits all processes, only the supervisor, or
-only the worker. Most moments are drawn over the seconds of a node that is not complete, usually the
-first one, others around its end, where outputs are published, and others before the first node, or
-after the last one. Sometimes the next attempt starts while processes of the killed one are alive.
+imported TensorFlow and computed the cache keys, so that a restart is cheap. A kill hits all
+processes, only the supervisor, or only the worker. Most moments are drawn over the seconds of a
+node that is not complete, usually the first one, others around its end, where outputs are
+published, and others before the first node, or after the last one. Sometimes the next attempt
+starts while processes of the killed one are alive.
 
 A complete run must have the files of an undisturbed run, with equal bytes wherever two undisturbed
 runs have equal bytes (graphs contain numbers of the process that traced them), and leave nothing
 else: no temporary files, no processes, no outputs that were not published. The exit status is 1 if
 a run differs.
+
+With `--folder`, an interrupted benchmark resumes, and others with another seed share the inputs.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ from regard.components.common.files import sha256_file
 from regard.pipeline.workspace import output_folders
 
 PRELOADED = [
-    __name__,
+    "benchmarks.trust._preload",
     "tensorflow",
     "keras",
     "tensorboard.summary",
@@ -92,6 +95,7 @@ CACHED = "cached nodes"
 LAST = "Reporter"
 WHO = ("all", "all", "supervisor", "worker")
 POLL_SECONDS = 0.001
+THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 CHECKPOINT_SECONDS = 0.1  # a configuration has at least one second
 EXIT_SECONDS = 20.0  # for the processes of a killed run to end, on a busy machine
 ATTEMPT_SECONDS = 300.0
@@ -309,6 +313,11 @@ class Reference:
     stable: dict[str, str]
     seconds: dict[str, float]
 
+    @classmethod
+    def read(cls, path: Path) -> Reference:
+        """Read the reference that another benchmark wrote."""
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
     def faults(self, folder: Path) -> list[str]:
         """How a complete run differs."""
         files = files_of(folder / "home")
@@ -328,10 +337,10 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def write_inputs(root: Path, seed: int) -> None:
+def write_inputs(root: Path) -> None:
     """Write the data and the configuration."""
-    rng, data = random.Random(seed), root / "data"
-    data.mkdir()
+    rng, data = random.Random(1), root / "data"
+    data.mkdir(parents=True)
     words = {"".join(rng.choices("abcdefgh", k=rng.randint(2, 7))) for _ in range(3000)}
     rows = iter(sorted(words))
     for name, count in ROWS.items():
@@ -376,35 +385,43 @@ def make_reference(root: Path) -> Reference:
 class Campaign:
     """Kills runs, and counts what the kills hit."""
 
-    def __init__(self, root: Path, seed: int, reference: Reference, log: Path):
-        self.root, self.reference, self.log = root, reference, log
-        self.rng = random.Random(seed)
-        self.kills, self.runs, self.faults = 0, 0, list[str]()
-        self.phases = collections.Counter[str]()
-        self.who = collections.Counter[str]()
-        self.signs = collections.Counter[str]()
-        self.slowest = 0.0
+    def __init__(self, root: Path, seed: int, reference: Reference):
+        self.root, self.reference, self.seed = root, reference, seed
+        self.log = root / f"log-{seed}.jsonl"
+        self.log.touch()
+        lines = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+        self.kills = sum("kill" in line for line in lines)
+        self.runs = sum("faults" in line for line in lines)
+        self.rng = random.Random(f"{seed} {self.kills}")
+        self.faults = list[str]()
 
     def complete_a_run(self) -> None:
         """Start and kill a run until it is complete, and compare it."""
-        folder = make_folder(self.root / f"run-{self.runs}")
-        complete, dying, kills = set[str](), list[psutil.Process](), 0
-        faults = []
+        folder = self.root / f"run-{self.seed}-{self.runs}"
+        if folder.exists():  # of a benchmark that was interrupted
+            shutil.rmtree(folder)
+        make_folder(folder)
+        complete, dying, kills, self.faults = set[str](), list[psutil.Process](), self.kills, []
         try:
             while self._attempt(folder, complete, dying):
-                kills += 1
-            faults = self.reference.faults(folder)
-        except (RuntimeError, TimeoutError) as error:
-            faults = [str(error)]
-        faults += self._wait_for_end(dying)
-        self.runs += 1
-        self.faults += [f"{folder.name}: {text}" for text in faults]
+                pass
+            self.faults += self.reference.faults(folder)
+        except (RuntimeError, TimeoutError, sqlite3.Error) as error:
+            self.faults.append(str(error))
+        self._wait_for_end(dying)
+        self._write(run=self.runs, kills=self.kills - kills, faults=self.faults)
         print(
-            f"run {self.runs}: {kills} kills ({self.kills} in all), faults: {faults or 'none'}",
+            f"run {self.runs}: {self.kills - kills} kills ({self.kills} in all), "
+            f"faults: {self.faults or 'none'}",
             flush=True,
         )
-        if not faults:
+        self.runs += 1
+        if not self.faults:
             shutil.rmtree(folder)
+
+    def _write(self, **fields: object) -> None:
+        with open(self.log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(fields) + "\n")
 
     def _attempt(self, folder: Path, complete: set[str], dying: list[psutil.Process]) -> bool:
         """Start the run and kill it; return False if it was complete before."""
@@ -431,7 +448,7 @@ class Campaign:
                     complete.add(event["node"])
         dying += tree
         if self.rng.random() < 0.5:
-            self.faults += [f"{folder.name}: {text}" for text in self._wait_for_end(dying)]
+            self._wait_for_end(dying)
         return True
 
     def _draw(self, complete: set[str]) -> tuple[str, float, str]:
@@ -464,37 +481,36 @@ class Campaign:
             if any(home.glob(pattern))
         ]
         phase = CACHED if attempt.phase in complete else attempt.phase
-        self.phases[phase] += 1
-        self.who[who] += 1
-        self.signs.update(signs)
-        line = {"kill": self.kills, "run": self.runs, "phase": phase, "who": who}
-        line |= {"seconds": round(time.monotonic() - attempt.started, 3), "signs": signs}
-        with open(self.log, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        seconds = round(time.monotonic() - attempt.started, 3)
+        self._write(kill=self.kills, phase=phase, who=who, seconds=seconds, signs=signs)
 
-    def _wait_for_end(self, dying: list[psutil.Process]) -> list[str]:
-        started = time.monotonic()
+    def _wait_for_end(self, dying: list[psutil.Process]) -> None:
         _, alive = psutil.wait_procs(dying, EXIT_SECONDS)
-        self.slowest = max(self.slowest, time.monotonic() - started)
-        faults = []
         for process in alive:
             with contextlib.suppress(psutil.Error):
-                faults.append(f"alive after {EXIT_SECONDS} s: {process.cmdline()}")
+                self.faults.append(f"alive after {EXIT_SECONDS} s: {process.cmdline()}")
                 process.kill()
         dying.clear()
-        return faults
 
-    def print_result(self) -> None:
-        """Print what the kills hit."""
-        print(f"kills: {self.kills}, complete runs: {self.runs}, faults: {len(self.faults)}")
-        print(f"killed: {dict(self.who)}")
-        print(f"processes of a killed run ended after at most {self.slowest:.1f} s")
-        print(f"left by the kill: {dict(self.signs)}")
-        print("| phase | kills |\n| --- | --- |")
-        for phase in (*self.reference.seconds, CACHED):
-            print(f"| {phase} | {self.phases[phase]} |")
-        for text in self.faults:
-            print(text)
+
+def print_result(root: Path, phases: Iterable[str]) -> int:
+    """Print what the kills of all benchmarks in a folder hit, and return the number of faults."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(root.glob("log-*.jsonl"))]
+    lines = [json.loads(line) for line in "".join(texts).splitlines()]
+    kills, runs = ([line for line in lines if key in line] for key in ("kill", "run"))
+    faults = [f"run {line['run']}: {text}" for line in runs for text in line["faults"]]
+    compared = sum(line["kills"] for line in runs)
+    print(f"kills: {len(kills)}, {compared} of them in {len(runs)} complete runs")
+    print(f"faults: {len(faults)}")
+    print(f"killed: {dict(collections.Counter(line['who'] for line in kills))}")
+    signs = collections.Counter(sign for line in kills for sign in line["signs"])
+    print(f"left by the kill: {dict(signs)}")
+    counts = collections.Counter(line["phase"] for line in kills)
+    print("| phase | kills |\n| --- | --- |")
+    for phase in (*phases, CACHED):
+        print(f"| {phase} | {counts[phase]} |")
+    print("\n".join(faults))
+    return len(faults)
 
 
 def main(arguments: list[str]) -> int:
@@ -502,19 +518,21 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trust runs")
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, help="a new folder that stays, for the log")
+    parser.add_argument("--folder", type=Path, help="stays, so that the benchmark can resume")
     options = parser.parse_args(arguments)
-    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    os.environ |= dict.fromkeys(THREADS, "1")
     with contextlib.ExitStack() as stack:
-        root = options.folder or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="trust-"))
-        )
-        root.mkdir(parents=True, exist_ok=True)
-        write_inputs(root, options.seed)
-        reference = make_reference(root)
-        print({name: round(value, 2) for name, value in reference.seconds.items()}, flush=True)
-        campaign = Campaign(root, options.seed, reference, root / "kills.jsonl")
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="trust-"))
+        root: Path = options.folder or Path(temporary)
+        path = root / "reference.json"
+        if not path.exists():
+            write_inputs(root)
+        multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+        os.environ["REGARD_PRELOAD"] = str(root / "tiny.yaml")
+        if not path.exists():
+            path.write_text(json.dumps(dataclasses.asdict(make_reference(root))))
+        reference = Reference.read(path)
+        campaign = Campaign(root, options.seed, reference)
         while campaign.kills < options.kills:
             campaign.complete_a_run()
-        campaign.print_result()
-    return int(bool(campaign.faults))
+        return int(bool(print_result(root, reference.seconds)))

@@ -76,7 +76,7 @@ class ChildProcess:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill the process and every process that it has started, and wait for its end."""
+        """Kill the process, if it still runs, and every process that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -85,8 +85,7 @@ class ChildProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.poll() is None:
-            self.kill()
+        self.kill()  # also what a command that was killed has left
         if self._process.stdin is not None:
             self._process.stdin.close()
 

@@ -54,6 +54,15 @@ def test_end_of_the_block_kills_the_whole_session(tmp_path):
     wait_for(lambda: not is_alive(int(log.read_text())))
 
 
+def test_end_of_the_block_kills_what_a_killed_command_has_left(tmp_path):
+    log = tmp_path / "log.txt"
+    with ChildProcess(["sh", "-c", "sleep 100 & echo $!; wait"], log=log) as child:
+        wait_for(lambda: log.read_text().endswith("\n"))
+        os.kill(child.pid, signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+    wait_for(lambda: not is_alive(int(log.read_text())))
+
+
 def test_output_and_log(tmp_path):
     child = ChildProcess(
         ["sh", "-c", "pwd; echo $COLOR >&2; read line || echo closed"],

@@ -196,10 +196,14 @@ class Run:
 def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
     """Create the folder of a new run and its record, with the status ``running``.
 
+    Temporary files of killed runs are removed. The caller holds the lock of the pipeline.
+
     Raises:
         UserError: The folder is not writable.
     """
     try:
+        for path in (*paths.root.glob(".*.tmp*"), *paths.runs.glob("*/.*.tmp")):
+            path.unlink(missing_ok=True)
         run = _create_directory(paths.runs)
         start: RunRecord = {"status": RUNNING, "started": time.time(), **fields}
         start |= {"id": run.id, "name": run.name}
@@ -217,7 +221,7 @@ def _create_directory(parent: Path) -> Run:
     number, directory = 1, parent / started
     while directory.exists():  # two runs of the same second get different folders
         number += 1
-        directory = parent / f"{started}-{number}"
+        directory = parent / f"{started}-{number:02}"  # names sort by time
     directory.mkdir()
     return Run(directory)
 

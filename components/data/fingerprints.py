@@ -112,4 +112,5 @@ def _save(
     cache: Path | None, known: Mapping[str, FileDigest], used: Mapping[str, FileDigest]
 ) -> None:
     if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
-        atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))
+        with contextlib.suppress(OSError):  # without the cache, files are read again
+            atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))

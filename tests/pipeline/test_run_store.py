@@ -28,7 +28,20 @@ def test_new_run_has_a_folder_named_by_time_and_a_record(workspace):
 
 def test_runs_of_the_same_second_are_different(workspace):
     paths = workspace.pipeline("quickstart")
-    assert len({run_store.create(paths).id for _ in range(3)}) == 3
+    runs = [run_store.create(paths) for _ in range(11)]
+    assert len({run.id for run in runs}) == 11
+    assert run_store.runs_of(paths) == runs  # oldest first
+
+
+def test_temporary_files_of_killed_runs_are_removed(workspace):
+    paths = workspace.pipeline("quickstart")
+    killed = run_store.create(paths)
+    leftovers = [paths.root / ".fingerprints.json.1a2b.tmp", killed.directory / ".run.json.1.tmp"]
+    for path in leftovers:
+        path.touch()
+    run_store.create(paths)
+    assert not any(path.exists() for path in leftovers)
+    assert run_store.runs_of(paths)[0] == killed
 
 
 def test_listing_is_newest_first_over_all_pipelines(workspace):

@@ -70,6 +70,11 @@ def test_invalid_cache_is_replaced(tmp_path):
     assert len(json.loads(cache.read_text())) == 2
 
 
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    corpus = pair(tmp_path)
+    assert fingerprint(corpus, tmp_path / "a.source" / "cache.json") == fingerprint(corpus)
+
+
 @pytest.fixture
 def captions(tmp_path):
     write_files(tmp_path, {f"photos/{name}.jpg": name for name in ("a", "b", "unnamed")})

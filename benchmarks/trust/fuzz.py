@@ -16,30 +16,56 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 MAX_ELEMENTS = 1 << 20
 Target = Callable[[bytes], None]
 SEEDS: dict[str, list[bytes]] = {
-    "grpc": [b"\n\x05\n\x03abc\x12\x13\n\x06source\x12\t\x08\x07\x12\x04\x12\x02\x08\x01B\x01a"],
-    "json": [b'{"instances": [{"source": "a"}]}', b'{"inputs": {"image": {"b64": "YQ=="}}}'],
+    "grpc": [bytes(range(start, start + 64)) for start in (0, 64, 128, 192)],
+    "json": [b'{"instances": [{"a": "x", "b": [1.5]}]}', b'{"inputs": {"a": {"b64": "YQ=="}}}'],
     "yaml": [
         b"name: a\ndata: {root: ${A:-b}, train: c}\nx: &a [1, 2]\ny: {<<: *a, z: !!bool on}\n"
     ],
     "rows": [b'{"text": ["a"], "summary": null}\n', b"a\tb\n[[0, 1]]\t0 1\n"],
     "images": [],
 }
+NUMBER_FIELDS = ("float_val", "double_val", "int_val", "int64_val", "half_val", "bool_val")
+OTHER_FIELDS = ("uint32_val", "uint64_val", "scomplex_val", "dcomplex_val")
+KINDS = ("string", "float32", "int64", "uint8", "bool", "float16", "complex64")
 
 
 def grpc_target(folder: Path) -> Target:
-    """Parse a message, and check and convert its tensors."""
+    """Parse a message with tensors of all types, and check and convert them.
+
+    The bytes decide on types, shapes and fields, because the parser of Protocol Buffers is not
+    written in Python and gives no coverage.
+    """
+    import atheris
     from tensorflow_serving.apis import predict_pb2
 
     from regard.serving.server.errors import ServingError
     from regard.serving.server.grpc_api import _parse, _read_info, _to_arrays
 
+    def fill(proto: Any, data: Any) -> None:
+        proto.dtype = data.ConsumeIntInRange(0, 40)
+        for _ in range(data.ConsumeIntInRange(0, 4)):
+            proto.tensor_shape.dim.add(size=data.PickValueInList([-1, 0, 1, 2, 3, 65536]))
+        proto.tensor_shape.unknown_rank = data.ConsumeProbability() < 0.02
+        for _ in range(data.ConsumeIntInRange(0, 2)):
+            if data.ConsumeBool():
+                proto.tensor_content += data.ConsumeBytes(data.ConsumeIntInRange(0, 16))
+            proto.string_val.extend([data.ConsumeBytes(4)] * data.ConsumeIntInRange(0, 3))
+            field = data.PickValueInList([*NUMBER_FIELDS, *OTHER_FIELDS])
+            value = data.PickValueInList([0, 1, 255, 2**31 - 1])
+            getattr(proto, field).extend([value] * data.ConsumeIntInRange(0, 5))
+
     def run(content: bytes) -> None:
+        data, request = atheris.FuzzedDataProvider(content), predict_pb2.PredictRequest()
+        for _ in range(data.ConsumeIntInRange(0, 2)):
+            fill(request.inputs[data.ConsumeUnicodeNoSurrogates(2)], data)
+        message = request.SerializeToString()
         with contextlib.suppress(ServingError):
-            request = _parse(predict_pb2.PredictRequest, content)
+            request = _parse(predict_pb2.PredictRequest, message + data.ConsumeBytes(8))
             shapes = [_read_info(name, one).shape for name, one in request.inputs.items()]
             if sum(map(math.prod, shapes)) <= MAX_ELEMENTS:  # as the server, with its own limit
                 _to_arrays(request)
@@ -48,15 +74,37 @@ def grpc_target(folder: Path) -> Target:
 
 
 def json_target(folder: Path) -> Target:
-    """Parse the body of a Predict request."""
+    """Parse the body of a Predict request: the bytes as they are, or values that they decide on."""
+    import atheris
+    import orjson
+
     from regard.serving.server.errors import ServingError
     from regard.serving.server.rest_json import parse_predict
 
-    types = {"source": "string", "points": "float32"}
+    def value(data: Any, depth: int = 0) -> Any:
+        choice = data.ConsumeIntInRange(0, 9)
+        if choice < 4 and depth < 8:
+            return [value(data, depth + 1) for _ in range(choice)]
+        if choice == 4 and depth < 8:
+            keys = ["a", "b", "b64", "instances", "inputs", "signature_name"]
+            count = data.ConsumeIntInRange(0, 3)
+            return {data.PickValueInList(keys): value(data, depth + 1) for _ in range(count)}
+        scalars = [None, True, 0, -1, 255, 256, 2**63 - 1, 2**64 - 1, 1.5, 1e308, -0.0, "YQ==", ""]
+        return data.ConsumeUnicodeNoSurrogates(4) if choice == 5 else data.PickValueInList(scalars)
 
     def run(content: bytes) -> None:
+        body, types = content, {"a": "string", "b": "float32"}
+        if content[:1] != b"{":
+            data = atheris.FuzzedDataProvider(content)
+            names = ["a", "b"][: data.ConsumeIntInRange(1, 2)]
+            types = {name: data.PickValueInList(list(KINDS)) for name in names}
+            rows = [{name: value(data) for name in names} for _ in range(data.ConsumeBool() + 1)]
+            document = value(data) if data.ConsumeProbability() < 0.1 else {"instances": rows}
+            if data.ConsumeBool():
+                document = {"inputs": rows[0] if data.ConsumeBool() else value(data)}
+            body = orjson.dumps(document) + data.ConsumeBytes(1)
         with contextlib.suppress(ServingError):
-            parse_predict(content, lambda name: types)
+            parse_predict(body, lambda name: types)
 
     return run
 
@@ -149,7 +197,8 @@ def fuzz(name: str, folder: Path, seconds: int) -> None:
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     write_seeds(name, corpus)
-    with atheris.instrument_imports(include=["regard", "ruamel", "google.protobuf"]):
+    modules = ["regard", "ruamel", "tensorflow.python.framework.tensor_util"]
+    with atheris.instrument_imports(include=modules):
         target = TARGETS[name](folder)
     options = [f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"]
     prefix = f"-artifact_prefix={folder}/finding-"

@@ -310,6 +310,6 @@ def _to_array(name: str, proto: Any) -> np.ndarray:
     """Convert a ``TensorProto`` that fits the signature."""
     try:
         return tf.make_ndarray(proto)
-    except (TypeError, ValueError, OverflowError, MemoryError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
         reason = (str(error).splitlines() or [""])[0]
         raise invalid(f"Input {name} is not a valid tensor: {reason}") from None

@@ -267,10 +267,11 @@ class Pusher(Component):
         findings: the findings of the ExampleValidator; the profile of the training split is
             stored with the version.
         corpus: the findings of CorpusGen; fingerprint, rows and spans are recorded.
+        publish_anyway: 1 if a model that the gate rejects is published as well.
     """
 
     EXECUTOR = PusherExecutor
-    PARAMETERS = {"registry": str, "name": str, "record": str}
+    PARAMETERS = {"registry": str, "name": str, "record": str, "publish_anyway": int}
     RUN_SECTIONS = ("data", "training")
     INPUTS = {
         "model": Model,

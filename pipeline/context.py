@@ -50,6 +50,7 @@ class PipelineContext:
         training_key: The key of the training, whatever model it starts from.
         recipe: A digest of everything that determines the model; empty if it is not known.
         run_parameters: Values that a run may override, by name.
+        publish_anyway: Whether a model that the gate rejects is published as well.
     """
 
     pipeline_root: str
@@ -68,6 +69,7 @@ class PipelineContext:
     training_key: str = ""
     recipe: str = ""
     run_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    publish_anyway: bool = False
 
     @property
     def baseline_version(self) -> str:

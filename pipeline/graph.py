@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,16 @@ if TYPE_CHECKING:
     from regard.pipeline.workspace import Workspace
 
 
-def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
-    """Return the TFX pipeline of a configuration for this machine."""
-    return build_pipeline(local_context(config, workspace), config)
+def create_pipeline(config: Config, workspace: Workspace, publish_anyway: bool = False) -> Pipeline:
+    """Return the TFX pipeline of a configuration for this machine.
+
+    Args:
+        config: The configuration.
+        workspace: The folder of pipelines and registry.
+        publish_anyway: Whether a model that the gate rejects is published as well.
+    """
+    context = local_context(config, workspace)
+    return build_pipeline(dataclasses.replace(context, publish_anyway=publish_anyway), config)
 
 
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
@@ -163,6 +171,7 @@ def build_pipeline(
             },
             sort_keys=True,
         ),
+        publish_anyway=int(context.publish_anyway),
         run_parameters=context.run_parameters,
     )
     reporter = Reporter(

@@ -48,6 +48,7 @@ class RunRequest:
         runner: ``local`` or ``beam``.
         wait: Whether to wait for another run of the pipeline to end.
         tune: Whether to run the Tuner in place of the Trainer.
+        publish_anyway: Whether to publish a model that does not pass evaluation.
     """
 
     config_path: Path
@@ -56,6 +57,7 @@ class RunRequest:
     runner: str = RUNNERS[0]
     wait: bool = False
     tune: bool = False
+    publish_anyway: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +129,7 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
             runner=request.runner,
             first=request.first,
             last=request.last,
+            publish_anyway=request.publish_anyway,
             pid=os.getpid(),
             seed=config.training.seed,
             regard=provenance.code_version(),
@@ -231,6 +234,7 @@ def _command(request: RunRequest, run: Run) -> str:
     command = ["regard", "run", str(run.config)]
     command += ["--to", request.last] if request.last else []
     command += ["--runner", request.runner] if request.runner != RUNNERS[0] else []
+    command += ["--publish-anyway"] if request.publish_anyway else []
     return shlex.join(command)
 
 

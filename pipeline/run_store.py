@@ -52,7 +52,7 @@ class Score(TypedDict, total=False):
     signature: str
     interval: dict[str, float]
     higher_is_better: bool
-    baseline: Baseline
+    baselines: list[Baseline]
 
 
 class SpanSummary(TypedDict, total=False):
@@ -88,6 +88,7 @@ class RunRecord(Origin, total=False):
     runner: str
     first: str | None
     last: str | None
+    publish_anyway: bool
     pid: int
     seed: int
     regard: dict[str, str]

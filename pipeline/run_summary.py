@@ -133,9 +133,12 @@ def _scores(state: Progress) -> list[Score]:
     scores = []
     for name, metric in evaluation.metrics.items():
         score = cast(Score, {**metric.model_dump(), "value": _finite_or_none(metric.value)})
-        if evaluation.baseline is not None:
-            value = _finite_or_none(evaluation.baseline.metrics[name].value)
-            score["baseline"] = {"label": evaluation.baseline.label, "value": value}
+        baselines = [one for one in evaluation.baselines if name in one.metrics]
+        if baselines:
+            score["baselines"] = [
+                {"label": one.label, "value": _finite_or_none(one.metrics[name].value)}
+                for one in baselines
+            ]
         scores.append(score)
     return scores
 
@@ -174,6 +177,8 @@ def _next_commands(summary: RunSummary, state: Progress, config_path: str) -> li
         model = shlex.quote(state.outputs("Trainer")["model"])
         commands.append(f"regard predict {model} {text}")
     commands.append(f"regard runs {summary['name']}")
+    if "blessing" in summary and not summary["blessing"]["blessed"] and "pushed" not in summary:
+        commands.append(f"regard run {shlex.quote(config_path)} --publish-anyway")
     if logs := state.outputs("Trainer").get("model_run"):
         commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
     return commands

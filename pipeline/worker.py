@@ -55,8 +55,11 @@ def main(directory: str) -> int:
             shutil.rmtree(paths.checkpoints, ignore_errors=True)
         if first is not None and is_search:
             shutil.rmtree(paths.tuning, ignore_errors=True)
-        create = create_tuning if is_search else create_pipeline
-        pipeline = create(config, stored_run.workspace)
+        if is_search:
+            pipeline = create_tuning(config, stored_run.workspace)
+        else:
+            publish_anyway = record.get("publish_anyway", False)
+            pipeline = create_pipeline(config, stored_run.workspace, publish_anyway)
         _emit_origin(pipeline)
         return pipeline
 

@@ -21,7 +21,6 @@ from regard.components.evaluator import gate, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.components.evaluator.results import (
-    BASELINE,
     CANDIDATE,
     PRODUCTION,
     BaselineResult,
@@ -43,7 +42,6 @@ from regard.components.evaluator.slices import (
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics
 from regard.models.metrics import Rows
-from regard.models.metrics.baselines import BASELINES
 from regard.models.metrics.perplexity import drop_incomparable_scores
 from regard.serving.contract import Contract
 
@@ -72,7 +70,10 @@ class EvaluatorExecutor(BaseExecutor):
         inputs = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
         is_text = contract["answer_kind"] == "text"
         rows = _read_models(source, summary, config)
-        scores = {model: ModelScores(own, config) for model, own in rows.items()}
+        scores = {
+            model: ModelScores(own, config, with_attention=model not in config.baselines)
+            for model, own in rows.items()
+        }
 
         vocabulary, overlap = None, None
         if findings := input_dict.get("findings"):
@@ -86,7 +87,8 @@ class EvaluatorExecutor(BaseExecutor):
         slices = make_slices(rows[CANDIDATE], lengths, inputs, vocabulary, overlap, config)
         scored = scoring.score_slices(scores, slices)
         comparison = scoring.compare(scores, slices, config)
-        evaluation = _evaluation(summary, scores, comparison, config)
+        baselines = scoring.compare_baselines(scores, config)
+        evaluation = _evaluation(summary, scores, comparison, baselines, config)
         evaluation.write(folder)
         _write_slices(folder, scored, contract)
         for name, lines in text_files(rows[CANDIDATE]).items():
@@ -106,6 +108,7 @@ class EvaluatorExecutor(BaseExecutor):
             {model: own.metrics for model, own in scores.items()},
             scored,
             comparison,
+            baselines,
             degenerate,
             config,
             version=summary.get("production_version") or "",
@@ -130,8 +133,7 @@ def _read_models(
             remedy="Add rows to `data.test`, or increase `data.split.test`.",
         )
     rows = {CANDIDATE: candidate}
-    if config.baseline:
-        rows[BASELINE] = baseline_rows(candidate, contract, config.baseline)
+    rows |= {name: baseline_rows(candidate, contract, name) for name in config.baselines}
     if summary["production"]:
         production = read_rows(source / prediction_table.PRODUCTION, contract, with_attention)
         rows[PRODUCTION] = drop_incomparable_scores(production, candidate)
@@ -142,23 +144,20 @@ def _evaluation(
     summary: PredictionsSummary,
     scores: Mapping[str, ModelScores],
     comparison: Comparison | None,
+    baselines: list[BaselineResult],
     config: EvaluationConfig,
 ) -> Evaluation:
-    results = {model: own.results(config.samples) for model, own in scores.items()}
-    production, baseline = None, None
-    if PRODUCTION in results:
+    production = None
+    if PRODUCTION in scores:
         production = ProductionResult(
             version=summary.get("production_version"),
             path=summary["production"],
-            metrics=results[PRODUCTION],
+            metrics=scores[PRODUCTION].results(config.samples),
             comparison=comparison,
         )
-    if config.baseline:
-        label = BASELINES[config.baseline].label
-        baseline = BaselineResult(name=config.baseline, label=label, metrics=results[BASELINE])
-    candidate = results[CANDIDATE]
+    candidate = scores[CANDIDATE].results(config.samples)
     return Evaluation(
-        rows=summary["rows"], metrics=candidate, production=production, baseline=baseline
+        rows=summary["rows"], metrics=candidate, production=production, baselines=baselines
     )
 
 

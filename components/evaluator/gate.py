@@ -14,6 +14,7 @@ from regard.components.common.formatting import format_count, truncate
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
+    BaselineResult,
     Comparison,
     Decision,
     DegenerateCheck,
@@ -23,6 +24,7 @@ from regard.components.evaluator.slices import Slice
 from regard.components.settings.evaluation import EvaluationConfig, ProductionComparisonConfig
 from regard.models.metrics import Metric
 
+BASELINE_SIGNIFICANCE = 0.05
 MetricsByModel = Mapping[str, Mapping[str, Metric]]
 _MAX_ERROR_CHARACTERS = 160
 
@@ -31,6 +33,7 @@ def decide(
     metrics: MetricsByModel,
     slices: Sequence[Slice],
     comparison: Comparison | None,
+    baselines: Sequence[BaselineResult],
     degenerate: Mapping[str, DegenerateCheck],
     config: EvaluationConfig,
     version: str = "",
@@ -42,6 +45,7 @@ def decide(
         metrics: the metrics of all rows, by model and name.
         slices: the scores in slices.
         comparison: the tests against production; None if there is no comparison.
+        baselines: the baselines, which count if there is no model in production.
         degenerate: the checks for degenerate outputs.
         config: the ``evaluation`` section.
         version: the version in production.
@@ -62,6 +66,8 @@ def decide(
         verdicts += check_slices_exist(production.slices, slices)
     elif production and production_error:
         verdicts.append(no_comparison(version, production_error))
+    if PRODUCTION not in metrics:
+        verdicts += [check_better_than(candidate, baseline) for baseline in baselines]
     # A slice that is named by its kind and by its title is listed once.
     return make_decision(list(dict.fromkeys(verdicts)))
 
@@ -183,6 +189,29 @@ def check_not_worse(
     else:
         reason = f"{subject} within {tolerance} of {other}"
     return _verdict("production", passed, reason, candidate, bound, part)
+
+
+def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult) -> Verdict:
+    """Check that the candidate is significantly better than a baseline.
+
+    Args:
+        candidate: the candidate's metrics.
+        baseline: the baseline with the compared metric, and the p-value if there is a test.
+    """
+    if not baseline.metric:
+        reason = f"no metric compares the model with the baseline ({baseline.label})"
+        return Verdict(rule="baselines", passed=False, reason=reason)
+    metric, bound = candidate[baseline.metric], baseline.metrics[baseline.metric].value
+    sign = 1.0 if metric.higher_is_better else -1.0
+    passed = sign * (metric.value - bound) > 0
+    value, other = format_distinctly(metric.value, bound, _decimals(metric))
+    relation = "better" if passed else "not better"
+    if passed and baseline.p_value is not None:
+        passed = baseline.p_value < BASELINE_SIGNIFICANCE
+        relation = f"{'' if passed else 'not '}significantly better"
+    probability = "" if baseline.p_value is None else f", p = {baseline.p_value:.3f}"
+    reason = f"{metric.label} {value} is {relation} than {baseline.label} ({other}{probability})"
+    return _verdict("baselines", passed, reason, metric, bound)
 
 
 def check_slices_exist(names: Iterable[str], slices: Sequence[Slice]) -> list[Verdict]:

@@ -45,13 +45,14 @@ def read_rows(path: Path, contract: Contract, with_attention: bool = False) -> R
 
 
 def baseline_rows(rows: Rows, contract: Contract, name: str) -> Rows:
-    """Return the rows with the outputs of one of `BASELINES` for the model's first text input.
+    """Return the rows with the outputs of one of `BASELINES`, of the model's first text input.
 
     The model's other outputs are dropped.
     """
-    source = next(entry["name"] for entry in contract["inputs"] if entry["kind"] == "text")
-    predict = BASELINES[name].predict
-    hypotheses = [_one_line(predict(text)) for text in rows.columns[source]]
+    texts = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    hypotheses = BASELINES[name].predict(rows, rows.columns[texts[0]] if texts else [])
+    if contract["answer_kind"] == "text":
+        hypotheses = [_one_line(text) for text in hypotheses]
     columns = {
         column: values
         for column, values in rows.columns.items()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from regard.components.common.files import JsonFile
 from regard.models.metrics.significance import Interval
 
-CANDIDATE, PRODUCTION, BASELINE = "candidate", "production", "baseline"
+CANDIDATE, PRODUCTION = "candidate", "production"
 
 
 class _Model(BaseModel):
@@ -82,22 +82,32 @@ class ProductionResult(_Model):
 
 
 class BaselineResult(_Model):
-    """The metrics of a baseline."""
+    """The metrics of a baseline.
+
+    Attributes:
+        name: the key in `regard.models.metrics.baselines.BASELINES`.
+        label: the display name.
+        metrics: the metrics by name.
+        metric: the metric that the candidate is compared by; empty without a comparison.
+        p_value: the p-value of the difference; None without a test.
+    """
 
     name: str
     label: str
     metrics: dict[str, MetricResult]
+    metric: str = ""
+    p_value: float | None = None
 
 
 class Evaluation(JsonFile):
-    """The metrics of the candidate, of production and of a baseline on all rows."""
+    """The metrics of the candidate, of production and of baselines on all rows."""
 
     FILE: ClassVar[str] = "metrics.json"
 
     rows: int
     metrics: dict[str, MetricResult]
     production: ProductionResult | None = None
-    baseline: BaselineResult | None = None
+    baselines: list[BaselineResult] = []
 
 
 class LengthBucket(_Model):

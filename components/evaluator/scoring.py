@@ -10,6 +10,7 @@ from regard.components.common.errors import UserError
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
+    BaselineResult,
     Comparison,
     MetricResult,
     SliceTest,
@@ -18,6 +19,7 @@ from regard.components.evaluator.slices import Slice
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics
 from regard.models.metrics import GoldAlignment, MetricOptions, Rows, significance
+from regard.models.metrics.baselines import BASELINES
 
 
 def required_metrics(config: EvaluationConfig) -> list[str]:
@@ -34,6 +36,8 @@ class ModelScores:
     Args:
         rows: the outputs and the references.
         config: the ``evaluation`` section.
+        with_attention: whether the rows have attention weights, without which some metrics are left
+            out.
 
     Attributes:
         metrics: the metrics of all rows, by name.
@@ -43,8 +47,10 @@ class ModelScores:
             there are no rows.
     """
 
-    def __init__(self, rows: Rows, config: EvaluationConfig):
+    def __init__(self, rows: Rows, config: EvaluationConfig, with_attention: bool = True):
         names = required_metrics(config)
+        if not with_attention:
+            names = [name for name in names if not metrics.needs_attention(name)]
         try:
             for name in names:
                 metrics.get_metric(name, rows.output_kind if rows.hypotheses else None)
@@ -141,6 +147,41 @@ def compare(
         for one, p in zip(slices, p_values, strict=True)
     ]
     return Comparison(metric=name, test=test, samples=samples, p_value=p_value, slices=tuple(tests))
+
+
+def compare_baselines(
+    scores: Mapping[str, ModelScores], config: EvaluationConfig
+) -> list[BaselineResult]:
+    """Return the metrics of the baselines.
+
+    Without a model in production, the candidate is tested against each of them by randomization,
+    with the first metric that is defined for both: that of the comparison with production, or one
+    of ``metrics``.
+
+    Args:
+        scores: the scores by model or baseline, of the same rows.
+        config: the ``evaluation`` section.
+    """
+    candidate, results = scores[CANDIDATE], []
+    for name in config.baselines:
+        baseline, metric, p_value = scores[name], "", None
+        if PRODUCTION not in scores:
+            both = candidate.metrics, baseline.metrics
+            choices = gate_metrics(config)
+            defined = [k for k in choices if all(k in m and m[k].is_defined for m in both)]
+            metric = defined[0] if defined else ""
+        if metric and config.samples:
+            p_value = candidate.p_value(baseline, metric, "randomization", config.samples)
+        label, figures = BASELINES[name].label, baseline.results(config.samples)
+        results.append(
+            BaselineResult(name=name, label=label, metrics=figures, metric=metric, p_value=p_value)
+        )
+    return results
+
+
+def gate_metrics(config: EvaluationConfig) -> list[str]:
+    """Return the metrics of comparisons, the preferred one first."""
+    return [*([config.production.metric] if config.production else []), *config.metrics]
 
 
 def _metric_options(config: EvaluationConfig) -> MetricOptions:

@@ -48,8 +48,10 @@ class PusherExecutor(BaseExecutor):
         decision = Decision.read(Path(blessing.uri))
         sentence = decision.sentence if decision else ""
         if not model_utils.is_model_blessed(blessing):
-            _finish(pushed, None, f"Not pushed. {sentence}")
-            return
+            if not exec_properties["publish_anyway"]:
+                _finish(pushed, None, f"Not pushed. {sentence}")
+                return
+            sentence += " Published with --publish-anyway."
         if not model_utils.is_infra_validated(infra):
             _finish(pushed, None, "Not pushed. The serving check failed.")
             return

@@ -101,7 +101,7 @@ class RunFacts:
     training = _artifact_file("model_run", "training.json")
     # The Predictor's summary, with the contract of the model.
     predictions = _artifact_file("predictions", prediction_table.SUMMARY)
-    # Metrics of the model, production and a baseline; metrics by input length and in slices;
+    # Metrics of the model, production and baselines; metrics by input length and in slices;
     # checks for degenerate outputs.
     metrics = _artifact_file("evaluation", "metrics.json")
     by_length = _artifact_file("evaluation", "by_length.json")

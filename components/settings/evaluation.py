@@ -60,7 +60,15 @@ class ProductionComparisonConfig(Section):
     )
 
 
-class OutputLengthRatioCheckConfig(CheckConfig):
+class OutputCheckConfig(CheckConfig):
+    """A limit on the share of degenerate outputs, and the action above it."""
+
+    action: Literal["warn", "fail"] = option(
+        "fail", "What happens above the limit; `fail` prevents publishing."
+    )
+
+
+class OutputLengthRatioCheckConfig(OutputCheckConfig):
     """Outputs much longer or shorter than every reference."""
 
     ratio: Annotated[float, Field(gt=1.0)] = option(
@@ -70,18 +78,21 @@ class OutputLengthRatioCheckConfig(CheckConfig):
 
 
 class OutputChecksConfig(CheckSetConfig):
-    """Checks of text outputs; `fail` prevents publishing."""
+    """Checks of text outputs."""
 
-    empty: CheckConfig = option(CheckConfig(limit=0.01), "Empty outputs.")
-    copies: CheckConfig = option(CheckConfig(limit=0.05), "Outputs equal to the source.")
-    repetitions: CheckConfig = option(
-        CheckConfig(limit=0.01), "Outputs with a phrase repeated three or more times in a row."
+    empty: OutputCheckConfig = option(OutputCheckConfig(limit=0.01), "Empty outputs.")
+    copies: OutputCheckConfig = option(
+        OutputCheckConfig(limit=0.05), "Outputs equal to the source."
+    )
+    repetitions: OutputCheckConfig = option(
+        OutputCheckConfig(limit=0.01),
+        "Outputs with a phrase repeated three times or more.",
     )
     length_ratio: OutputLengthRatioCheckConfig = option(
         OutputLengthRatioCheckConfig(), "Outputs much longer or shorter than every reference."
     )
-    script: CheckConfig = option(
-        CheckConfig(limit=0.01),
+    script: OutputCheckConfig = option(
+        OutputCheckConfig(limit=0.01),
         "Outputs with letters of a script that neither references nor source contain.",
     )
 
@@ -158,10 +169,11 @@ class EvaluationConfig(Section):
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = option(
         "13a", "sacreBLEU tokenization for BLEU; zh for Chinese."
     )
-    baseline: Literal["lead_1", "lead_3", "copy"] | None = option(
-        None,
-        "Baseline without a model: lead_1 and lead_3 output the first sentences of the input, copy "
-        "the whole input.",
+    baselines: Listed[Literal["copy", "lead_1", "lead_3", "most_frequent", "chance"]] = option(
+        ("chance",),
+        "Baselines without a model, which the first version must exceed significantly (p < 0.05) "
+        "to be published: copy outputs the input, lead_1 and lead_3 its first sentences, "
+        "most_frequent the most frequent reference, chance a reference of another row.",
     )
     lowercase: bool = option(False, "Ignore case in all metrics.")
     length_buckets: Listed[Positive] = option(

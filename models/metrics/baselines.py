@@ -1,28 +1,41 @@
-"""Baselines that need no model, as a yardstick for the scores of summaries and corrections."""
+"""Baselines without a model, which a model must beat to be of use."""
 
 from __future__ import annotations
 
-import functools
+import random
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from regard.models.metrics.base import Rows
+from regard.models.metrics.geometry import POINTS
 
 # The end of a sentence: a line break, or a sign followed by white space and a possible sentence
 # start. In scripts without spaces the sign is enough.
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\W_a-z])|(?<=[。！？])")
 
 
+Predict = Callable[[Rows, Sequence[str]], Sequence[Any]]
+_SEED = 0
+
+
 @dataclass(frozen=True)
 class Baseline:
-    """A rule that turns an input text into an output.
+    """Outputs without a model.
 
     Attributes:
-        label: the display name.
-        predict: returns the output for an input text.
+        label: the display name, a noun phrase.
+        predict: returns the output of each row, from the rows and their input texts.
+        output_kinds: the kinds of outputs that it has.
+        reads_text: whether it needs input texts; otherwise they may be empty.
     """
 
     label: str
-    predict: Callable[[str], str]
+    predict: Predict
+    output_kinds: tuple[str, ...] = ("text",)
+    reads_text: bool = True
 
 
 def lead(text: str, count: int) -> str:
@@ -42,8 +55,42 @@ def sentences(text: str) -> list[str]:
     return [part for part in (*parts, lines[0][start:].strip()) if part]
 
 
+def copy(rows: Rows, sources: Sequence[str]) -> Sequence[str]:
+    """Return the inputs."""
+    return sources
+
+
+def most_frequent(rows: Rows, sources: Sequence[str]) -> Sequence[str]:
+    """Return the most frequent reference, for every row."""
+    counts = Counter(reference for references in rows.references for reference in references)
+    return [counts.most_common(1)[0][0]] * len(rows.references)
+
+
+def chance(rows: Rows, sources: Sequence[str]) -> Sequence[Any]:
+    """Return outputs drawn at random, with a fixed seed.
+
+    For texts and numbers these are the references of other rows, and for positions as many points
+    of the row as its reference has.
+    """
+    generator = random.Random(_SEED)
+    first = [references[0] for references in rows.references]
+    if rows.output_kind != "positions":
+        return generator.sample(first, len(first))
+    points = rows.columns[POINTS]
+    return [
+        generator.sample(range(len(one)), min(len(positions), len(one)))
+        for one, positions in zip(points, first, strict=True)
+    ]
+
+
+def _first_sentences(count: int) -> Predict:
+    return lambda rows, sources: [lead(text, count) for text in sources]
+
+
 BASELINES: dict[str, Baseline] = {
-    "lead_1": Baseline("lead-1", functools.partial(lead, count=1)),
-    "lead_3": Baseline("lead-3", functools.partial(lead, count=3)),
-    "copy": Baseline("copy", lambda text: text),
+    "lead_1": Baseline("lead-1", _first_sentences(1)),
+    "lead_3": Baseline("lead-3", _first_sentences(3)),
+    "copy": Baseline("copy of the input", copy),
+    "most_frequent": Baseline("most frequent reference", most_frequent, reads_text=False),
+    "chance": Baseline("chance", chance, ("text", "number", "positions"), reads_text=False),
 }

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, option
+from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
 
 
 def run(
@@ -18,6 +18,9 @@ def run(
     ] = None,
     last: Annotated[str | None, option("--to", "NODE", "Stop after this node.")] = None,
     runner: Annotated[str, option("--runner", "local|beam", "Pipeline runner.")] = "local",
+    publish_anyway: Annotated[
+        bool, flag("--publish-anyway", "Publish the model even if it does not pass evaluation.")
+    ] = False,
     wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,7 +45,7 @@ def run(
     from regard.pipeline.run import RunRequest, run_pipeline
 
     console = terminal.err() if as_json else terminal.out()
-    request = RunRequest(config, first, last, runner, wait)
+    request = RunRequest(config, first, last, runner, wait, publish_anyway=publish_anyway)
     result = run_pipeline(request, TerminalDisplay(console))
     if as_json:
         terminal.print_json(result.summary)

@@ -51,7 +51,7 @@ class ModelResult(BaseModel):
     stop_reason: str | None = None
     perplexity: float | None = None
     metrics: dict[str, MetricResult] = {}
-    baseline: BaselineResult | None = None
+    baselines: list[BaselineResult] = []
     test_rows: int | None = None
     sentences_per_second: float | None = None
     decode_batch_size: int | None = None
@@ -114,11 +114,9 @@ def gather(comparison: Comparison, workspace: Workspace) -> ComparisonResults:
     """Collect the results of all models from their pipelines' files."""
     models = [model_result(member, workspace) for member in comparison.members]
     baselines = {
-        m.baseline.label: ModelResult(
-            label=m.baseline.label, state=FINISHED, metrics=m.baseline.metrics
-        )
-        for m in models
-        if m.baseline is not None
+        one.label: ModelResult(label=one.label, state=FINISHED, metrics=one.metrics)
+        for model in models
+        for one in model.baselines
     }
     return ComparisonResults(
         name=comparison.name, models=models, baselines=list(baselines.values())
@@ -172,7 +170,7 @@ def _figures(state: Progress) -> dict[str, object]:
         "device": decoding.get("device"),
     }
     if evaluation is not None:
-        figures |= {"metrics": evaluation.metrics, "baseline": evaluation.baseline}
+        figures |= {"metrics": evaluation.metrics, "baselines": evaluation.baselines}
         figures |= {"test_rows": evaluation.rows}
     if lengths is not None:
         figures |= {"by_length": lengths.buckets, "length_unit": lengths.unit}

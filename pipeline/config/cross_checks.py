@@ -6,9 +6,16 @@ import math
 from collections.abc import Iterator
 
 from regard.components.data.config_rules import validate_data
-from regard.components.settings.evaluation import EvaluationConfig
+from regard.components.settings.evaluation import EvaluationConfig, OutputChecksConfig
 from regard.components.settings.tokenizer import TokenizerConfig
-from regard.models.metrics import METRICS, MetricSpec, metrics_for, missing_tokenizer_package
+from regard.models.metrics import (
+    METRICS,
+    MetricSpec,
+    metrics_for,
+    missing_tokenizer_package,
+    needs_attention,
+)
+from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import Path, Problem
 from regard.models.settings.networks import TransformerDecoderConfig
 from regard.pipeline.config.beam import validate_beam
@@ -80,8 +87,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
             yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
         if threshold is not None and (limits := _exceeded_limits(METRICS[metric], threshold)):
             yield Problem(path, f"{metric} {limits}, so {threshold:g} is not possible")
-    if evaluation.baseline is not None and not (_reads_text(config) and _writes_text(config)):
-        yield Problem(("evaluation", "baseline"), "needs texts as inputs and outputs; use null")
+    yield from _baselines(config)
     if message := missing_tokenizer_package(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)
     yield from validate_slices(config)
@@ -91,6 +97,24 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     yield from _production(evaluation)
     if list(evaluation.length_buckets) != sorted(set(evaluation.length_buckets)):
         yield Problem(("evaluation", "length_buckets"), "the bounds must increase")
+
+
+def _baselines(config: Config) -> Iterator[Problem]:
+    """Check that baselines suit the task, and that a metric can be computed for them."""
+    evaluation, kind = config.evaluation, config.description.output_kind
+    path: Path = ("evaluation", "baselines")
+    for index, name in enumerate(evaluation.baselines):
+        baseline = BASELINES[name]
+        if kind not in baseline.output_kinds or (baseline.reads_text and not _reads_text(config)):
+            yield Problem((*path, index), f"{name} does not apply to this task; remove it")
+    if len(set(evaluation.baselines)) < len(evaluation.baselines):
+        yield Problem(path, "a baseline is given twice")
+    without = all(needs_attention(m) or m == "perplexity" for m in evaluation.metrics)
+    if evaluation.baselines and without:
+        message = (
+            "no metric of evaluation.metrics can be computed for a baseline; add one, or use []"
+        )
+        yield Problem(path, message)
 
 
 def _reads_text(config: Config) -> bool:
@@ -136,10 +160,10 @@ def _drift(config: Config) -> Iterator[Problem]:
 
 
 def _output_checks(config: Config) -> Iterator[Problem]:
-    """Check that output checks which block a model apply to the task."""
+    """Check that configured output checks apply to the task."""
     for name, check in config.evaluation.checks:
         applies = _writes_text(config) and (name != "copies" or _reads_text(config))
-        if check.action == "fail" and not applies:
+        if check != OutputChecksConfig.model_fields[name].default and not applies:
             yield Problem(("evaluation", "checks", name), "does not apply to this task; remove it")
 
 

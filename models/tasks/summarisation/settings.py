@@ -28,7 +28,7 @@ DESCRIPTION = Description(
         "tokenizer": {"shared": True},
         "search": _LIMITS,
         "training": {"max_length": 400, "batch_tokens": 8192},
-        "evaluation": {"length_buckets": (100, 200, 300), "baseline": "lead_1"},
+        "evaluation": {"length_buckets": (100, 200, 300), "baselines": ("lead_1",)},
     },
     validate=validate,
 )

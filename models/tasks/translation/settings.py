@@ -16,5 +16,6 @@ DESCRIPTION = Description(
     metrics=("bleu", "chrf", "exact_match"),
     example_files={"source": "train.en.gz", "target": "train.de.gz"},
     search=(SearchConfig, BeamSearchConfig()),
+    defaults={"evaluation": {"baselines": ("copy", "most_frequent")}},
     validate=validate,
 )

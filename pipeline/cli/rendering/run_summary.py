@@ -118,6 +118,8 @@ def _model_text(model: ModelSummary) -> str:
 def _score_text(score: Score) -> str:
     scale = score.get("scale", 100.0)
     text = f"{score.get('label', score['name'])} {value_with_interval(score, scale)}"
-    if baseline := score.get("baseline"):
-        text += f" ({baseline['label']}: {format_metric(baseline['value'], scale)})"
+    baselines = [
+        f"{one['label']} {format_metric(one['value'], scale)}" for one in score.get("baselines", [])
+    ]
+    text += f" ({', '.join(baselines)})" if baselines else ""
     return f"{text}  {score.get('signature', '')}".rstrip()

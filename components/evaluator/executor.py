@@ -108,11 +108,11 @@ class EvaluatorExecutor(BaseExecutor):
             {model: own.metrics for model, own in scores.items()},
             scored,
             comparison,
-            baselines,
             degenerate,
             config,
             version=summary.get("production_version") or "",
             production_error=summary.get("production_error") or "",
+            baselines=baselines,
         )
         decision.write(Path(blessing.uri))
         _mark(blessing, decision)

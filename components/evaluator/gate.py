@@ -33,11 +33,11 @@ def decide(
     metrics: MetricsByModel,
     slices: Sequence[Slice],
     comparison: Comparison | None,
-    baselines: Sequence[BaselineResult],
     degenerate: Mapping[str, DegenerateCheck],
     config: EvaluationConfig,
     version: str = "",
     production_error: str = "",
+    baselines: Sequence[BaselineResult] = (),
 ) -> Decision:
     """Decide whether a model may be pushed.
 
@@ -45,11 +45,11 @@ def decide(
         metrics: the metrics of all rows, by model and name.
         slices: the scores in slices.
         comparison: the tests against production; None if there is no comparison.
-        baselines: the baselines, which count if there is no model in production.
         degenerate: the checks for degenerate outputs.
         config: the ``evaluation`` section.
         version: the version in production.
         production_error: why production could not be decoded; empty if it could.
+        baselines: the baselines, which count if there is no model in production.
     """
     candidate, production = metrics[CANDIDATE], config.production
     verdicts = check_defined(candidate)
@@ -210,7 +210,8 @@ def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult)
         passed = baseline.p_value < BASELINE_SIGNIFICANCE
         relation = f"{'' if passed else 'not '}significantly better"
     probability = "" if baseline.p_value is None else f", p = {baseline.p_value:.3f}"
-    reason = f"{metric.label} {value} is {relation} than {baseline.label} ({other}{probability})"
+    details = f"{baseline.label}: {other}{probability}"
+    reason = f"{metric.label} {value} is {relation} than the baseline ({details})"
     return _verdict("baselines", passed, reason, metric, bound)
 
 

@@ -139,7 +139,10 @@ def add_baseline(folder, **values):
     path = folder / "e" / "metrics.json"
     content = json.loads(path.read_text())
     metrics = {name: {**content["metrics"][name], "value": value} for name, value in values.items()}
-    content["baseline"] = {"name": "lead_1", "label": "lead-1", "metrics": metrics}
+    content["baselines"] = [
+        {"name": "lead_1", "label": "lead-1", "metrics": metrics},
+        {"name": "copy", "label": "copy", "metrics": {}},
+    ]
     path.write_text(json.dumps(content))
 
 
@@ -153,7 +156,7 @@ def test_baseline_follows_the_score(tmp_path, events):
 def test_undefined_baseline_is_null_in_json(tmp_path, events):
     add_baseline(tmp_path, bleu=float("nan"), exact_match=float("inf"))
     summary = summarize(*_run(tmp_path, events))
-    assert [score["baseline"]["value"] for score in summary["scores"]] == [None, None]
+    assert [score["baselines"][0]["value"] for score in summary["scores"]] == [None, None]
     json.dumps(summary, allow_nan=False)
 
 

@@ -119,7 +119,8 @@ def _score_text(score: Score) -> str:
     scale = score.get("scale", 100.0)
     text = f"{score.get('label', score['name'])} {value_with_interval(score, scale)}"
     baselines = [
-        f"{one['label']} {format_metric(one['value'], scale)}" for one in score.get("baselines", [])
+        f"{one['label']}: {format_metric(one['value'], scale)}"
+        for one in score.get("baselines", [])
     ]
     text += f" ({', '.join(baselines)})" if baselines else ""
     return f"{text}  {score.get('signature', '')}".rstrip()

@@ -26,10 +26,11 @@ CONFIG = {
     "thresholds": {"exact_match": 0.5},
     "production": {"metric": "chrf", "tolerance": 0.0},
     "checks": {
-        name: {"limit": 1.0}
+        name: {"limit": 1.0, "action": "warn"}
         for name in ("empty", "copies", "repetitions", "length_ratio", "script")
     },
     "samples": 0,
+    "baselines": [],
 }
 REFERENCES = ["one two three four five", "a red bike", "yes", "the\nlast\u2028line of all"]
 GOOD = ["one two three four five", "a red bike", "yes", "the last\u2028 line"]

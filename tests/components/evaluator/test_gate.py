@@ -3,6 +3,7 @@ import json
 import pytest
 
 from regard.components.evaluator import gate
+from regard.components.evaluator.results import BaselineResult
 from regard.components.evaluator.scoring import (
     ModelScores,
     compare,
@@ -64,6 +65,16 @@ def test_a_threshold_of_a_slice_names_the_slice_and_its_rows():
     last = decision.verdicts[0]
     assert (last.slice, last.rows, last.metric) == ("domain=few", 2, "exact_match")
     assert (last.value, last.bound) == (0.5, 0.9)
+
+
+def test_a_baseline_without_a_common_metric_fails():
+    config = {"metrics": ["perplexity"], "baselines": ["chance"]}
+    candidate = {"perplexity": Metric("perplexity", "perplexity", 3.0, "", False, 1.0)}
+    baseline = BaselineResult(name="chance", label="chance", metrics={})
+    decision = gate.decide(
+        {"candidate": candidate}, [], None, {}, section(config), baselines=[baseline]
+    )
+    assert decision.sentence == "Failed: no metric compares the model with the baseline (chance)."
 
 
 def test_a_kind_selects_all_its_slices():

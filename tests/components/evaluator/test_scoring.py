@@ -54,15 +54,68 @@ def test_scores_by_length(tmp_path):
 
 
 def test_a_baseline_is_scored(tmp_path):
-    config = {**CONFIG, "metrics": ["exact_match"], "baseline": "lead_1", "production": None}
+    config = {**CONFIG, "metrics": ["exact_match"], "baselines": ["lead_1"], "production": None}
     result = evaluate(tmp_path, config, ["x", "b.", "c"], references=["A. Z z.", "B b. C.", "c"])
-    baseline = result.read("metrics.json")["baseline"]
+    (baseline,) = result.read("metrics.json")["baselines"]
     assert (baseline["name"], baseline["label"]) == ("lead_1", "lead-1")
     # The sources equal the references, of which only the last is a single sentence.
     assert baseline["metrics"]["exact_match"]["value"] == 1 / 3
     buckets = result.read("by_length.json")["buckets"]
-    assert [bucket["scores"]["baseline"] for bucket in buckets] == [{"exact_match": 1 / 3}]
-    assert "baseline" not in str(result.decision)
+    assert [bucket["scores"]["lead_1"] for bucket in buckets] == [{"exact_match": 1 / 3}]
+    assert not result.is_blessed
+    assert result.decision["sentence"] == (
+        "Failed: exact match 0.333 is below the threshold of 0.500 and not better than the baseline"
+        " (lead-1: 0.333)."
+    )
+
+
+def test_the_first_version_must_be_significantly_better_than_baselines(tmp_path):
+    references = [f"row {n} is the number {n * n} of all" for n in range(40)]
+    half = [text if n % 2 else "the row of all" for n, text in enumerate(references)]
+    config = {**CONFIG, "metrics": ["bleu"], "thresholds": {}, "samples": 200}
+    config |= {"baselines": ["most_frequent", "chance"], "production": {"metric": "bleu"}}
+    result = evaluate(tmp_path, config, half, references=references)
+    assert result.is_blessed
+    assert [one["rule"] for one in result.decision["verdicts"]] == ["baselines", "baselines"]
+    baselines = result.read("metrics.json")["baselines"]
+    assert [(one["name"], one["metric"]) for one in baselines] == [
+        ("most_frequent", "bleu"),
+        ("chance", "bleu"),
+    ]
+    assert all(one["p_value"] < 0.05 for one in baselines)
+    # Better in two rows of 40 is not significant.
+    few = [text if n < 2 else references[0] for n, text in enumerate(references)]
+    result = evaluate(tmp_path, {**config, "baselines": ["most_frequent"]}, few, None, references)
+    assert not result.is_blessed
+    words = "is not significantly better than the baseline (most frequent reference: "
+    assert words in result.decision["sentence"]
+    # A later version is compared with production only.
+    result = evaluate(tmp_path, config, few, few, references)
+    assert result.is_blessed
+    assert "baselines" not in [one["rule"] for one in result.decision["verdicts"]]
+    assert [one["p_value"] for one in result.read("metrics.json")["baselines"]] == [None, None]
+
+
+def test_metrics_of_attention_are_not_those_of_a_baseline(tmp_path):
+    config = {**CONFIG, "metrics": ["perplexity", "bleu"], "baselines": ["copy"]}
+    config |= {"thresholds": {}, "production": {"metric": "perplexity"}}
+    result = evaluate(tmp_path, config)
+    (baseline,) = result.read("metrics.json")["baselines"]
+    assert baseline["metric"] == "bleu"
+
+
+def test_numbers_are_compared_with_chance(tmp_path):
+    references = [n / 40 for n in range(40)]
+    config = {**NUMBERS, "baselines": ["chance"], "samples": 200}
+    result = evaluate_numbers(tmp_path, config, [n / 50 for n in range(40)], references)
+    assert result.is_blessed
+    assert result.decision["sentence"].startswith(
+        "Passed: Pearson 1.000 is significantly better than the baseline (chance: "
+    )
+    config["metrics"] = ["mse"]  # lower is better
+    result = evaluate_numbers(tmp_path, config, [1.0] * 40, references)
+    assert "MSE" in result.decision["sentence"]
+    assert "is not better than the baseline (chance: " in result.decision["sentence"]
 
 
 def test_metrics_of_thresholds_are_computed(tmp_path):

@@ -69,7 +69,8 @@ class Case:
 
     def push(self, context: PusherExecutor.Context | None = None, **more: object) -> dict:
         record = {"data_fingerprint": "abc", "config": {"name": "m"}, "compared_with": "4"}
-        properties = {"registry": str(self.registry), "name": "m", "code": "c0de", **more}
+        properties = {"registry": str(self.registry), "name": "m", "code": "c0de"}
+        properties |= {"publish_anyway": 0, **more}
         PusherExecutor(context).Do(
             self.inputs,
             {"pushed_model": [self.pushed]},
@@ -163,6 +164,20 @@ def test_both_blessings_are_required(case, model, infra, words):
     assert result["pushed"] is False
     assert words in result["text"]
     assert case.pushed.get_int_custom_property("pushed") == 0
+    assert not case.registry.exists()
+
+
+def test_publish_anyway(case):
+    case.bless(0, 1)
+    result = case.push(publish_anyway=1)
+    assert result["version"] == 1
+    record = Registry(case.registry).record("m", 1)
+    assert record.blessing == f"{SENTENCE} Published with --publish-anyway."
+
+
+def test_the_serving_check_is_required_even_then(case):
+    case.bless(0, 0)
+    assert case.push(publish_anyway=1)["pushed"] is False
     assert not case.registry.exists()
 
 

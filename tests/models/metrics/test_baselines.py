@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.models.metrics.base import Rows
 from regard.models.metrics.baselines import BASELINES, sentences
 
 
@@ -24,8 +25,36 @@ def test_sentences(text, expected):
     assert sentences(text) == expected
 
 
-def test_baseline_outputs():
+def predict(name, references, sources=(), **columns):
+    rows = Rows([references[0][0]] * len(references), references, columns)
+    return list(BASELINES[name].predict(rows, sources))
+
+
+def test_outputs_for_texts():
     text = "One. Two. Three. Four."
-    outputs = {name: baseline.predict(text) for name, baseline in BASELINES.items()}
-    assert outputs == {"lead_1": "One.", "lead_3": "One. Two. Three.", "copy": text}
-    assert [baseline.predict("") for baseline in BASELINES.values()] == ["", "", ""]
+    references = [["a", "b"], ["b"], ["c"]]
+    sources = [text, "", "x"]
+    assert predict("lead_1", references, sources) == ["One.", "", "x"]
+    assert predict("lead_3", references, sources) == ["One. Two. Three.", "", "x"]
+    assert predict("copy", references, sources) == sources
+    assert predict("most_frequent", references) == ["b", "b", "b"]
+
+
+def test_chance_gives_the_references_of_other_rows():
+    references = [[str(n), "other"] for n in range(100)]
+    outputs = predict("chance", references)
+    assert sorted(outputs) == sorted(one for one, _ in references)
+    assert sum(output == one for output, (one, _) in zip(outputs, references, strict=True)) < 10
+    assert outputs == predict("chance", references)
+    numbers = predict("chance", [[0.1], [0.2], [0.3]])
+    assert sorted(numbers) == [0.1, 0.2, 0.3]
+
+
+def test_chance_draws_positions_of_points():
+    points = [[[0.0, 0.0]] * count for count in (3, 5, 2)]
+    references = [[[0, 1, 2]], [[3, 4]], [[0, 1, 1, 1]]]
+    outputs = predict("chance", references, points=points)
+    assert [len(one) for one in outputs] == [3, 2, 2]
+    for output, one in zip(outputs, points, strict=True):
+        assert len(set(output)) == len(output)
+        assert set(output) <= set(range(len(one)))

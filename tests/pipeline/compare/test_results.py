@@ -102,7 +102,7 @@ def test_baselines_are_below_the_models(tmp_path, workspace):
     add_run(workspace, compared.members[0], events=artifacts(tmp_path / "x"))
     metrics = {"bleu": {**BLEU, "value": 3.0}}
     content = json.loads((tmp_path / "x" / "metrics.json").read_text())
-    content["baseline"] = {"name": "lead_1", "label": "lead-1", "metrics": metrics}
+    content["baselines"] = [{"name": "lead_1", "label": "lead-1", "metrics": metrics}]
     (tmp_path / "x" / "metrics.json").write_text(json.dumps(content))
     content = results.gather(compared, workspace)
     assert content.to_json()["baselines"] == [

@@ -66,7 +66,7 @@ CASES = {
     "evaluation: {alignment: {gold: links}}": (
         "4: evaluation.alignment: is used by aer only; add aer"
     ),
-    "evaluation: {metrics: [aer], alignment: {gold: links}}": (
+    "evaluation: {metrics: [bleu, aer], alignment: {gold: links}}": (
         "4: evaluation.alignment.gold: 'links' is not a column of data.extra"
     ),
     "evaluation: {samples: 19}": (
@@ -94,10 +94,22 @@ def test_other_sections(text, expected, tmp_path):
     compare(problems_of(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n"), expected)
 
 
-@pytest.mark.parametrize("task", ["similarity", "captioning"])
-def test_baseline_reads_and_writes_texts(task: str, tmp_path: Path) -> None:
-    text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\nevaluation: {{baseline: lead_1}}\n"
-    compare(problems_of(tmp_path, text), "4: evaluation.baseline: needs texts as inputs")
+@pytest.mark.parametrize(
+    ("task", "wrong"),
+    [("similarity", [0, 1]), ("captioning", [0]), ("pointer", [0, 1]), ("translation", [])],
+)
+def test_baselines_suit_the_task(task: str, wrong: list[int], tmp_path: Path) -> None:
+    names = ["copy", "most_frequent", "chance"]
+    images = ", images: ." if task == "captioning" else ""
+    text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl{images}}}\n"
+    text += f"evaluation: {{baselines: [{', '.join(names)}]}}\n"
+    if task == "translation":
+        text = text.replace("a.jsonl", "a.tsv")
+    expected = [f"4: evaluation.baselines.{i}: {names[i]} does not apply" for i in wrong]
+    if expected:
+        compare(problems_of(tmp_path, text), expected)
+    else:
+        assert load_text(tmp_path, text).evaluation.baselines == tuple(names)
 
 
 NOT_READ = {
@@ -136,9 +148,7 @@ def test_settings_that_a_task_would_ignore(task: str, text: str, tmp_path: Path)
 
 
 def test_output_checks_that_do_not_apply(tmp_path: Path) -> None:
-    checks = (
-        "evaluation: {checks: {empty: {action: fail}, copies: {action: fail}, repetitions: {}}}"
-    )
+    checks = "evaluation: {checks: {empty: {action: warn}, copies: {limit: 0.2}, repetitions: {}}}"
     for task, wrong in (("similarity", ["empty", "copies"]), ("captioning", ["copies"])):
         text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\n{checks}\n"
         if task == "captioning":
@@ -170,7 +180,8 @@ _TRANSFORMER = "{attention: {score: scaled_dot}, decoder: {type: transformer, la
 def test_measured_attention_exists(heads, model, wrong, tmp_path: Path) -> None:
     text = (
         "name: x\ndata: {train: a.tsv, extra: [links]}\n"
-        f"evaluation: {{metrics: [aer], alignment: {{gold: links, {heads}}}}}\nmodel: {model}\n"
+        f"evaluation: {{metrics: [bleu, aer], alignment: {{gold: links, {heads}}}}}\n"
+        f"model: {model}\n"
     )
     if wrong:
         compare(problems_of(tmp_path, text), [f"3: evaluation.alignment.{one}" for one in wrong])

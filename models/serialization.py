@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import keras
 
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 
 T = TypeVar("T", bound=type)
 
@@ -50,8 +50,7 @@ def by_name(kind: str, choices: Mapping[str, T], name: str) -> T:
     """
     if name in choices:
         return choices[name]
-    hint = did_you_mean(name, choices)
-    raise ValueError(f"Unknown {kind} {name!r}. {hint}Choices: {', '.join(sorted(choices))}.")
+    raise ValueError(f"Unknown {kind} {name!r}. {suggest(name, sorted(choices))}.")
 
 
 def spec(

@@ -16,7 +16,7 @@ from regard.components.data import span_patterns
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.settings.data import DataConfig, Files, SpansConfig
 from regard.models.settings.base import Path, Problem
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 from regard.models.tasks.description import Feature
 
 
@@ -95,7 +95,7 @@ def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[
         yield Problem(path, message)
     choices = [feature.name for feature in features if can_decide_split(feature)]
     if split.by is not None and split.by not in choices:
-        message = f"the split cannot depend on {split.by}{_choices(split.by, choices)}"
+        message = f"the split cannot depend on {split.by}. {suggest(split.by, choices)}"
         yield Problem((*path, "by"), message)
 
 
@@ -145,7 +145,7 @@ def _validate_names(
     names = [feature.name for feature in features]
     for name in keys:
         if name not in names:
-            yield Problem((*path, name), f"unknown side{_choices(name, names)}")
+            yield Problem((*path, name), f"unknown side. {suggest(name, names)}")
     for feature in features:
         if feature.name not in keys and not feature.optional:
             yield Problem(path, f"the side {feature.name} is missing")
@@ -169,10 +169,6 @@ def _validate_columns(
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")
-
-
-def _choices(name: str, choices: Sequence[str]) -> str:
-    return f". {did_you_mean(name, choices)}Choices: {', '.join(choices)}"
 
 
 def pattern_locations(data: DataConfig) -> list[PatternLocation]:

@@ -10,7 +10,7 @@ from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.text_files import decode_line, read_lines
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def missing_column(
     path: str, name: str, names: Sequence[str], line: int | None = None
 ) -> UnreadableFile:
     """Return the error of a column that a file does not have."""
-    remedy = (
-        f"{did_you_mean(name, names)}The file has {', '.join(names[:20])}. Check `data.columns`."
-    )
+    remedy = f"{suggest(name, names)}. Check `data.columns`."
     return UnreadableFile(path, f"there is no column {name!r}", remedy, line)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.registry.records import VersionRecord, read_record
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 from regard.serving.contract import MODEL_FILE
 
 PROFILE = "assets.extra/profile.json"  # of the training data
@@ -122,7 +122,7 @@ class Registry:
         if not names:
             remedy = "The registry is empty. `regard run CONFIG` trains and pushes a model."
         else:
-            remedy = f"{did_you_mean(name, names)}Available models: {', '.join(names)}."
+            remedy = f"{suggest(name, names)}."
         return UserError(f"there is no model {name!r}", where=str(self.root), remedy=remedy)
 
 

@@ -21,7 +21,7 @@ from regard.models.metrics.base import (
 from regard.models.metrics.overlap import missing_tokenizer_package, tokenizers
 from regard.models.metrics.perplexity import perplexity
 from regard.models.metrics.scorer import Scorer
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 
 __all__ = [
     "METRICS",
@@ -118,8 +118,7 @@ def get_metric(name: str, output_kind: str | None = None) -> MetricSpec:
     """
     choices = list(METRICS) if output_kind is None else metrics_for(output_kind)
     if name not in METRICS:
-        hint = did_you_mean(name, choices)
-        raise ValueError(f"Unknown metric {name!r}. {hint}Choices: {', '.join(choices)}.")
+        raise ValueError(f"Unknown metric {name!r}. {suggest(name, choices)}.")
     spec = METRICS[name]
     if output_kind is not None and not spec.supports(output_kind):
         raise ValueError(

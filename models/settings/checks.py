@@ -86,6 +86,9 @@ def check_heads(
 def _positions(config: Any, side: str) -> tuple[int, str]:
     """Return the maximum length of a side, including EOS, and the keys that determine it."""
     search, training = config.search, config.training
+    if search is None:
+        longest, keys = config.model.max_length, "training.max_length and model.max_length"
+        return max(longest, training.max_length) + 1, keys
     longest = search.max_source_length
     keys = "training.max_length and search.max_source_length"
     if side == "decoder":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -156,6 +156,5 @@ def check_name(name: str, names: Iterable[str], kind: str, where: str) -> None:
     """Raise a ``UserError`` with the closest name unless ``name`` is one of ``names``."""
     choices = list(names)
     if name not in choices:
-        remedy = f"Choices: {', '.join(choices)}." if choices else "None exist."
-        remedy = did_you_mean(name, choices) + remedy
+        remedy = f"{suggest(name, choices)}." if choices else "None exist."
         raise UserError(f"Unknown {kind} {name!r}", where=where, remedy=remedy)

@@ -156,7 +156,8 @@ def _problem(beam: BeamConfig, name: str, value: JsonValue) -> str | None:
     names = {flag.removeprefix("--") for flag in parser._option_string_actions}
     if name not in names:
         similar = closest_matches(name, names, n=5)
-        return f"{show(name)} is not an option of Beam{suggest(name, similar)}"
+        hint = f". {suggest(name, similar)}" if similar else ""
+        return f"{show(name)} is not an option of Beam{hint}"
     try:
         parser.parse_known_args([f"--{text}" for text in format_option(name, value)])
     except argparse.ArgumentError as error:

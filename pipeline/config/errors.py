@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from regard.models.settings.base import Path, Problem
-from regard.models.suggestions import closest_matches, did_you_mean
+from regard.models.suggestions import SYNONYMS, closest_matches, suggest
 from regard.pipeline.config.annotations import models_in, sections_of, type_of
 
+_MAX_PLACES = 3
 # By the first word of pydantic's type of error.
 _EXPECTED = {
     "int": "a whole number",
@@ -46,15 +47,10 @@ def show(value: Any, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def suggest(word: Any, choices: Iterable[object]) -> str:
-    """Return ``. Did you mean X? Choices: ...``, to be appended to a message."""
-    names = [str(choice) for choice in choices]
-    return f". {did_you_mean(word, names)}Choices: {', '.join(names)}" if names else ""
-
-
 def unknown(value: Any, choices: Iterable[object], what: str = "a choice") -> str:
     """Return the message about a value that is none of the choices."""
-    return f"{show(value)} is not {what}{suggest(value, choices)}"
+    names = [str(choice) for choice in choices]
+    return f"{show(value)} is not {what}{f'. {suggest(value, names)}' if names else ''}"
 
 
 def _message(
@@ -69,7 +65,8 @@ def _message(
     fields = owner.model_fields if owner is not None else {}
     description = fields[str(path[-1])].description if path and path[-1] in fields else ""
     if kind == "extra_forbidden":
-        return f"unknown key{_other_section(path, root, list(fields)) or suggest(path[-1], fields)}"
+        hint = _other_section(path, root, list(fields))
+        return f"unknown key{hint or f'. {suggest(path[-1], fields)}'}"
     if kind == "missing":
         return f"is missing: {description}"
     if kind == "none_required":
@@ -87,23 +84,28 @@ def _message(
         return f"{_EXPECTED[first_word]}{null} is expected, {suffix}{hint}"
     if first_word in ("union", "literal"):
         value = invalid.get("type") if isinstance(invalid, dict) else invalid
-        choices = context.get("expected_tags") or context.get("expected")
-        return unknown(value, re.findall("'([^']*)'", choices))
+        if first_word == "union":
+            return unknown(value, [type_of(variant) for variant in models_in(annotation)])
+        return unknown(value, re.findall("'([^']*)'", context["expected"]))
     message = detail["msg"].replace("Input should be", "must be")
     return f"{message[0].lower()}{message[1:]}; {suffix}"
 
 
 def _other_section(path: Path, root: type[BaseModel], own: Iterable[str]) -> str:
     """Return a hint if another variant or another section has the unknown key."""
-    name = path[-1]
-    others = [(place, model) for place, model in sections_of(root) if name in model.model_fields]
-    for place, model in others:
-        if place == path[:-1]:
+    keys = [
+        (place, model, name)
+        for name in (path[-1], *SYNONYMS.get(str(path[-1]).lower(), ()))
+        for place, model in sections_of(root)
+        if name in model.model_fields
+    ]
+    for place, model, name in keys:
+        if place == path[:-1] and name == path[-1]:
             return f" for this type; it goes with type: {type_of(model)}"
-    names = [".".join(map(str, (*place, name))) for place, _ in others if place]
-    if not names or closest_matches(name, own):
+    names = [".".join(map(str, (*place, name))) for place, _, name in keys if place]
+    if not names or closest_matches(path[-1], own):
         return ""
-    return f" here. Did you mean {' or '.join(names)}?"
+    return f" here. Did you mean {' or '.join(list(dict.fromkeys(names))[:_MAX_PLACES])}?"
 
 
 def _locate(

@@ -81,7 +81,7 @@ def _name_error(name: str, names: dict[str, list[str]]) -> str:
         remedy = "evaluation.slices.by adds features"
         if kind == TARGET_OVERLAP:
             remedy = "it needs data.checks.target_overlap and evaluation.slices.target_overlap"
-        return f"there is no slice {show(name)}{suggest(name, names)}; {remedy}"
+        return f"there is no slice {show(name)}. {suggest(name, names)}; {remedy}"
     if separator and titles and name not in titles:
-        return f"there is no slice {show(name)}{suggest(name, titles)}"
+        return f"there is no slice {show(name)}. {suggest(name, titles)}"
     return ""

@@ -118,7 +118,7 @@ def _key_error(key: str, space: Iterable[str], config: Config) -> str:
         if not isinstance(section, dict):
             return f"{parent} is {show(section)}, which has no keys"
         if name not in section:
-            return f"unknown key: {parent} has no {name}{suggest(name, section)}"
+            return f"unknown key: {parent} has no {name}. {suggest(name, section)}"
         section, parent = section[name], f"{parent}.{name}".lstrip(".")
     return ""
 

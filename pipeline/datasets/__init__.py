@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 
 from regard.components.common.errors import UserError
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 from regard.pipeline.datasets.dataset_files import Dataset, Progress
 
 __all__ = ["DATASETS", "Dataset", "Progress", "writer"]
@@ -45,7 +45,7 @@ def writer(command: str, name: str) -> Callable[..., Dataset]:
         )
         return loaded
     choices = [name for name, (other, _) in DATASETS.items() if other == command]
-    remedy = f"{did_you_mean(name, choices)}Choose one of: {', '.join(choices)}."
+    remedy = f"{suggest(name, choices)}."
     if known:
         remedy = f"Use `regard data {known} {name}`."
     raise UserError(f"There is no data set {name!r} to {command}.", remedy=remedy)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
-from regard.models.suggestions import did_you_mean
+from regard.models.suggestions import suggest
 
 if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2
@@ -47,7 +47,7 @@ def check_node(name: str, nodes: Iterable[str], option: str) -> str:
     by_lower = {node.lower(): node for node in choices}
     if name.lower() in by_lower:
         return by_lower[name.lower()]
-    remedy = f"{did_you_mean(name, choices)}The nodes are {', '.join(choices)}."
+    remedy = f"{suggest(name, choices)}."
     raise UserError(f"Unknown node {name!r}.", option, remedy)
 
 

@@ -10,6 +10,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+# Keys of ``evaluation`` with which a model that has hardly learned is published.
+NO_GATE = (
+    "baselines: [], checks: {"
+    + ", ".join(
+        f"{name}: {{action: warn}}"
+        for name in ("empty", "copies", "repetitions", "length_ratio", "script")
+    )
+    + "}"
+)
 CONFIG = """
 name: tiny
 task: translation
@@ -32,8 +41,8 @@ training:
   checkpoint_seconds: 1
   early_stopping: null
 search: {{type: beam, beam_size: 2, length_penalty: 0.0}}
-evaluation: {{metrics: [exact_match, chrf], tokenize: none}}
-"""
+evaluation: {{metrics: [exact_match, chrf], tokenize: none, NO_GATE}}
+""".replace("NO_GATE", NO_GATE.replace("{", "{{").replace("}", "}}"))
 
 
 class Shell:

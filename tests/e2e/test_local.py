@@ -127,6 +127,30 @@ def test_model_worse_than_production_is_not_published(shell, finished):
 
 
 @pytest.mark.slow
+def test_first_version_must_beat_baselines_unless_published_anyway(shell, finished):
+    text = (shell.folder / "tiny.yaml").read_text().replace("name: tiny", "name: first")
+    text = text.replace("max_epochs: 6", "max_epochs: 6\n  max_steps: 1")
+    (shell.folder / "first.yaml").write_text(text.replace("baselines: []", "baselines: [copy]"))
+    result = shell.run("run", "first.yaml")
+    assert result.returncode == 3, result.stdout + result.stderr
+    assert "Failed: exact match 0.000 is not better than the baseline (copy of the input: 0." in (
+        result.stdout
+    )
+    assert "regard run first.yaml --publish-anyway" in result.stdout
+    assert not (shell.home / "registry/first").exists()
+    anyway = shell.run("run", "first.yaml", "--publish-anyway")
+    assert anyway.returncode == 0, anyway.stdout + anyway.stderr
+    (run,) = json.loads(shell.run("runs", "list", "first", "--json", "--limit", "1").stdout)
+    states = {name: node["state"] for name, node in run["nodes"].items()}
+    assert [states[name] for name in ("Trainer", "Evaluator", "Pusher")] == [
+        *["cached"] * 2,
+        "done",
+    ]
+    lineage = shell.run("lineage", "first")
+    assert "Published with --publish-anyway." in lineage.stdout.replace("\n", " ")
+
+
+@pytest.mark.slow
 def test_model_below_a_threshold_is_not_published(shell, finished):
     """The weak model of the test before, which the cache still has."""
     thresholds = "tokenize: none, production: null, thresholds: {exact_match: 0.9}"

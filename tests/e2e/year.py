@@ -44,6 +44,8 @@ evaluation:
   tokenize: none
   length_buckets: [20]
   samples: 200
+  baselines: []
+  checks: {empty: {action: warn}, copies: {action: warn}, repetitions: {action: warn}}
   slices: {by: [span], oov: null}
   production: {metric: chrf, tolerance: 2.0, slices: ["span=fixed"]}
 serving: {check_rows: 4}

@@ -1,8 +1,8 @@
-"""Suggestions for misspelt names."""
+"""Suggestions for wrong names."""
 
 import pytest
 
-from regard.models.suggestions import closest_matches, did_you_mean
+from regard.models.suggestions import SYNONYMS, closest_matches, did_you_mean, suggest
 
 CHOICES = ["Trainer", "Pusher", "Predictor"]
 
@@ -23,3 +23,19 @@ def test_did_you_mean(name, n, text):
 
 def test_closest_matches_come_first():
     assert closest_matches("train_b", ["train_c", "train_b1"], 2) == ["train_b1", "train_c"]
+
+
+def test_synonyms_come_before_similar_names():
+    assert closest_matches("LSTM", ["lstn", "recurrent"], 2) == ["recurrent", "lstn"]
+    assert did_you_mean("batch_size", ["batch_tokens", "batch_sizes"]) == (
+        "Did you mean batch_tokens? "
+    )
+    assert did_you_mean("lstm", ["transformer"]) == ""
+    assert all(name == name.lower() for name in SYNONYMS)
+
+
+def test_at_most_five_choices():
+    assert suggest("x", "abcde") == "Choices: a, b, c, d, e"
+    text = suggest("trainr", [*CHOICES, "a", "b", "c", "d"])
+    assert text.startswith("Did you mean Trainer? Choices: Trainer, Pusher, Predictor, ")
+    assert text.endswith(" and 2 more")

@@ -65,7 +65,7 @@ def test_resolve_by_name_version_and_path(registry, tmp_path):
     ("text", "message"),
     [
         ("quickstrat", "no model 'quickstrat'[^$]*Did you mean quickstart"),
-        ("zzz", "Available models: multi30k, quickstart"),
+        ("zzz", "Choices: multi30k, quickstart"),
         ("quickstart@3", "no version '3'[^$]*1, 2, 10"),
         ("quickstart@two", "no version 'two'"),
         ("quickstart@02", "no version '02'"),

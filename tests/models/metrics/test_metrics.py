@@ -34,7 +34,7 @@ def test_values_and_signatures_in_order():
 @pytest.mark.parametrize(
     ("names", "tokenize", "hypotheses", "message"),
     [
-        (["blue"], "13a", ["a"], "Did you mean bleu.*Choices: bleu, chrf, exact_match"),
+        (["blue"], "13a", ["a"], "Did you mean bleu.*Choices: bleu, bleu_1, .* and 10 more"),
         (["bleu"], "14a", ["a"], "unknown tokenizer '14a'.*13a"),
         (["bleu"], "13a", ["a", "b"], "2 hypotheses but 1 references"),
         (["mse"], "13a", ["a"], "mse scores outputs of kind number, but .* of kind text"),

@@ -22,7 +22,8 @@ data:
 CASES = {
     "traning: {}": "5: traning: unknown key. Did you mean training?",
     "training:\n  learning_rat: 0.1": (
-        "6: training.learning_rat: unknown key. Did you mean learning_rate? Choices: batch_"
+        "6: training.learning_rat: unknown key. Did you mean learning_rate? Choices: max_length, "
+        "learning_rate, early_stopping, reinforce, deterministic and 24 more"
     ),
     "model:\n  embeding: 3\n  encoder:\n    units: 0": [
         "6: model.embeding: unknown key. Did you mean embedding?",
@@ -47,6 +48,24 @@ CASES = {
     ),
     "model:\n  encoder:\n    type: transformr": (
         "7: model.encoder.type: 'transformr' is not a choice. Did you mean transformer?"
+    ),
+    "search: {type: null}": ("5: search.type: null is not a choice. Choices: greedy, beam, sample"),
+    "batch_size: 64": (
+        "5: batch_size: unknown key here. Did you mean evaluation.batch_size or "
+        "training.batch_tokens?"
+    ),
+    "training: {lr: 0.1}": "5: training.lr: unknown key. Did you mean learning_rate?",
+    "model: {hidden_size: 3}": (
+        "5: model.hidden_size: unknown key here. Did you mean model.encoder.units or"
+    ),
+    "model: {encoder: {type: lstm}}": (
+        "5: model.encoder.type: 'lstm' is not a choice. Did you mean recurrent? Choices: "
+    ),
+    "model: {attention: {score: luong}}": (
+        "5: model.attention.score.type: 'luong' is not a choice. Did you mean general? Choices: "
+    ),
+    "evaluation: {metrics: [meteor]}": (
+        "5: evaluation.metrics.0: 'meteor' is not a choice. Did you mean chrf? Choices: "
     ),
     'training: {max_steps: "100"}': (
         "5: training.max_steps: a whole number or null is expected, '100' was given"

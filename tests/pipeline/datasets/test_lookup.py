@@ -14,7 +14,7 @@ def test_unknown_names():
         datasets.writer("generate", "quikstart")
     with pytest.raises(UserError, match="regard data fetch multi30k"):
         datasets.writer("generate", "multi30k")
-    with pytest.raises(UserError, match="Choose one of: multi30k"):
+    with pytest.raises(UserError, match="Choices: multi30k"):
         datasets.writer("fetch", "wmt")
 
 

@@ -135,6 +135,8 @@ def test_vectors_lie_beside_the_file(tmp_path: Path) -> None:
 def test_learned_positions_of_similarity_models(tmp_path):
     """Their sentences have a maximum length without a search."""
     text = "name: x\ntask: similarity\ndata: {train: a.tsv}\n"
-    text += "model: {encoder: {type: transformer, positions: learned, max_positions: 128}}\n"
+    text += (
+        "model: {encoder: {type: transformer, positions: learned, max_positions: 128, heads: 4}}\n"
+    )
     message = "128 is less than the 129 that training.max_length and model.max_length allow"
     compare(problems_of(tmp_path, text), f"4: model.encoder.max_positions: {message}")

@@ -49,7 +49,9 @@ CASES = {
     "model:\n  encoder:\n    type: transformr": (
         "7: model.encoder.type: 'transformr' is not a choice. Did you mean transformer?"
     ),
-    "search: {type: null}": ("5: search.type: null is not a choice. Choices: greedy, beam, sample"),
+    "search: {type: null}": (
+        "5: search.type: null is not a choice. Choices: greedy, beam, sampling"
+    ),
     "batch_size: 64": (
         "5: batch_size: unknown key here. Did you mean evaluation.batch_size or "
         "training.batch_tokens?"

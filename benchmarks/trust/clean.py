@@ -2,7 +2,7 @@
 
     python -m benchmarks.trust clean --runs 1000
 
-A run is a stand-in: TFX executes a pipeline of two nodes in this process, whose outputs have the
+A run is a stand-in: TFX executes a pipeline of twelve nodes in this process, whose outputs have the
 size of those of a tiny run, and leaves the record, the events, the log and a version as a run does.
 Everything else is the scheduler's own: its decisions, its state, the removal of runs and versions.
 The exit status is 1 if the workspace is over three times as large as after ten runs, or if a check
@@ -11,6 +11,7 @@ takes over two seconds.
 
 # No lazy annotations here: TFX reads them when it makes a component from a function.
 import argparse
+import collections
 import json
 import logging
 import os
@@ -28,11 +29,13 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, Model
 
+from regard.components.common import events
 from regard.components.registry.publish import push
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import size_of
 from regard.pipeline import metadata_file, run_store, worker
 from regard.pipeline.config import load
+from regard.pipeline.config.config import NODES
 from regard.pipeline.run import resolved_yaml
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import daemon as daemons
@@ -42,7 +45,7 @@ from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 NAME = "tiny"
-EXAMPLES_BYTES, MODEL_BYTES, LOG_BYTES = 500_000, 3_000_000, 60_000
+EXAMPLES_BYTES, MODEL_BYTES, OTHER_BYTES, LOG_BYTES = 500_000, 3_000_000, 20_000, 60_000
 CONFIG = """
 name: {name}
 task: translation
@@ -69,6 +72,14 @@ def Trainer(
     Path(model.uri, "saved_model.pb").write_bytes(os.urandom(MODEL_BYTES))
 
 
+@component
+def OtherNode(
+    node: Parameter[str], before: InputArtifact[Examples], result: OutputArtifact[Examples]
+) -> None:
+    """Write as many bytes as another node of a tiny run."""
+    Path(result.uri, node).write_bytes(os.urandom(OTHER_BYTES))
+
+
 class Process:
     """A run that has ended."""
 
@@ -92,12 +103,20 @@ def start_run(command: Sequence[str], folder: Path, home: Path) -> Process:
         snapshot = take_snapshot(config, paths)
         generated = CorpusGen(corpus=snapshot.fingerprint)
         trained = Trainer(run=run.id, examples=generated.outputs["examples"])
+        nodes = [generated]
+        for name in NODES:
+            if name not in ("CorpusGen", "Trainer"):
+                before = nodes[-1].outputs["examples" if nodes[-1] is generated else "result"]
+                nodes.append(OtherNode(node=name, before=before).with_id(name))
         connection = metadata.sqlite_metadata_connection_config(str(paths.metadata))
         pipeline = Pipeline(
-            NAME, str(paths.artifacts), connection, [generated, trained], enable_cache=True
+            NAME, str(paths.artifacts), connection, [*nodes, trained], enable_cache=True
         )
-        if worker.run(lambda: pipeline, run_id=run.id) != worker.OK:
-            raise RuntimeError("the run failed")
+        with mock.patch.dict(os.environ, {events.VARIABLE: str(run.events)}):
+            status = worker.run(lambda: pipeline, run_id=run.id)
+        if status != worker.OK:
+            end = run.events.read_text()[-2000:]
+            raise RuntimeError(f"run {run.id} ended with status {status}:\n{end}")
         metadata_file.store_copy(paths.metadata)
         model = max(paths.artifacts.glob("Trainer/model/*"), key=lambda path: int(path.name))
         version, _ = push(model, workspace.registry, NAME, VersionRecord(run=run.id))
@@ -109,8 +128,8 @@ def start_run(command: Sequence[str], folder: Path, home: Path) -> Process:
             "data_fingerprint": snapshot.fingerprint,
             "word_vectors": snapshot.word_files,
         }
-        status = {"status": run_store.SUCCEEDED, "pushed_version": str(version), "seconds": 1.0}
-        run.update(**fingerprints, **status)  # type: ignore[typeddict-item]
+        result = {"status": run_store.SUCCEEDED, "pushed_version": str(version), "seconds": 1.0}
+        run.update(**fingerprints, **result)  # type: ignore[typeddict-item]
     return Process()
 
 
@@ -129,12 +148,16 @@ def keep_schedule(folder: Path, runs: int, keys: str) -> dict[str, list[float]]:
     path = folder / "tiny.yaml"
     path.write_text(CONFIG.format(name=NAME, root=data, keys=keys))
     workspace, figures = Workspace(folder / "home"), {"bytes": [], "check": [], "clean": []}
-    daemon = ScheduleDaemon(ScheduleSettings(path), workspace, lambda _: None)
+    messages: collections.deque[str] = collections.deque(maxlen=10)
+    daemon = ScheduleDaemon(ScheduleSettings(path), workspace, messages.append)
     with daemon.open():
-        for _ in range(runs):
+        for number in range(runs):
             row = f"{rng.random()}\tA\n"
             (data / "train-001.tsv").write_text(row)
-            figures["clean"].append(timed(daemon, "_clean", daemon.run_once))
+            try:
+                figures["clean"].append(timed(daemon, "_clean", daemon.run_once))
+            except RuntimeError as error:
+                raise RuntimeError("\n".join([f"run {number}: {error}", *messages])) from error
             figures["check"].append(timed(daemon, "_evaluate", daemon.run_once))
             figures["bytes"].append(size_of(folder / "home"))
     return figures
@@ -152,8 +175,8 @@ def timed(daemon: ScheduleDaemon, method: str, call: Callable[[], int]) -> float
         return result
 
     with mock.patch.object(daemon, method, measured):
-        if call() != 0:
-            raise RuntimeError("a run failed")
+        if (status := call()) != 0:
+            raise RuntimeError(f"exit status {status}")
     return seconds
 
 

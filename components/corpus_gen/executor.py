@@ -180,13 +180,13 @@ def _disk_error(error: OSError, uri: str) -> UserError:
     """Return the error of a failed write for the user."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(
-            "no space left on the disk",
+            "No space left on the disk",
             where=uri,
             remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
             "several times the size of its data.",
         )
     return UserError(
-        f"the output cannot be written: {error.strerror or error}",
+        f"The output cannot be written: {error.strerror or error}",
         where=uri,
         remedy="Check the permissions of the folder, or set REGARD_HOME to another one.",
     )

@@ -191,7 +191,7 @@ def _check_counts(counts: Mapping[str, int], key: str) -> None:
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"{side} {count}" for side, count in counts.items())
         raise UserError(
-            f"the sides have different numbers of files: {numbers}",
+            f"The sides have different numbers of files: {numbers}",
             where=key,
             remedy="List the files of all sides in the same order.",
         )
@@ -212,12 +212,12 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     if not os.path.exists(path):
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
-            raise UserError(f"no such file: {path}", where=key, remedy=remedy)
+            raise UserError(f"No such file: {path}", where=key, remedy=remedy)
         # Glob characters in the root have no meaning.
         pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
         matches = sorted(p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p))
         if not matches:
-            raise UserError(f"no file matches {path}", where=key, remedy=suggest_path(path))
+            raise UserError(f"No file matches {path}", where=key, remedy=suggest_path(path))
     for match in matches:
         _check_readable(match, key)
     return matches
@@ -234,7 +234,7 @@ def _check_readable(path: str, key: str) -> None:
         raise UserError(f"{path} cannot be used: {error.strerror}", key, remedy) from None
     if not os.access(path, os.R_OK):
         raise UserError(
-            f"permission to read {path} is denied",
+            f"Permission to read {path} is denied",
             where=key,
             remedy="Change its permissions with `chmod u+r`.",
         )

@@ -105,7 +105,7 @@ def _find_files(location: PatternLocation, marker: str | None) -> PatternFiles:
         folders = path.split(os.sep)
         first = next(i for i, folder in enumerate(folders) if span_patterns.is_pattern(folder))
         remedy = suggest_path(os.sep.join(folders[: first + 1]))
-        raise UserError(f"no file matches {path}", where=location.key, remedy=remedy)
+        raise UserError(f"No file matches {path}", where=location.key, remedy=remedy)
     return files
 
 

@@ -129,7 +129,7 @@ def _read_models(
     candidate = read_rows(source / prediction_table.CANDIDATE, contract, with_attention)
     if not candidate.hypotheses:
         raise UserError(
-            "the test split has no rows, so the model cannot be evaluated",
+            "The test split has no rows, so the model cannot be evaluated",
             remedy="Add rows to `data.test`, or increase `data.split.test`.",
         )
     rows = {CANDIDATE: candidate}

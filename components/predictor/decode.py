@@ -145,7 +145,7 @@ def predict_batch(model: ServedModel, rows: Sequence[Row]) -> list[Prediction]:
         rejected = _first_rejected(model, signature, rows)
         position = f"{rejected.file}:{rejected.line}: " if rejected and rejected.line else ""
         raise UserError(
-            f"the test split cannot be decoded: {position}{error}",
+            f"The test split cannot be decoded: {position}{error}",
             where="search.long_source",
             remedy="Increase search.max_source_length, or set long_source: truncate.",
         ) from None

@@ -166,7 +166,7 @@ def _heads_signature(contract: Contract) -> tuple[str, str]:
             if (entry["rows"], entry["columns"]) == axes:
                 return heads["signature"], entry["weights"]
     raise UserError(
-        "the decoder of this model has no layers of attention heads over a text",
+        "The decoder of this model has no layers of attention heads over a text",
         where=f"{KEY}.layer",
         remedy="Remove the key: only Transformer decoders have such layers.",
     )
@@ -175,7 +175,7 @@ def _heads_signature(contract: Contract) -> tuple[str, str]:
 def _index(key: str, number: int, count: int) -> int:
     if number > count:
         raise UserError(
-            f"there is no {key} {number}; the model has 1 to {count}",
+            f"There is no {key} {number}; the model has 1 to {count}",
             where=f"{KEY}.{key}",
             remedy=f"Use a number from 1 to {count}, or null.",
         )
@@ -195,7 +195,7 @@ def _predict_heads(
             raise
         if len(requests) == 1:
             raise UserError(
-                "a row is too long for the attention of all heads",
+                "A row is too long for the attention of all heads",
                 where=f"{KEY}.layer",
                 remedy="Use null, for which the model returns the attention of one layer only.",
             ) from None

@@ -30,7 +30,7 @@ def test_split(examples: Artifact) -> str:
     splits = artifact_utils.decode_split_names(examples.split_names)
     if SPLIT not in splits:
         raise UserError(
-            f"there is no {SPLIT!r} split to decode (available: {', '.join(splits)})",
+            f"There is no {SPLIT!r} split to decode (available: {', '.join(splits)})",
             remedy="Set `data.test`, or let `data.split` create the split.",
         )
     return artifact_utils.get_split_uri([examples], SPLIT)
@@ -68,7 +68,7 @@ def parse_example(
     missing = [feature.name for feature in features if feature.name not in example]
     if missing:
         raise UserError(
-            f"the examples have no feature {missing[0]!r}"
+            f"The examples have no feature {missing[0]!r}"
             f" (available: {', '.join(sorted(example))})",
             where=os.fspath(path),
         )

@@ -82,7 +82,7 @@ class PusherExecutor(BaseExecutor):
             return
         except OSError as error:
             raise UserError(
-                f"the model cannot be pushed: {error.strerror or error}",
+                f"The model cannot be pushed: {error.strerror or error}",
                 where=str(error.filename or registry),
                 remedy="Make the registry a writable folder with room for the model, or set"
                 " serving.registry. Then run again: finished nodes are not repeated.",

@@ -100,7 +100,7 @@ def push(
         copy_model(model, staging)
         if content_digest(staging) != digest:
             remedy = "Nothing was published. Push it again when no process writes it."
-            raise UserError("the model has changed while it was copied", str(model), remedy)
+            raise UserError("The model has changed while it was copied", str(model), remedy)
         for path, content in (extra_files or {}).items():
             (staging / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).write_bytes(content)
@@ -136,7 +136,7 @@ def publish(
             hidden = hide(version)
     remove_tree(hidden)
     raise UserError(
-        f"the files of {folder.name}@{record.version} were damaged while it was published",
+        f"The files of {folder.name}@{record.version} were damaged while it was published",
         where=str(folder),
         remedy="It is not in the registry any more. Check the disk, and push the model again.",
     )
@@ -181,7 +181,7 @@ def _next_version(folder: Path) -> int:
     version = max((number for number in numbers if number is not None), default=0) + 1
     if parse_number(str(version)) is None:
         raise UserError(
-            f"version {version - 1} exists, and model servers do not support higher versions",
+            f"Version {version - 1} exists, and model servers do not support higher versions",
             where=str(folder),
             remedy="Push under another name.",
         )
@@ -220,7 +220,7 @@ def check_content(version: Path) -> None:
     digest = read_record_or_empty(version).digest
     if digest and content_digest(version) != digest:
         raise UserError(
-            "the files of this version were changed or damaged after it was published",
+            "The files of this version were changed or damaged after it was published",
             where=str(version),
             remedy=f"Remove the folder, or use another version: `regard registry list "
             f"{version.parent.name}`.",

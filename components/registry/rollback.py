@@ -61,7 +61,7 @@ def rollback(
         live_digest = recorded_digest(folder / str(live))
         if digest == live_digest:
             raise UserError(
-                f"the model of {name}@{source} is live already, as {name}@{live}",
+                f"The model of {name}@{source} is live already, as {name}@{live}",
                 remedy=f"`regard registry list {name}` lists the versions.",
             )
 
@@ -91,7 +91,7 @@ def rollback(
             copy_model(folder / str(source), staging)
             if content_digest(staging) != digest:
                 raise UserError(
-                    f"the files of {name}@{source} have changed since it was pushed",
+                    f"The files of {name}@{source} have changed since it was pushed",
                     where=str(folder / str(source)),
                     remedy="Production is unchanged. Restore the files, or name another version:"
                     f" `regard registry list {name}` lists them.",
@@ -114,7 +114,7 @@ def _version_before(registry: Registry, name: str, live: int) -> int:
         if number < original and recorded_digest(folder / str(number)) not in excluded:
             return number
     raise UserError(
-        f"there is no version to go back to before {name}@{live}",
+        f"There is no version to go back to before {name}@{live}",
         where=str(folder),
         remedy=f"`regard registry list {name}` lists the versions. Name the version to bring back"
         " one that production was rolled back from.",

@@ -84,7 +84,7 @@ class Registry:
             return _saved_model(path)
         if os.sep in model:
             raise UserError(
-                f"there is no folder {model!r}",
+                f"There is no folder {model!r}",
                 remedy="Give a SavedModel folder, or NAME or NAME@VERSION of the registry.",
             )
         raise self._unknown(name)
@@ -104,7 +104,7 @@ class Registry:
         if text in map(str, versions):
             return int(text)
         raise UserError(
-            f"model {name!r} has no version {text!r}",
+            f"Model {name!r} has no version {text!r}",
             where=str(self.root / name),
             remedy=f"Its versions: {', '.join(map(str, versions))}.",
         )
@@ -123,7 +123,7 @@ class Registry:
             remedy = "The registry is empty. `regard run CONFIG` trains and pushes a model."
         else:
             remedy = f"{suggest(name, names)}."
-        return UserError(f"there is no model {name!r}", where=str(self.root), remedy=remedy)
+        return UserError(f"There is no model {name!r}", where=str(self.root), remedy=remedy)
 
 
 def production_baseline(production: str, version: str) -> tuple[str, str]:

@@ -153,7 +153,7 @@ def score_weights(state: TrainState, objective: str) -> TrialResult:
     entry = state.average or next(best, {})
     score = entry.get(objective, math.nan)
     if not math.isfinite(score):
-        raise UserError(f"no evaluation gave a finite value of {objective}")
+        raise UserError(f"No evaluation gave a finite value of {objective}")
     return TrialResult(
         score=score,
         metrics={k: v for k, v in entry.items() if k not in (*PROGRESS_KEYS, "steps")},

@@ -155,13 +155,17 @@ def serve(
     )
 
 
+_MAX_TOKEN = 4096
+
+
 def _read_token(file: Path) -> str:
     try:
-        token = file.read_text(encoding="ascii").strip()
+        with file.open(encoding="ascii") as opened:
+            token = opened.read(_MAX_TOKEN + 1).strip()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "It is not ASCII text."
         raise UserError(f"The token cannot be read: {reason}", where=str(file)) from None
-    if not token.isprintable() or not token:
+    if not token.isprintable() or not 0 < len(token) <= _MAX_TOKEN:
         raise UserError("The file does not contain one token.", where=str(file))
     return token
 

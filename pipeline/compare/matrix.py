@@ -90,7 +90,7 @@ def read_comparison(
             message = f"The name {config.name} is used by two configurations."
             raise UserError(message, f"{path}: name", "Give every configuration its own name.")
         sources[config.name], _ = located(_read_mapping(path, workspace), str(path))
-    return _comparison(name or DEFAULT_NAME, sources, workspace)
+    return _comparison(name or DEFAULT_NAME, sources)
 
 
 def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
@@ -118,7 +118,7 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparis
         sources[label] = merge(base, changes)
     if duplicates:
         raise _error("\n".join(duplicates))
-    return _comparison(matrix.name, sources, workspace)
+    return _comparison(matrix.name, sources)
 
 
 def _matrix_problems(matrix: MatrixConfig, folder: Path) -> Iterator[Problem]:
@@ -135,9 +135,7 @@ def _matrix_problems(matrix: MatrixConfig, folder: Path) -> Iterator[Problem]:
             yield Problem(("models", label, "name"), "remove it; the label names the model")
 
 
-def _comparison(
-    name: str, sources: Mapping[str, LocatedMapping], workspace: Workspace
-) -> Comparison:
+def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> Comparison:
     lines: dict[str, None] = {}  # a problem of the base concerns all models, but is listed once
     members = []
     for label, source in sources.items():
@@ -147,7 +145,7 @@ def _comparison(
             location = f"{label}: name: " if is_name else source.location(problem.path)
             lines[f"{location}{problem.message}"] = None
         if config is not None:
-            members.append(Member(label, _resolve(config, source, workspace), source))
+            members.append(Member(label, _resolve(config, source), source))
     if not lines:
         lines.update(dict.fromkeys(_differences(members)))
     if lines:
@@ -179,11 +177,11 @@ def _first_difference(one: JsonValue, other: JsonValue, path: KeyPath) -> KeyPat
     return None if one == other else path
 
 
-def _resolve(config: Config, source: LocatedMapping, workspace: Workspace) -> Config:
+def _resolve(config: Config, source: LocatedMapping) -> Config:
     """Return the configuration to run: with absolute paths, and without the gate of a push."""
     variables = [one for part in source.sources for one in part.document.references.values()]
     config = config.with_references({(): dict(collections.ChainMap(*variables))})
-    config = absolute_paths(config, source.folder, str(workspace.home))
+    config = absolute_paths(config, source.folder)
     gate: dict[str, object] = {"thresholds": {}, "production": None}
     return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=gate)})
 

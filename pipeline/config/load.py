@@ -56,7 +56,7 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
         raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
     folder = Path(os.path.abspath(path)).parent
     config = config.with_references(document.references)
-    return absolute_paths(config, lambda *_: folder, str(workspace.home))
+    return absolute_paths(config, lambda *_: folder)
 
 
 def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Problem]]:
@@ -136,13 +136,12 @@ def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any
     return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 
-def absolute_paths(config: Config, folder: Callable[..., Path], home: str) -> Config:
+def absolute_paths(config: Config, folder: Callable[..., Path]) -> Config:
     """Return a configuration with absolute paths.
 
     Args:
         config: the configuration.
         folder: returns the folder that the path under a key is relative to.
-        home: the workspace, which contains the default registry.
     """
     model, tokenizer, serving = config.model, config.tokenizer, config.serving
     if getattr(model, "pretrained", None) is not None:
@@ -150,13 +149,14 @@ def absolute_paths(config: Config, folder: Callable[..., Path], home: str) -> Co
         model = model.model_copy(update={"pretrained": pretrained})
     if tokenizer is not None:
         tokenizer = tokenizer.resolved(folder("tokenizer", "word_list"))
-    registry = serving.registry or os.path.join(home, "registry")
-    registry = absolute(folder("serving", "registry"), registry)
+    if serving.registry is not None:
+        registry = absolute(folder("serving", "registry"), serving.registry)
+        serving = serving.model_copy(update={"registry": registry})
     resolved = {
         "data": config.data.resolved(folder("data", "root")),
         "tokenizer": tokenizer,
         "model": model,
         "training": config.training.resolved(folder("training", "warm_start", "model")),
-        "serving": serving.model_copy(update={"registry": registry}),
+        "serving": serving,
     }
     return config.model_copy(update=resolved)

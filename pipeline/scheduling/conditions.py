@@ -18,6 +18,7 @@ from regard.components.data.profiles import Profile, measure_drift, read_profile
 from regard.components.example_validator.training_profile import profile_training_split
 from regard.components.registry.store import PROFILE, Registry
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
+from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
@@ -86,7 +87,8 @@ def check_drift(
         folder: the schedule's, where profiles are cached if it exists.
         save: whether to cache the profile.
     """
-    registry = Registry(Path(str(config.serving.registry)))
+    workspace = Workspace(folder.parents[2])
+    registry = Registry(Path(config.serving.registry or workspace.registry))
     version = registry.latest(config.name)
     path = version and registry.path(config.name, version) / PROFILE
     if not path or not path.is_file():

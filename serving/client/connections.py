@@ -61,6 +61,11 @@ class Target:
     ca_file: Path | None = None
     certificate: tuple[Path, Path] | None = None
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the server runs on this host."""
+        return _is_local(urllib.parse.urlsplit(f"//{self.address}").hostname)
+
 
 def check_token_url(url: str) -> None:
     """Check that a token may be sent to a URL: encrypted, or to this host.
@@ -69,13 +74,17 @@ def check_token_url(url: str) -> None:
         ValueError: it would be sent over a network in clear text.
     """
     parts = urllib.parse.urlsplit(url)
-    try:
-        is_local = ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        is_local = parts.hostname == "localhost"
-    if parts.scheme in ("http", "grpc") and not is_local:
+    if parts.scheme in ("http", "grpc") and not _is_local(parts.hostname):
         message = f"A token would be sent to {parts.hostname} in clear text. "
         raise ValueError(f"{message}Use {parts.scheme}s://, or no token.")
+
+
+def _is_local(host: str | None) -> bool:
+    """Whether a host is this one, which is reached without the environment's proxy."""
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class RestConnection:
@@ -93,6 +102,7 @@ class RestConnection:
             base_url=f"{'https' if target.is_secure else 'http'}://{target.address}",
             headers=dict(target.headers),
             verify=_tls_context(target) if target.is_secure else True,
+            trust_env=not target.is_local,
         )
 
     def predict(
@@ -171,15 +181,16 @@ class GrpcConnection:
         import grpc
 
         self._target = target
+        options = [*_UNLIMITED, ("grpc.enable_http_proxy", int(not target.is_local))]
         if target.is_secure:
             roots = target.ca_file.read_bytes() if target.ca_file else None
             certificate, key = None, None
             if target.certificate is not None:
                 certificate, key = (file.read_bytes() for file in target.certificate)
             credentials = grpc.ssl_channel_credentials(roots, key, certificate)
-            self._channel = grpc.secure_channel(target.address, credentials, _UNLIMITED)
+            self._channel = grpc.secure_channel(target.address, credentials, options)
         else:
-            self._channel = grpc.insecure_channel(target.address, _UNLIMITED)
+            self._channel = grpc.insecure_channel(target.address, options)
 
     def predict(
         self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], timeout: float

@@ -13,6 +13,7 @@ from grpc import StatusCode
 from regard.serving.server.errors import ServingError, invalid
 
 PLATFORM = "tensorflow"
+_MAX_CHARACTERS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,11 @@ def read_models(path: str | os.PathLike[str]) -> list[ModelConfig]:
     if os.path.exists(path) and not os.path.isfile(path):
         raise invalid(f"{os.fspath(path)} is not a regular file.")
     try:
-        text_format.Parse(Path(path).read_text(encoding="utf-8"), config)
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_MAX_CHARACTERS + 1)
+        if len(text) > _MAX_CHARACTERS:
+            raise invalid(f"{os.fspath(path)} has more than {_MAX_CHARACTERS:,} characters.")
+        text_format.Parse(text, config)
     except OSError as error:
         raise ServingError(StatusCode.NOT_FOUND, f"{os.fspath(path)}: {error.strerror}") from None
     except (text_format.ParseError, UnicodeDecodeError) as error:

@@ -177,5 +177,5 @@ def test_missing_folder_names_the_command(tmp_path, root, remedy):
         resolve_data(config_with_root(tmp_path, root))
     assert remedy in caught.value.remedy
     (tmp_path / root).mkdir(parents=True)
-    with pytest.raises(UserError, match=r"no such file: .*a\.tsv"):
+    with pytest.raises(UserError, match=r"No such file: .*a\.tsv"):
         resolve_data(config_with_root(tmp_path, root))

@@ -91,14 +91,14 @@ def test_full_disk_is_a_user_error(tmp_path, generate, monkeypatch, target):
     monkeypatch.setattr(f"regard.components.corpus_gen.{target}", write)
     error = error_of(generate, train=pairs(tmp_path, 50))
     assert error.where == str(tmp_path / "out" / "examples")
-    assert error.message == "no space left on the disk"
+    assert error.message == "No space left on the disk"
     assert paths_in(tmp_path / "out" / "examples") == []
 
 
 def test_output_path_is_a_file(tmp_path, generate):
     (tmp_path / "out").write_text("a file where the folder should be")
     error = error_of(generate, train=pairs(tmp_path, 50))
-    assert "the output cannot be written" in error.message
+    assert "The output cannot be written" in error.message
     assert error.where == str(tmp_path / "out" / "examples")
     assert "permissions" in error.remedy
 

@@ -100,7 +100,7 @@ INVALID = {
         "data.test",
         "test would have no rows (1 row skipped)",
     ),
-    "a missing file": ({}, {"train": "b.tsv"}, "data.train", "no such file"),
+    "a missing file": ({}, {"train": "b.tsv"}, "data.train", "No such file"),
     "a broken rule": ({}, {"split": {"by": "target"}}, "data.split", "cannot be combined"),
     "an incomplete span": (
         {"1.en": "a\n", "2.en": "a\n", "2.de": "a\n"},

@@ -60,7 +60,7 @@ def test_missing_file_with_similar_name(tmp_path):
     touch(tmp_path, "train.de.gz", "train.en.gz")
     error = error_of(tmp_path, train={"source": "train.en.gz", "target": "trian.de.gz"})
     assert error.where == "data.train.target"
-    assert error.message == f"no such file: {tmp_path}/trian.de.gz"
+    assert error.message == f"No such file: {tmp_path}/trian.de.gz"
     assert "train.de.gz" in error.remedy
 
 
@@ -68,11 +68,11 @@ def test_missing_file_with_similar_name(tmp_path):
     ("path", "message", "remedy"),
     [
         ("folder", "is a folder", "Name its files, for example `folder/*.tsv`."),
-        ("x*.tsv", "no file matches", "The folder {root} contains folder."),
-        ("folder/a.tsv", "no such file", "The folder {root}/folder is empty."),
-        ("none/deep/a.tsv", "no such file", "The folder {root}/none does not exist. Check `data"),
-        ("{YYYY-MM-DD}.tsv", "no such file", "Did you mean {{YYYY}}-{{MM}}-{{DD}}?"),
-        ("{SPANS}.tsv", "no such file", "Did you mean {{SPAN}}?"),
+        ("x*.tsv", "No file matches", "The folder {root} contains folder."),
+        ("folder/a.tsv", "No such file", "The folder {root}/folder is empty."),
+        ("none/deep/a.tsv", "No such file", "The folder {root}/none does not exist. Check `data"),
+        ("{YYYY-MM-DD}.tsv", "No such file", "Did you mean {{YYYY}}-{{MM}}-{{DD}}?"),
+        ("{SPANS}.tsv", "No such file", "Did you mean {{SPAN}}?"),
     ],
 )
 def test_missing_files(tmp_path, path, message, remedy):
@@ -86,7 +86,7 @@ def test_missing_files(tmp_path, path, message, remedy):
 def test_sides_with_different_numbers_of_files(tmp_path):
     touch(tmp_path, "a.en", "b.en", "a.de")
     error = error_of(tmp_path, train={"source": "*.en", "target": "*.de"})
-    assert error.message == "the sides have different numbers of files: source 2, target 1"
+    assert error.message == "The sides have different numbers of files: source 2, target 1"
 
 
 def test_optional_side(tmp_path):

@@ -175,7 +175,7 @@ def test_one_span_twice_is_refused(touch, error_of):
 def test_pattern_without_files(touch, error_of, tmp_path, pattern, remedy):
     touch("train-1.tsv", "days/x")
     error = error_of(pattern)
-    assert error.message == f"no file matches {tmp_path}/{pattern}"
+    assert error.message == f"No file matches {tmp_path}/{pattern}"
     assert error.where == "data.train"
     assert error.remedy == remedy.format(root=tmp_path)
 
@@ -215,4 +215,4 @@ def test_middle_span_without_eval(touch, error_of):
 
 def test_home_is_expanded(tmp_path, monkeypatch, error_of):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert error_of("~/none/{SPAN}.tsv").message == f"no file matches {tmp_path}/none/{{SPAN}}.tsv"
+    assert error_of("~/none/{SPAN}.tsv").message == f"No file matches {tmp_path}/none/{{SPAN}}.tsv"

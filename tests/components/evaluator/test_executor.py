@@ -89,7 +89,7 @@ def test_an_error_of_production_is_in_the_sentence(tmp_path):
 
 
 def test_an_empty_test_split_is_an_error(tmp_path):
-    with pytest.raises(UserError, match="the test split has no rows"):
+    with pytest.raises(UserError, match="The test split has no rows"):
         evaluate(tmp_path, CONFIG, [], references=[])
 
 

@@ -96,8 +96,8 @@ def test_the_default_is_the_mean_of_the_last_layer(model, base_predictions):
 @pytest.mark.parametrize(
     ("attention_option", "key", "message"),
     [
-        (ReferenceAttention(3), "layer", "there is no layer 3; the model has 1 to 2"),
-        (ReferenceAttention(1, 5), "head", "there is no head 5; the model has 1 to 2"),
+        (ReferenceAttention(3), "layer", "There is no layer 3; the model has 1 to 2"),
+        (ReferenceAttention(1, 5), "head", "There is no head 5; the model has 1 to 2"),
     ],
 )
 def test_missing_layers_and_heads_are_errors(
@@ -133,7 +133,7 @@ def test_large_batches_are_split(model, base_predictions):
 def test_a_row_with_too_much_attention_option_is_an_error(model):
     long = [{"source": "a cat sat on the mat"}]
     own = model.predict("align", long)
-    with pytest.raises(UserError, match="a row is too long for the attention of all heads"):
+    with pytest.raises(UserError, match="A row is too long for the attention of all heads"):
         ReferenceAttention(1).extend(model, own, long, ["eine Katze " * 9])
 
 

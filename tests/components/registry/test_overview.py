@@ -54,7 +54,7 @@ def test_an_invalid_record_blocks_changes_until_it_is_removed(registry):
 
 
 def test_missing_models_are_errors(registry):
-    with pytest.raises(UserError, match="there is no model 'm/'"):
+    with pytest.raises(UserError, match="There is no model 'm/'"):
         list_versions(registry, "m/")
 
 

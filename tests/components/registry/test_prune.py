@@ -104,7 +104,7 @@ def test_numbers_rise_after_pruning_and_rollback(registry):
 @pytest.mark.parametrize("name", ["n", "m/", "../other/m", "m/.", "..", ".", ""])
 def test_unknown_models_and_paths_are_errors(registry, name):
     push_models(registry.root.parent / "other", 2)
-    with pytest.raises(UserError, match=f"there is no model '{name}'"):
+    with pytest.raises(UserError, match=f"There is no model '{name}'"):
         prune(registry, name, 1)
     assert len(list((registry.root.parent / "other" / "m").iterdir())) == 2
 
@@ -191,7 +191,7 @@ def test_a_version_pruned_during_the_wait_is_an_error(registry, work):
         assert thread.is_alive()
         shutil.rmtree(registry.path("m", 1))
     thread.join()
-    assert errors == ["model 'm' has no version '1'"]
+    assert errors == ["Model 'm' has no version '1'"]
     assert registry.versions("m") == [2, 3, 4, 5]
 
 

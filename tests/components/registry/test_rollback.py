@@ -135,9 +135,9 @@ def test_a_modified_model_is_not_published(registry, broken):
 @pytest.mark.parametrize(
     ("name", "version", "message"),
     [
-        ("n", None, "there is no model 'n'"),
+        ("n", None, "There is no model 'n'"),
         ("m", 7, "has no version '7'"),
-        ("m", 3, "the model of m@3 is live already, as m@3"),
+        ("m", 3, "The model of m@3 is live already, as m@3"),
     ],
 )
 def test_an_impossible_rollback_changes_nothing(registry, name, version, message):

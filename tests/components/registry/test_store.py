@@ -71,8 +71,8 @@ def test_resolve_by_name_version_and_path(registry, tmp_path):
         ("quickstart@02", "no version '02'"),
         ("quickstart@\u0662", "no version"),
         (f"quickstart@{'9' * 5000}", "no version '999"),
-        ("some/where", "there is no folder 'some/where'"),
-        ("", "there is no model ''"),
+        ("some/where", "There is no folder 'some/where'"),
+        ("", "There is no model ''"),
     ],
 )
 def test_resolve_lists_the_available_models(registry, text, message):

@@ -99,12 +99,12 @@ def test_contents_of_the_page(facts):
 
 
 def test_page_of_a_failed_run():
-    failure = {"node": "CorpusGen", "error": "no such file <x>", "remedy": "Fix it."}
+    failure = {"node": "CorpusGen", "error": "No such file <x>", "remedy": "Fix it."}
     text = page.render(RunFacts(RunInfo("mine", "translation", {}, failure=failure), {}))
     parse_attributes(text)
     text = plain(text)
     assert "the run failed at CorpusGen" in text
-    assert "no such file <x> Fix it." in text
+    assert "No such file <x> Fix it." in text
     assert "Examples" not in text
 
 

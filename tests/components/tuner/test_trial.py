@@ -40,7 +40,7 @@ def test_result_is_of_the_average_weights_if_exported():
     [{"best_step": 0}, {"history": [{**HISTORY[1], "bleu": math.nan}]}, {"history": []}],
 )
 def test_no_finite_score_is_an_error(changes):
-    with pytest.raises(UserError, match="no evaluation gave a finite value of bleu"):
+    with pytest.raises(UserError, match="No evaluation gave a finite value of bleu"):
         score_weights(position(**changes), "bleu")
 
 

@@ -122,7 +122,7 @@ def test_validate_does_not_import_training_libraries(home):
         ("runs diff a b", "Unknown run 'a'"),
         ("runs dif a b", "Did you mean 'diff'"),
         ("data generate quickstar", "quickstart"),
-        ("predict quickstrat x", "there is no model"),
+        ("predict quickstrat x", "There is no model"),
     ],
 )
 def test_user_errors_exit_with_status_2_and_without_traceback(home, regard, arguments, text):

@@ -13,7 +13,7 @@ from regard.pipeline.workspace import Workspace
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     run = run_store.create(Workspace(tmp_path).pipeline("mine"))
-    run.update(status=run_store.FAILED, failure={"error": "no such file"})
+    run.update(status=run_store.FAILED, failure={"error": "No such file"})
     return tmp_path
 
 
@@ -25,7 +25,7 @@ def test_default_output(home):
     result = invoke("mine")
     (path,) = (home / "pipelines" / "mine" / "runs").glob("*/report.html")
     assert result.stdout == f"{path}\n"
-    assert "no such file" in path.read_text(encoding="utf-8")
+    assert "No such file" in path.read_text(encoding="utf-8")
 
 
 def test_output_option(home):

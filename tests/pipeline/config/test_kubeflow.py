@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.components.common.yaml_text import to_yaml
+from regard.pipeline.config import load
 from tests.pipeline.config.refusals import compare, load_text, problems_of
 
 HEAD = "name: x\ndata: {train: a.tsv}\nkubeflow:\n"
@@ -100,3 +102,10 @@ def test_a_task_without_text_has_no_tokenizer_node(tmp_path: Path) -> None:
     head = WITH.replace("data: {train: a.tsv}", "task: pointer\ndata: {train: a.jsonl}")
     (problem,) = problems_of(tmp_path, head + "  resources: {TokenizerTrainer: {cpu: 1}}\n")
     assert "'TokenizerTrainer' is not a node" in problem
+
+
+def test_a_recorded_configuration_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(WITH)
+    recorded = load(tmp_path / "a.yaml").recorded()
+    (tmp_path / "b.yaml").write_text(to_yaml(recorded))
+    assert load(tmp_path / "b.yaml").recorded() == recorded

@@ -51,7 +51,6 @@ def test_relative_yaml_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("REGARD_HOME", raising=False)
     config = load("x.yaml")
     assert config.data.root == str(tmp_path)
-    assert config.serving.registry == str(tmp_path / "workspace" / "registry")
 
 
 def test_home_is_always_defined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +59,6 @@ def test_home_is_always_defined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert load_text(tmp_path, text).data.root == "/elsewhere/d"
     config = load_text(tmp_path, text, home=tmp_path / "home")
     assert config.data.root == str(tmp_path / "home" / "d")
-    assert config.serving.registry == str(tmp_path / "home" / "registry")
 
 
 def test_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,8 @@ def test_the_registry_of_each_target(registry):
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        ("revrser", "there is no model 'revrser'"),
-        ("reverser@7", "model 'reverser' has no version '7'"),
+        ("revrser", "There is no model 'revrser'"),
+        ("reverser@7", "Model 'reverser' has no version '7'"),
         ("..", "'..' is not the name of a model."),
         ("", "'' is not the name of a model."),
         ("/a/folder", "'/a/folder' is not the name of a model."),

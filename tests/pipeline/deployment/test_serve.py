@@ -44,10 +44,10 @@ def test_the_models_file_adds_to_the_names(registry, tmp_path):
     ("models", "message"),
     [
         ([], "There is no model to serve"),
-        (["nobody"], "there is no model 'nobody'"),
+        (["nobody"], "There is no model 'nobody'"),
         (["reverser@7"], "has no version '7'"),
         (["reverser", "reverser@1"], "Two models have the name 'reverser'"),
-        (["{registry}/../../etc"], "there is no folder"),
+        (["{registry}/../../etc"], "There is no folder"),
     ],
 )
 def test_models_that_cannot_be_served(registry, models, message):

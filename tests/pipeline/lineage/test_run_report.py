@@ -60,10 +60,10 @@ def test_report_of_a_successful_run(run, tmp_path):
 
 def test_report_of_a_run_that_failed_at_once(tmp_path):
     run = run_store.create(Workspace(tmp_path).pipeline("mine"))
-    run.update(status=run_store.FAILED, failure={"error": "no such file", "remedy": "Fix it."})
+    run.update(status=run_store.FAILED, failure={"error": "No such file", "remedy": "Fix it."})
     text = page_of(run, tmp_path)
     assert "not evaluated: the run failed." in text
-    assert "no such file Fix it." in text
+    assert "No such file Fix it." in text
 
 
 def test_report_of_a_killed_run(tmp_path):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import inspect
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -336,3 +337,20 @@ def test_tokens_are_not_sent_in_clear_text(target):
 @pytest.mark.parametrize("target", ["http://127.0.0.1:1", "grpc://localhost:1", "http://[::1]:1"])
 def test_tokens_may_be_sent_to_this_host(target):
     Client(target, "m", token="t").close()
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_proxies_are_not_used_for_this_host(ports, monkeypatch, scheme):
+    """They would receive the token."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.setblocking(False)
+        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "grpc_proxy"):
+            monkeypatch.setenv(name, address)
+        for name in ("NO_PROXY", "no_proxy", "no_grpc_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        port = ports[scheme == "http"]
+        with Client(f"{scheme}://localhost:{port}", "reverser", token="t", timeout=20) as client:
+            assert client.predict(["ab"])
+        with pytest.raises(BlockingIOError):
+            proxy.accept()

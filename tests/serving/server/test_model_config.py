@@ -71,3 +71,5 @@ def test_missing_and_empty_files(tmp_path):
         read_models(tmp_path / "none")
     with pytest.raises(ServingError, match="no model_config_list"):
         read(tmp_path, "")
+    with pytest.raises(ServingError, match=r"file.config has more than 1,048,576 characters"):
+        read(tmp_path, " " * (1 << 21))

@@ -131,7 +131,7 @@ def test_groups_of_spans(tmp_path):
 def test_sides_of_a_span_with_different_numbers_of_files(tmp_path):
     touch(tmp_path, "1/a.en", "1/b.en", "1/a.de")
     error = error_of(tmp_path, train={"source": "{SPAN}/*.en", "target": "{SPAN}/*.de"})
-    assert error.message.startswith("Span 1: the sides have different numbers of files: source 2")
+    assert error.message.startswith("Span 1: The sides have different numbers of files: source 2")
 
 
 @pytest.mark.parametrize(

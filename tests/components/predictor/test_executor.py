@@ -245,7 +245,7 @@ def test_production_is_decoded_too(models, tmp_path):
 @pytest.mark.parametrize(
     ("which", "reason"),
     [
-        ("missing", "There is no model at"),
+        ("missing", "there is no model at"),
         ("no_align/Format-Serving", "There is no signature 'align'"),
         ("matcher/Format-Serving", "the model needs the input first, but the rows have source"),
     ],

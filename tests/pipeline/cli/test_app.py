@@ -298,5 +298,5 @@ def test_missing_data_is_reported_before_the_worker_starts(home, regard):
     for command in ("validate", "run"):
         code, out, err = regard(command, "tiny.yaml", fake="ok")
         assert (code, out) == (2, "")
-        assert "data.train: no such file" in err
+        assert "data.train: No such file" in err
     assert not (home / "w").exists()

@@ -139,5 +139,5 @@ def test_invalid_input_trains_nothing(simulation):
     simulation.matrix.write_text(simulation.matrix.read_text().rpartition("  last")[0])
     code, out, err = simulation.run()
     assert (code, out) == (2, "")
-    assert "data.train: no such file" in err
+    assert "data.train: No such file" in err
     assert not simulation.home.exists()

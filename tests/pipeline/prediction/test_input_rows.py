@@ -74,7 +74,7 @@ def test_an_image_is_its_path(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "No such file"),
+        (None, "no such file"),
         (b"text", "is not an image (JPEG, PNG, GIF or BMP)"),
         (b"\x89PNG\r\n\x1a\n", "is truncated"),
     ],

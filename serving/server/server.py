@@ -26,6 +26,9 @@ from regard.serving.server.rest_api import RestApi
 
 _MAX_CALLS = 1000  # of gRPC at once
 _MAX_HEADER_BYTES = 16 << 10
+# gRPC refuses new connections when there are too many, so slow and idle ones must end soon. Clients
+# connect again without an error.
+_HANDSHAKE_MS, _IDLE_MS = 3000, 5000
 # asyncio accepts this many connections before it looks at the first, so it limits the descriptors.
 _ACCEPTED_AT_ONCE = 64
 _WAITING_CONNECTIONS = 2048  # in the kernel
@@ -117,8 +120,9 @@ class Server:
             options=[
                 ("grpc.max_receive_message_length", options.max_request_bytes),
                 ("grpc.max_send_message_length", -1),
-                ("grpc.max_allowed_incoming_connections", self._max_connections),
-                ("grpc.server_handshake_timeout_ms", round(1000 * options.header_seconds)),
+                ("grpc.max_allowed_incoming_connections", 2 * self._max_connections),
+                ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+                ("grpc.max_connection_idle_ms", _IDLE_MS),
                 # Otherwise a second server could bind the same port and take half of the requests.
                 ("grpc.so_reuseport", 0),
             ],

@@ -24,6 +24,7 @@ class Counter(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="limit")])
     def count(self, limit):
         limit = tf.reduce_max(limit)
+        tf.debugging.assert_non_negative(limit, "negative")
         (count,) = tf.while_loop(lambda i: i < limit, lambda i: (i + 1,), [tf.zeros_like(limit)])
         return {"count": count[None], "weight": self.weights[0, :1]}
 
@@ -46,6 +47,28 @@ def test_a_computation_is_cancelled_at_its_time_limit(folder):
     assert caught.value.code is StatusCode.DEADLINE_EXCEEDED
     assert caught.value.message == "The model took more than 0.2 s."
     assert servable.run("", limit(5), timeout=60)["count"].tolist() == [5]
+    servable.close()
+
+
+def test_many_failures_do_not_fill_the_memory(folder, monkeypatch):
+    """TensorFlow never frees what it keeps of a failed run with a time limit."""
+    servable, limits = Servable("counter", folder), []
+    run = servable._session.run
+
+    def record(fetches, feeds, options):
+        limits.append(options.timeout_in_ms)
+        return run(fetches, feeds, options)
+
+    monkeypatch.setattr(servable._session, "run", record)
+    monkeypatch.setattr("regard.serving.server.servable._MAX_FAILURES", 3)
+    servable.run("", limit(5), timeout=60)
+    for _ in range(5):
+        with pytest.raises(ServingError, match="negative"):
+            servable.run("", limit(-1), timeout=60)
+    assert limits == [60_000] * 4 + [0] * 2
+    servable._seconds_per_row = 7.0  # too slow to go without a limit
+    servable.run("", limit(5), timeout=60)
+    assert limits[-1] == 60_000
     servable.close()
 
 

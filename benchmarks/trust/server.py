@@ -252,7 +252,7 @@ def connections(target: Target, options: argparse.Namespace) -> dict[str, Any]:
             writer.close()
 
     asyncio.run(attack())
-    shares = {
+    answered = {
         "REST": sum(status == 200 for status in statuses) / len(statuses),
         "gRPC": sum(status == "OK" for status in grpc_statuses) / len(grpc_statuses),
     }
@@ -260,10 +260,10 @@ def connections(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "connections": options.connections,
         "normal_requests": {"REST": len(statuses), "gRPC": len(grpc_statuses)},
-        "answered": shares,
+        "answered": answered,
         "statuses": dict(Counter([*map(str, statuses), *grpc_statuses])),
         "log_mb": round(log_mb, 3),
-        "is_met": min(shares.values()) >= 0.999 and log_mb <= 1,
+        "is_met": min(answered.values()) >= 0.999 and log_mb <= 1,
     }
 
 

@@ -15,6 +15,7 @@ from regard.components.registry.publish import (
     remove_leftovers,
     remove_tree,
 )
+from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import PIN, Registry, is_pinned, size_of
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import acquire_existing
@@ -95,6 +96,7 @@ def prune(
     keep: int,
     needed: Mapping[int, str] | None = None,
     dry_run: bool = False,
+    withdrawn: bool = False,
 ) -> list[PruneResult]:
     """Remove all but the newest versions and those that are needed.
 
@@ -109,6 +111,7 @@ def prune(
         keep: how many of the newest versions stay, at least 1.
         needed: versions that are needed for other reasons, with the reasons.
         dry_run: whether to remove nothing.
+        withdrawn: whether to remove versions that production was rolled back from, too.
 
     Returns:
         The result for each version, newest first; with ``dry_run`` the expected one.
@@ -123,6 +126,8 @@ def prune(
         if not dry_run:
             remove_leftovers(folder)
         results = []
+        newest = read_record_or_empty(registry.path(name, registry.number(name)))
+        bad = set() if withdrawn else {model.digest for model in newest.withdrawn}
         # A concurrent push can only add a newer version.
         for rank, version in enumerate(sorted(registry.versions(name), reverse=True)):
             path = registry.path(name, version)
@@ -130,6 +135,8 @@ def prune(
             reason = "live" if rank == 0 else None
             reason = reason or ("pinned" if is_pinned(path) else None)
             reason = reason or (needed or {}).get(version)
+            is_bad = bool(bad) and read_record_or_empty(path).digest in bad
+            reason = reason or ("withdrawn, see --withdrawn" if is_bad else None)
             reason = reason or (f"among the newest {keep}" if rank < keep else None)
             results.append(
                 PruneResult(version, size, reason) if reason else _remove(path, size, dry_run)

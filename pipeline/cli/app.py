@@ -32,12 +32,12 @@ from regard.pipeline.cli import (
     validate,
     worker,
 )
+from regard.pipeline.cli.options import App, flag
 
-app = typer.Typer(
+app = App(
     name="regard",
     help="Turn your data and one YAML file into a deployed attention model.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="To get started: [bold]regard data generate quickstart[/bold], then "
@@ -57,10 +57,7 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, flag("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass

@@ -6,6 +6,37 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class _HelpFlag:
+    """Shows no type for the flag ``--help``."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the flag."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class Command(_HelpFlag, TyperCommand):
+    """A command."""
+
+
+class Group(_HelpFlag, TyperGroup):
+    """A group of commands."""
+
+
+class App(typer.Typer):
+    """A group of commands, to which functions are added as commands."""
+
+    def __init__(self, cls: type[Group] = Group, **settings: Any):
+        super().__init__(cls=cls, rich_markup_mode="rich", **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        """Add a command."""
+        return super().command(name, cls=Command, **settings)
 
 
 def argument(metavar: str, help: str, default: str = "", **settings: Any) -> Any:
@@ -37,12 +68,12 @@ def option(names: str, metavar: str | None, help: str, default: str = "", **sett
 
 def flag(name: str, help: str, **settings: Any) -> Any:
     """Declare an option without a value."""
-    return typer.Option(name, help=help, **settings)
+    return typer.Option(name, metavar="", help=help, **settings)
 
 
-def command_group(help: str) -> typer.Typer:
+def command_group(help: str) -> App:
     """Return a group of commands, which shows its help if it is called without one."""
-    return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode="rich")
+    return App(help=help, no_args_is_help=True)
 
 
 ConfigArgument = Annotated[Path, argument("CONFIG", "The pipeline's YAML file.")]

@@ -103,10 +103,14 @@ def prune_versions(
             "Also keep the versions that this model server configuration serves.",
         ),
     ] = None,
+    withdrawn: Annotated[
+        bool, flag("--withdrawn", "Also remove versions that production was rolled back from.")
+    ] = False,
+    yes: Annotated[bool, flag("--yes", "Remove without asking.")] = False,
     as_json: JsonOption = False,
     registry: RegistryOption = None,
 ) -> None:
-    """Remove old versions of a model.
+    """Remove old versions of a model, after a question.
 
     The live version, pinned versions, versions that `regard serve` has loaded, and
     versions that an active run compares with or starts from are always kept. Servers
@@ -128,7 +132,12 @@ def prune_versions(
     needed = needed_versions(Workspace.from_environment(), opened.root / name)
     if model_config is not None:
         needed |= prune.served_versions(model_config, opened, name)
-    results = prune.prune(opened, name, keep, needed, dry_run)
+    results = prune.prune(opened, name, keep, needed, True, withdrawn)
+    if not dry_run and any(result.kept_because is None for result in results):
+        if not yes:
+            registry_tables.print_prune_results(name, results, True, terminal.err())
+            terminal.confirm("Remove these versions?")
+        results = prune.prune(opened, name, keep, needed, False, withdrawn)
     if as_json:
         versions = [{"name": name, **dataclasses.asdict(result)} for result in results]
         terminal.print_json({"dry_run": dry_run, "versions": versions})

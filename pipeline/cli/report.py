@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, flag, option
@@ -43,8 +42,8 @@ def report(
         terminal.print_json({"run": stored_run.id, "report": str(path)})
     else:
         terminal.print_lines(str(path))
-    if show:
-        typer.launch(path.as_uri())
+    if show and not webbrowser.open(path.as_uri()):
+        terminal.err().print("No browser was found. Open the file above in one.")
 
 
 def _check_path(path: Path) -> None:

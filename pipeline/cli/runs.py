@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import JsonOption, argument, option
+from regard.pipeline.cli.options import App, Group, JsonOption, argument, option
 from regard.pipeline.workspace import Workspace
 
 _LIST = "list"
 
 
-class RunsGroup(TyperGroup):
+class RunsGroup(Group):
     """A group with the default command ``list``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -29,7 +26,7 @@ class RunsGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = App(
     cls=RunsGroup,
     help="List runs, or compare two of them.\n\n"
     "[bold]Examples[/bold]\n\n"
@@ -37,7 +34,6 @@ app = typer.Typer(
     "  regard runs quickstart --limit 5\n\n"
     "  regard runs diff quickstart@1 quickstart@2",
     subcommand_metavar="[NAME] | diff A B",
-    rich_markup_mode="rich",
 )
 
 _RUN_HELP = (

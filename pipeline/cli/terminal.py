@@ -152,6 +152,26 @@ def print_notes(notes: Iterable[str]) -> None:
         err().print(f"note: {note}", soft_wrap=True)
 
 
+def is_interactive() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin.isatty()
+
+
+def confirm(question: str) -> None:
+    """Ask before something is removed; without a terminal, require ``--yes``.
+
+    Raises:
+        UserError: nobody can answer.
+        typer.Exit: the answer is no.
+    """
+    import typer
+
+    if not is_interactive():
+        raise UserError("Nothing was removed.", remedy="Pass --yes to remove without a question.")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(1)
+
+
 def check_name(name: str, names: Iterable[str], kind: str, where: str) -> None:
     """Raise a ``UserError`` with the closest name unless ``name`` is one of ``names``."""
     choices = list(names)

@@ -114,7 +114,10 @@ class Client:
 
         Raises:
             ClientError: the request fails or times out.
+            TypeError: ``rows`` is a single text or image.
         """
+        if isinstance(rows, str | bytes):
+            raise TypeError(f"`rows` must be a list of rows, not {type(rows).__name__}: use [row].")
         return self._predict(rows, signature, self._deadline())
 
     def align(self, rows: Sequence[Any]) -> list[Row]:

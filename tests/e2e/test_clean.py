@@ -13,7 +13,7 @@ def cleaned(shell):
     for epochs in (1, 2, 3):
         result = shell.run("run", shell.configure(epochs))
         assert result.returncode == 0, result.stderr
-    assert shell.run("registry", "prune", "tiny", "--keep", "1").returncode == 0
+    assert shell.run("registry", "prune", "tiny", "--keep", "1", "--yes").returncode == 0
     result = shell.run("clean", "--keep", "2", "--json")
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)["pipelines"][0]

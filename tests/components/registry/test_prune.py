@@ -92,7 +92,7 @@ def test_folders_that_are_not_versions_are_kept(registry):
 
 def test_numbers_rise_after_pruning_and_rollback(registry):
     rollback(registry, "m")
-    prune(registry, "m", 1)
+    prune(registry, "m", 1, withdrawn=True)
     assert names(registry) == ["6"]
     assert weights_of(registry) == 4
     # Withdrawn models are known without the pruned version.
@@ -107,6 +107,15 @@ def test_unknown_models_and_paths_are_errors(registry, name):
     with pytest.raises(UserError, match=f"There is no model '{name}'"):
         prune(registry, name, 1)
     assert len(list((registry.root.parent / "other" / "m").iterdir())) == 2
+
+
+def test_withdrawn_versions_are_removed_only_on_request(registry):
+    rollback(registry, "m")  # version 5 is withdrawn, 6 has the model of 4
+    reasons = {one.version: one.kept_because for one in prune(registry, "m", 1)}
+    assert reasons[5] == "withdrawn, see --withdrawn"
+    assert names(registry) == ["5", "6"]
+    prune(registry, "m", 1, withdrawn=True)
+    assert names(registry) == ["6"]
 
 
 def test_pruning_a_link_keeps_its_target(registry, tmp_path):

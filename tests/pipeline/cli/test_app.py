@@ -81,6 +81,8 @@ def test_every_command_has_help():
         result = CliRunner().invoke(app, [*command, "--help"])
         assert result.exit_code == 0, (command, result.exception)
         assert "Usage: " in result.stdout
+        assert "<bool>" not in result.stdout, command
+    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).stdout
 
 
 def _imports(*arguments: str) -> tuple[str, str]:

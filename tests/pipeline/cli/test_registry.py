@@ -13,6 +13,7 @@ from regard.components.registry.overview import list_versions
 from regard.components.registry.prune import PruneResult
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.pipeline.cli import terminal
 from regard.pipeline.cli.app import app
 from regard.pipeline.cli.rendering import registry_tables
 from tests.components.registry.models import push_models, weights_of
@@ -104,10 +105,25 @@ def test_prune_prints_results_and_reasons(registry):
     dry = regard("registry", "prune", "m", "--keep", "1", "--dry-run")
     assert dry.startswith("m@3  kept: live\nm@2  would be removed\nm@1  kept: pinned\n1 version (")
     assert registry.versions("m") == [1, 2, 3]
-    output = json.loads(regard("registry", "prune", "m", "--keep", "1", "--json"))
+    with pytest.raises(UserError, match="Nothing was removed") as caught:
+        regard("registry", "prune", "m", "--keep", "1")
+    assert "--yes" in caught.value.remedy
+    assert registry.versions("m") == [1, 2, 3]
+    output = json.loads(regard("registry", "prune", "m", "--keep", "1", "--yes", "--json"))
     reasons = {one["version"]: one["kept_because"] for one in output["versions"]}
     assert reasons == {3: "live", 2: None, 1: "pinned"}
     assert registry.versions("m") == [1, 3]
+
+
+@pytest.mark.parametrize(("answer", "versions"), [("n\n", [1, 2, 3]), ("y\n", [3])])
+def test_prune_asks_in_a_terminal(registry, monkeypatch, answer, versions):
+    monkeypatch.setattr(terminal, "is_interactive", lambda: True)
+    arguments = ["registry", "prune", "m", "--keep", "1"]
+    result = CliRunner().invoke(app, arguments, input=answer, catch_exceptions=False)
+    assert "m@2  would be removed\n" in result.stderr
+    assert "Remove these versions?" in result.stderr
+    assert registry.versions("m") == versions
+    assert result.exit_code == (0 if versions == [3] else 1)
 
 
 def test_prune_keeps_versions_of_a_model_config_file(registry, tmp_path):
@@ -117,7 +133,7 @@ def test_prune_keeps_versions_of_a_model_config_file(registry, tmp_path):
         "model_version_policy { specific { versions: 1 } } } }"
     )
     arguments = ("--keep", "1", "--model-config-file", str(file))
-    assert "m@1  kept: in models.config\n" in regard("registry", "prune", "m", *arguments)
+    assert "m@1  kept: in models.config\n" in regard("registry", "prune", "m", "--yes", *arguments)
     assert registry.versions("m") == [1, 3]
 
 

@@ -1,4 +1,5 @@
 import json
+import webbrowser
 
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +34,14 @@ def test_output_option(home):
     result = invoke("mine", "-o", str(path), "--json")
     assert json.loads(result.stdout)["report"] == str(path)
     assert path.is_file()
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_open(home, monkeypatch, found):
+    monkeypatch.setattr(webbrowser, "open", lambda url: found)
+    result = invoke("mine", "--open")
+    assert result.stdout.endswith("report.html\n")
+    assert ("No browser was found" in result.stderr) is not found
 
 
 @pytest.mark.parametrize(

@@ -9,22 +9,23 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 
-class _HelpFlag:
-    """Shows no type for the flag ``--help``."""
+class _PlainFlags:
+    """Shows no type for flags in the help."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the flag."""
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        if option is not None:
-            option.metavar = ""
-        return option
+    def get_params(self, ctx: Any) -> Any:
+        """Return arguments and options."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
 
-class Command(_HelpFlag, TyperCommand):
+class Command(_PlainFlags, TyperCommand):
     """A command."""
 
 
-class Group(_HelpFlag, TyperGroup):
+class Group(_PlainFlags, TyperGroup):
     """A group of commands."""
 
 
@@ -68,7 +69,7 @@ def option(names: str, metavar: str | None, help: str, default: str = "", **sett
 
 def flag(name: str, help: str, **settings: Any) -> Any:
     """Declare an option without a value."""
-    return typer.Option(name, metavar="", help=help, **settings)
+    return typer.Option(name, help=help, **settings)
 
 
 def command_group(help: str) -> App:

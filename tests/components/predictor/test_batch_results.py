@@ -84,7 +84,7 @@ def test_progress_is_reported_while_the_block_runs(tmp_path, monkeypatch):
     with batch_results.report_progress(folder, scope):
         batch_results.write_batch(folder, 0, table, stats(250, 5.0))
         deadline = time.monotonic() + 30
-        while not log.exists() and time.monotonic() < deadline:
+        while not (log.exists() and [*events.read(log)]) and time.monotonic() < deadline:
             time.sleep(0.01)
         (first,) = (event for event, _ in events.read(log))
         batch_results.write_batch(folder, 1, table, stats(750, 5.0))

@@ -36,12 +36,12 @@ def test_output_option(home):
     assert path.is_file()
 
 
-@pytest.mark.parametrize("found", [True, False])
-def test_open(home, monkeypatch, found):
-    monkeypatch.setattr(webbrowser, "open", lambda url: found)
+@pytest.mark.parametrize("has_browser", [True, False])
+def test_open(home, monkeypatch, has_browser):
+    monkeypatch.setattr(webbrowser, "open", lambda url: has_browser)
     result = invoke("mine", "--open")
     assert result.stdout.endswith("report.html\n")
-    assert ("No browser was found" in result.stderr) is not found
+    assert ("No browser was found" in result.stderr) is not has_browser
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,9 @@ def local_context(config: Config, workspace: Workspace) -> PipelineContext:
     content = fingerprint(corpus, cache=paths.root / "fingerprints.json")
     word_vectors = cache_keys.vector_digests(config)
     registry = Registry(Path(config.serving.registry or workspace.registry))
-    training_key = cache_keys.training_key(config, content, word_vectors)
+    # Another test split is decoded and evaluated, not trained on.
+    trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=("train", "eval"))
+    training_key = cache_keys.training_key(config, trained, word_vectors)
     start = find_warm_start(config, registry, training_key)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
     recipe = cache_keys.digest(with_start, config.section_json("search"))

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup, find_files
+from regard.components.settings.data import SPLITS
 
 # Size, modification time in nanoseconds, and SHA-256 of a file.
 FileDigest = tuple[int, int, str]
 
 
-def fingerprint(corpus: Corpus, cache: Path | None = None) -> str:
+def fingerprint(corpus: Corpus, cache: Path | None = None, splits: Collection[str] = SPLITS) -> str:
     """Return a digest of every file's content, split and side, and of the images.
 
     Only the images that rows name count, wherever they are; a missing one counts too, because it
@@ -36,6 +37,7 @@ def fingerprint(corpus: Corpus, cache: Path | None = None) -> str:
         corpus: with its spans resolved.
         cache: a file with known digests: a file with the same path, size and modification time is
             not read again.
+        splits: the splits whose files count.
 
     Raises:
         UserError: a file is missing, as ``find_files`` says.
@@ -43,7 +45,8 @@ def fingerprint(corpus: Corpus, cache: Path | None = None) -> str:
     known = read_json_object(cache) if cache else {}
     used: dict[str, FileDigest] = {}
     digest = hashlib.sha256()
-    groups = [group for groups in find_files(corpus).values() for group in groups]
+    files = find_files(corpus)
+    groups = [group for split in splits for group in files.get(split, ())]
     for group in groups:
         parts: list[Any] = [group.split, group.format, *group.sides]
         if group.span is not None:

@@ -179,3 +179,31 @@ def test_missing_folder_names_the_command(tmp_path, root, remedy):
     (tmp_path / root).mkdir(parents=True)
     with pytest.raises(UserError, match=r"No such file: .*a\.tsv"):
         resolve_data(config_with_root(tmp_path, root))
+
+
+def test_another_test_split_is_not_trained_on(tmp_path):
+    """Its content and its name change the graph, but not the folder of the checkpoints."""
+
+    def checkpoints(**files):
+        for name in ("train", "eval", "test", "other"):
+            (tmp_path / f"{name}.tsv").write_text("a\tA\nb\tB\n")
+        for name, text in files.items():
+            (tmp_path / f"{name}.tsv").write_text(text)
+        test = "other.tsv" if "other" in files else "test.tsv"
+        path = tmp_path / "tiny.yaml"
+        path.write_text(
+            "name: tiny\n"
+            f"data: {{root: ., train: train.tsv, eval: eval.tsv, test: {test}}}\n"
+            "tokenizer: {type: char, vocab_size: 20, vocab_limit: soft}\n"
+        )
+        pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+        messages = {one.id: one.exec_properties for one in pipeline.components}
+        config = json.loads(messages["Trainer"]["custom_config"])
+        return messages["CorpusGen"]["fingerprint"], config["checkpoints"]
+
+    data, folder = checkpoints()
+    for other in (checkpoints(test="c\tC\n"), checkpoints(other="c\tC\n")):
+        assert other[0] != data
+        assert other[1] == folder
+    assert checkpoints(train="c\tC\n")[1] != folder
+    assert checkpoints(eval="c\tC\n")[1] != folder

@@ -17,7 +17,7 @@ class TokenizerConfig(Section):
     type: Literal["unigram", "bpe", "char", "word"] = option(
         "unigram", "Type of the SentencePiece model."
     )
-    vocab_size: Annotated[int, Field(ge=5)] = option(
+    vocab_size: Annotated[int, Field(ge=5, le=1_000_000)] = option(
         8000, "Vocabulary size of each tokenizer, including the four special tokens."
     )
     shared: bool = option(False, "Use one tokenizer for source and target.")
@@ -27,7 +27,7 @@ class TokenizerConfig(Section):
         "thousands of characters.",
     )
     vocab_limit: Literal["hard", "soft"] = option(
-        "hard",
+        "soft",
         "If the corpus is too small for vocab_size: hard fails, soft uses a smaller vocabulary.",
     )
     input_sentence_size: Positive = option(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from regard.models.settings.base import ByType, Positive, Section, Share, name_or_mapping, option
+from regard.models.settings.base import (
+    ByType,
+    Positive,
+    Section,
+    Share,
+    Size,
+    name_or_mapping,
+    option,
+)
 
 
 class DotScoreConfig(Section):
@@ -29,14 +37,14 @@ class AdditiveScoreConfig(Section):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
     type: Literal["additive"] = option("additive", "Score type.")
-    units: Positive | None = option(None, "Width of the hidden layer; null: that of the query.")
+    units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
 
 
 class ConcatScoreConfig(Section):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
     type: Literal["concat"] = option("concat", "Score type.")
-    units: Positive | None = option(None, "Width of the hidden layer; null: that of the query.")
+    units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
 
 
 class CosineScoreConfig(Section):

@@ -19,7 +19,8 @@ Path = tuple[str | int, ...]
 # YAML has only lists; the items are validated strictly.
 Listed = Annotated[tuple[T, ...], Strict(False)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Size = Annotated[int, Field(ge=1, le=65_536)]  # of a network or a search
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]

@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 
 from typing_extensions import Self
 
-from regard.models.settings.base import ByType, Positive, Rate, Section, absolute, option
+from regard.models.settings.base import ByType, Rate, Section, Size, absolute, option
 
 
 class RecurrentLayersConfig(Section):
     """Options of recurrent encoders and decoders."""
 
     cell: Literal["lstm", "gru"] = option("lstm", "Recurrent cell.")
-    units: Positive = option(256, "Width of each layer, in each direction.")
-    layers: Positive = option(1, "Number of layers.")
+    units: Size = option(256, "Width of each layer, in each direction.")
+    layers: Size = option(1, "Number of layers.")
     residual: bool = option(False, "Residual connections between layers of equal width.")
     dropout_type: Literal["plain", "variational"] = option(
         "plain", "plain: a new dropout mask at every step; variational: one mask per sequence."
@@ -25,16 +25,16 @@ class RecurrentLayersConfig(Section):
 class TransformerLayersConfig(Section):
     """Options of Transformer encoders and decoders; their width is ``model.embedding``."""
 
-    layers: Positive = option(6, "Number of layers of this side.")
-    heads: Positive = option(8, "Number of attention heads; must divide the width.")
-    feed_forward: Positive = option(1024, "Width of the feed-forward layer.")
+    layers: Size = option(6, "Number of layers of this side.")
+    heads: Size = option(8, "Number of attention heads; must divide the width.")
+    feed_forward: Size = option(1024, "Width of the feed-forward layer.")
     norm: Literal["pre", "post"] = option(
         "pre", "Layer normalization before each sub-layer, or after it (Vaswani 2017)."
     )
     positions: Literal["sinusoidal", "learned", "rotary"] = option(
         "sinusoidal", "Position encoding."
     )
-    max_positions: Positive = option(1024, "Number of learned positions, for positions: learned.")
+    max_positions: Size = option(1024, "Number of learned positions, for positions: learned.")
     activation: Literal["relu", "gelu", "swiglu"] = option(
         "relu", "Activation of the feed-forward layer."
     )

@@ -13,6 +13,7 @@ from regard.models.settings.base import (
     Positive,
     PositiveFloat,
     Section,
+    Size,
     option,
 )
 
@@ -49,7 +50,7 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     """Keeps the best partial hypotheses at every step."""
 
     type: Literal["beam"] = option("beam", "Search type.")
-    beam_size: Positive = option(5, "Number of hypotheses kept at every step.")
+    beam_size: Size = option(5, "Number of hypotheses kept at every step.")
     length_penalty: NonNegative = option(0.6, "GNMT's alpha: 0 prefers short outputs, 1 long ones.")
     coverage_penalty: NonNegative = option(0.0, "GNMT's beta, which penalizes unattended tokens.")
     n_best: Positive = option(1, "Number of hypotheses to return.")

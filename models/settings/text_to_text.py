@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from regard.models.settings import checks
 from regard.models.settings.attention import AttentionConfig, add_default_score
-from regard.models.settings.base import Positive, Problem, Rate, Section, option
+from regard.models.settings.base import Problem, Rate, Section, Size, option
 from regard.models.settings.networks import (
     DecoderConfig,
     EncoderConfig,
@@ -29,7 +29,7 @@ class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
 class TextToTextModelConfig(Section):
     """The network: an encoder, a decoder, and attention."""
 
-    embedding: Positive = option(256, "Width of the token embeddings and of Transformer layers.")
+    embedding: Size = option(256, "Width of the token embeddings and of Transformer layers.")
     dropout: Rate = option(0.2, "Dropout rate.")
     tie_embeddings: Literal["none", "output", "all"] = option(
         "none",

@@ -160,7 +160,7 @@ class WarmStartConfig(Section):
 class TrainingConfig(Section):
     """How the model learns. Training stops at the first of max_epochs, max_steps, max_minutes."""
 
-    batch_tokens: Positive = option(
+    batch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = option(
         4096,
         "Maximum number of tokens in a batch, of source and target together, including padding.",
     )

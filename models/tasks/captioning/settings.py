@@ -14,7 +14,7 @@ from regard.models.settings.attention import (
     LocationScoreConfig,
     add_default_score,
 )
-from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, option
+from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size, option
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
@@ -23,8 +23,8 @@ from regard.models.tasks.description import Description, Feature
 class ImageConfig(Section):
     """The size that all images are resized to."""
 
-    height: Positive = option(64, "Height in pixels.")
-    width: Positive = option(64, "Width in pixels.")
+    height: Size = option(64, "Height in pixels.")
+    width: Size = option(64, "Width in pixels.")
 
 
 class ConvolutionalEncoderConfig(Section):
@@ -34,7 +34,7 @@ class ConvolutionalEncoderConfig(Section):
     channels: Listed[Positive] = option(
         (32, 64, 128), "Channels of each stage; a stage halves height and width."
     )
-    units: Positive = option(128, "Width of the features that the decoder attends to.")
+    units: Size = option(128, "Width of the features that the decoder attends to.")
     self_attention: bool = option(False, "Self-attention of the cells of the grid (Zhang 2019).")
     positions: Literal["none", "sinusoidal", "learned"] = option(
         "sinusoidal",
@@ -46,7 +46,7 @@ class CaptioningModelConfig(Section):
     """The network: an image encoder, a decoder, and attention."""
 
     image: ImageConfig = option(ImageConfig(), "Size that all images are resized to.")
-    embedding: Positive = option(128, "Width of the token embeddings and of Transformer layers.")
+    embedding: Size = option(128, "Width of the token embeddings and of Transformer layers.")
     dropout: Rate = option(0.2, "Dropout rate.")
     tie_embeddings: Literal["none", "output"] = option(
         "none", "Share one matrix between the caption embeddings and the softmax (output)."
@@ -122,7 +122,6 @@ DESCRIPTION = Description(
     metrics=("bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "exact_match"),
     search=(SearchConfig, BeamSearchConfig(**_LIMITS)),
     defaults={
-        "tokenizer": {"vocab_limit": "soft"},
         "search": _LIMITS,
         "evaluation": {"baselines": ("most_frequent", "chance")},
     },

@@ -15,6 +15,7 @@ from regard.models.settings.base import (
     Problem,
     Rate,
     Section,
+    Size,
     name_or_mapping,
     option,
 )
@@ -36,9 +37,9 @@ class SetEncoderConfig(TransformerLayersConfig):
     """Self-attention layers, by default independent of the order of the points."""
 
     type: Literal["transformer"] = option("transformer", "Encoder type.")
-    layers: Positive = option(3, "Number of layers.")
-    heads: Positive = option(8, "Number of attention heads; must divide the width.")
-    feed_forward: Positive = option(256, "Width of the feed-forward layer.")
+    layers: Size = option(3, "Number of layers.")
+    heads: Size = option(8, "Number of attention heads; must divide the width.")
+    feed_forward: Size = option(256, "Width of the feed-forward layer.")
     # One more choice than for text.
     positions: Literal["none", "sinusoidal", "learned", "rotary"] = option(  # type: ignore[assignment]
         "none", "Position encoding; none: the points are a set."
@@ -55,8 +56,8 @@ class PointerDecoderConfig(Section):
     """Recurrent layers that select one of the points at each step (Vinyals 2015)."""
 
     cell: Literal["lstm", "gru"] = option("lstm", "Recurrent cell.")
-    units: Positive = option(128, "Width of each layer.")
-    layers: Positive = option(1, "Number of layers.")
+    units: Size = option(128, "Width of each layer.")
+    layers: Size = option(1, "Number of layers.")
     score: ScoreConfig = option(
         AdditiveScoreConfig(), "Score of a point and the state: a name, or a mapping with type."
     )
@@ -69,7 +70,7 @@ class PointerDecoderConfig(Section):
 class PointerModelConfig(Section):
     """The network: an encoder of points, and a pointer decoder."""
 
-    width: Positive = option(128, "Width of the point embeddings and of Transformer layers.")
+    width: Size = option(128, "Width of the point embeddings and of Transformer layers.")
     dropout: Rate = option(0.0, "Dropout rate.")
     encoder: EncoderConfig = option(SetEncoderConfig(), "Encoder.")
     decoder: PointerDecoderConfig = option(PointerDecoderConfig(), "Decoder.")

@@ -23,6 +23,7 @@ from regard.models.settings.base import (
     Problem,
     Rate,
     Section,
+    Size,
     name_or_mapping,
     option,
 )
@@ -81,7 +82,7 @@ class SelfAttentionPoolingConfig(Section):
     """Self-attentive pooling with several hops (bottom-up attention, Lin 2017)."""
 
     type: Literal["self_attention"] = option("self_attention", "Pooling type.")
-    units: Positive = option(64, "Width of the hidden layer.")
+    units: Size = option(64, "Width of the hidden layer.")
     hops: Positive = option(2, "Number of hops.")
     penalty: NonNegative = option(0.0, "Weight of the penalty on similar hops.")
 
@@ -108,7 +109,7 @@ PoolingConfig = Annotated[
 class CrossAttentionConfig(Section):
     """Attention of each sentence to the other, before pooling (Chen 2017)."""
 
-    units: Positive = option(128, "Width of the output.")
+    units: Size = option(128, "Width of the output.")
     attention: AttentionConfig = option(AttentionConfig(), "Score and alignment.")
 
 
@@ -116,7 +117,7 @@ class SimilarityModelConfig(Section):
     """The network: one encoder for both sentences, pooling, and a comparison."""
 
     scale: ScaleConfig = option(ScaleConfig(), "Range of the scores in the data.")
-    embedding: Positive = option(100, "Width of the token embeddings and of Transformer layers.")
+    embedding: Size = option(100, "Width of the token embeddings and of Transformer layers.")
     dropout: Rate = option(0.3, "Dropout rate.")
     oov_buckets: Count = option(
         1000,
@@ -137,7 +138,7 @@ class SimilarityModelConfig(Section):
         "features: a small network on differences and products (Tai 2015); cosine: "
         "the cosine of the vectors.",
     )
-    hidden_units: Positive = option(64, "Width of the small network of comparison: features.")
+    hidden_units: Size = option(64, "Width of the small network of comparison: features.")
 
 
 class SimilarityPreprocessing(Section):
@@ -185,7 +186,7 @@ DESCRIPTION = Description(
     model=SimilarityModelConfig,
     metrics=("pearson", "spearman", "mse"),
     defaults={
-        "tokenizer": {"type": "word", "shared": True, "vocab_limit": "soft"},
+        "tokenizer": {"type": "word", "shared": True},
         "training": {"label_smoothing": 0.0},
         "evaluation": {"length_buckets": (10, 20, 30)},
     },

@@ -52,6 +52,15 @@ CASES = {
     "search: {type: null}": (
         "5: search.type: null is not a choice. Choices: greedy, beam, sampling"
     ),
+    "training: {batch_tokens: 100000000000}": (
+        "5: training.batch_tokens: must be less than or equal to 10000000; 100000000000 was given"
+    ),
+    "model: {embedding: 1000000}": (
+        "5: model.embedding: must be less than or equal to 65536; 1000000 was given"
+    ),
+    "training: {max_steps: 10000000000}": (
+        "5: training.max_steps: must be less than or equal to 1000000000; 10000000000 was given"
+    ),
     "batch_size: 64": (
         "5: batch_size: unknown key here. Did you mean evaluation.batch_size or "
         "training.batch_tokens?"

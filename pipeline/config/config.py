@@ -70,8 +70,8 @@ class Config(Section):
     )
     schedule: ScheduleConfig | None = option(
         None,
-        "When `regard schedule` checks for new data, and which conditions start a run; null: no "
-        "schedule.",
+        "When `regard schedule` checks for new data, and which conditions start a run; null: "
+        "every change starts one.",
     )
     kubeflow: KubeflowConfig | None = option(
         None, "Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster."

@@ -11,17 +11,16 @@ from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.scheduling.triggers import cron_trigger, next_fire_time, time_zone
 
 MISFIRE_GRACE_SECONDS = 60.0
-_REMEDY = "Add one, for example schedule: {new_rows: 10000}. See `regard config reference`."
 
 
 class ScheduleSettings:
-    """A pipeline's configuration and its schedule.
+    """A pipeline's configuration and its schedule, by default every change starts a run.
 
     Args:
         path: the YAML file.
 
     Raises:
-        UserError: the file is invalid, or there is no schedule.
+        UserError: the file is invalid.
     """
 
     config: Config
@@ -45,8 +44,7 @@ class ScheduleSettings:
         if name not in (None, config.name):
             message = f"the name changed from {name} to {config.name}"
             raise UserError(message, f"{self.path}: name")
-        if (schedule := config.schedule) is None:
-            raise UserError("The pipeline has no schedule.", f"{self.path}: schedule", _REMEDY)
+        schedule = config.schedule or ScheduleConfig()
         zone = time_zone(schedule.timezone)
         self._trigger = cron_trigger(schedule.cron, zone) if schedule.cron else None
         self.config, self.schedule, self.zone = config, schedule, zone

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from regard.components.common.formatting import format_count, format_duration
 from regard.pipeline.cli import terminal
+from regard.pipeline.config.schedule import DEFAULT_INTERVAL
 from regard.pipeline.scheduling.attempt import format_attempt
 from regard.pipeline.scheduling.triggers import format_time
 
@@ -24,7 +25,7 @@ def describe_schedule(settings: ScheduleSettings) -> str:
     if schedule.cron is not None:
         times = f"checks at {schedule.cron!r} ({settings.zone})"
     else:
-        times = f"checks every {format_duration(schedule.interval.total_seconds())}"
+        times = f"checks every {schedule.every or DEFAULT_INTERVAL}"
     names = {
         "new_span": "a new span",
         "new_rows": format_count(schedule.new_rows or 0, "new row"),

@@ -108,7 +108,7 @@ def test_dry_run_with_an_interval_and_a_retry(corpus, folder):
     plan = dry_run(corpus)
     assert [round((at - now) / 60) for at in plan["next"]] == [1, 61, 121, 181, 241]
     assert plan["retry_at"] == now + 7200
-    assert plan["description"] == "checks every 1:00:00; runs for a new span"
+    assert plan["description"] == "checks every 1h; runs for a new span"
     assert "\n  retry      " in regard(corpus, "--dry-run")
 
 
@@ -139,9 +139,10 @@ def test_invalid_options(corpus, options, where, message):
 
 def test_a_pipeline_without_a_schedule(corpus):
     corpus.configure("")
-    with pytest.raises(UserError, match="The pipeline has no schedule") as caught:
-        regard(corpus)
-    assert caught.value.where.endswith("tiny.yaml: schedule")
+    """Every change starts a run, and the data are checked at the default interval."""
+    lines = regard(corpus, "--dry-run").splitlines()
+    assert lines[0] == "tiny checks every 15m; runs for any change of data or settings"
+    assert lines[-1].startswith("  verdict    would run now: ")
 
 
 def test_once_leaves_the_schedule_to_a_running_process(corpus, folder):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
         if not dry_run:
             lock = stack.enter_context(lock_pipeline(paths.lock, refusal=_refusal))
             with contextlib.suppress(OSError):  # the disk may be full
-                lock.describe("clean")
+                lock.describe("of regard clean")
             metadata_file.check(paths.metadata)
         runs = run_store.runs_of(paths)
         needed = _needed_runs(workspace, paths, runs, keep)
@@ -70,14 +71,26 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
         outputs, folders = [*_unneeded_outputs(paths, executions)], [*_unneeded_runs(paths, needed)]
         size = sum(map(size_of, (*outputs, *folders)))
         if not dry_run:
-            for output in outputs:
-                hidden = output.with_name(output.name.removesuffix(_HIDDEN) + _HIDDEN)
-                os.rename(output, hidden)
-                shutil.rmtree(hidden)
-            for folder in folders:
-                shutil.rmtree(folder)
+            removals = [_remove(output, hide=True) for output in outputs]
+            removals += [_remove(folder) for folder in folders]
             size += metadata_file.keep_executions(paths.metadata, executions)
-    return CleanResult(name, {run.id: needed.get(run.id) for run in runs}, size)
+            for error in filter(None, removals):
+                raise error
+    reasons = {run.id: needed.get(run.id) for run in runs} | {one.name: None for one in folders}
+    return CleanResult(name, reasons, size)
+
+
+def _remove(folder: Path, hide: bool = False) -> OSError | None:
+    """Remove a folder, after it was renamed if it is to be hidden; return an error."""
+    try:
+        if hide:
+            hidden = folder.with_name(folder.name.removesuffix(_HIDDEN) + _HIDDEN)
+            os.rename(folder, hidden)
+            folder = hidden
+        shutil.rmtree(folder)
+    except OSError as error:  # the others are removed nevertheless
+        return error
+    return None
 
 
 def _needed_runs(
@@ -112,10 +125,12 @@ def _unneeded_outputs(paths: PipelinePaths, executions: set[int] | None) -> Iter
 
 
 def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:
-    """Yield the folders of other runs, also those without a record, of which nobody knows."""
+    """Yield the folders of other runs, also those without a record; not folders of the user."""
     for folder in paths.runs.iterdir() if paths.runs.is_dir() else ():
-        is_run = folder.is_dir() and not folder.is_symlink()
-        if is_run and not (folder.name in needed and (folder / run_store.RECORD).is_file()):
+        has_record = (folder / run_store.RECORD).is_file()
+        is_run = has_record or re.fullmatch(r"\d{8}-\d{6}(-\d+)?", folder.name)
+        is_folder = folder.is_dir() and not folder.is_symlink()
+        if is_run and is_folder and folder.name not in needed:
             yield folder
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import printable
 from regard.pipeline.cli import (
     clean,
     compare,
@@ -95,16 +96,22 @@ def main() -> None:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     try:
         app(prog_name="regard")
-    except UserError as error:
-        terminal.print_error(error)
+    except Exception as error:
+        user_error = _as_user_error(error)
+        if user_error is None:  # a bug; texts in the traceback must not control the terminal
+            import traceback
+
+            sys.stderr.write(printable(traceback.format_exc()))
+            sys.exit(1)
+        terminal.print_error(user_error)
         sys.exit(2)
-    except OSError as error:
+
+
+def _as_user_error(error: Exception) -> UserError | None:
+    if isinstance(error, OSError):
         from regard.pipeline.runners.failures import explain
 
         failure = explain(error)
-        if not failure.get("user"):
-            raise
-        terminal.print_error(
-            UserError(failure["error"], failure.get("where"), failure.get("remedy"))
-        )
-        sys.exit(2)
+        if failure.get("user"):
+            return UserError(failure["error"], failure.get("where"), failure.get("remedy"))
+    return error if isinstance(error, UserError) else None

@@ -142,7 +142,7 @@ def read_state(folder: Path) -> ScheduleState:
         reason = str(error)
         if isinstance(error, ValidationError):
             details = error.errors(include_url=False)[0]
-            reason = f"{'.'.join(map(str, details['loc']))}: {details['msg']}"
+            reason = ": ".join(filter(None, [".".join(map(str, details["loc"])), details["msg"]]))
         message = f"The state of the schedule cannot be read: {reason}"
         remedy = "Remove the file. The schedule starts afresh; models and runs are kept."
         raise UserError(message, str(path), remedy) from error

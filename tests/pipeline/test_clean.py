@@ -317,3 +317,42 @@ def test_an_unknown_pipeline_is_an_error(workspace, paths):
     record_run(paths, 1)
     with pytest.raises(UserError, match="Unknown pipeline 'q'"):
         regard("q")
+
+
+def test_folders_of_the_user_and_published_runs_without_a_record_stay(workspace, paths):
+    published = add_run(paths, 1)
+    publish(published, 1)
+    for number in (2, 3):
+        add_run(paths, number)
+    (published.directory / run_store.RECORD).unlink()
+    (paths.runs / "my-notes").mkdir()
+    (paths.runs / "20250101-000000").mkdir()  # killed before its record was written
+    expected = clean(workspace, "m", 1, dry_run=True).runs
+    result = clean(workspace, "m", 1)
+    assert result.runs == expected
+    assert result.runs["20250101-000000"] is None
+    assert "my-notes" not in result.runs
+    left = {folder.name for folder in paths.runs.iterdir()}
+    assert {"my-notes", published.id} < left
+    assert "20250101-000000" not in left
+
+
+def test_a_folder_that_cannot_be_removed_does_not_keep_the_others(workspace, paths, monkeypatch):
+    first, second = add_run(paths, 1, {"rows": 1}), add_run(paths, 2, {"rows": 2})
+    add_run(paths, 3, {"rows": 3})
+    real = shutil.rmtree
+
+    def refuse(path, *arguments, **options):
+        if path == first.directory:
+            raise PermissionError(13, "Permission denied", str(path))
+        real(path, *arguments, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    with pytest.raises(PermissionError):
+        clean(workspace, "m", 1)
+    monkeypatch.setattr(shutil, "rmtree", real)
+    assert first.directory.exists()
+    assert not second.directory.exists()
+    assert len(outputs(paths)) == 3
+    clean(workspace, "m", 1)
+    assert not first.directory.exists()

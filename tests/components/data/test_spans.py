@@ -151,7 +151,7 @@ def test_exclude(touch, choose, error_of):
     assert notes == ["data.spans.exclude: span 9 does not exist"]
     error = error_of(spans={"exclude": [1, 2, 3, 4]})
     assert error.where == "data.spans.exclude"
-    assert error.message == "selects none of the 4 spans, 1 to 4"
+    assert error.message == "Selects none of the 4 spans, 1 to 4"
     chosen, _ = choose("{YYYY}-{MM}-{DD}.txt", {"exclude": ["2026-02-28"]})
     assert list(chosen) == ["2026-02-27"]
 
@@ -188,7 +188,7 @@ def test_bounds_that_select_nothing(touch, error_of, spans, where):
     touch("1.tsv", "2.tsv")
     error = error_of("{SPAN}.tsv", spans)
     assert error.where == f"data.spans.{where}"
-    assert error.message == "selects none of the 2 spans, 1 to 2"
+    assert error.message == "Selects none of the 2 spans, 1 to 2"
 
 
 def test_resolved_corpus_stays_the_same(touch, tmp_path):

@@ -81,7 +81,7 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
 
 
 def _remove(folder: Path, hide: bool = False) -> OSError | None:
-    """Remove a folder, after it was renamed if it is to be hidden; return an error."""
+    """Remove a folder, renamed first if it should be hidden; return an error."""
     try:
         if hide:
             hidden = folder.with_name(folder.name.removesuffix(_HIDDEN) + _HIDDEN)

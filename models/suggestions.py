@@ -3,65 +3,43 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 _MAX_CHOICES = 5
-# What other toolkits and papers say, and the names of the same thing here, the most likely first.
-SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "batch_size": ("batch_tokens",),
-    "lr": ("learning_rate",),
-    "warmup": ("warmup_steps",),
-    "epochs": ("max_epochs",),
-    "num_epochs": ("max_epochs",),
-    "steps": ("max_steps",),
-    "train_steps": ("max_steps",),
-    "accum_count": ("gradient_accumulation_steps",),
-    "update_freq": ("gradient_accumulation_steps",),
-    "grad_clip": ("clip_norm",),
-    "max_grad_norm": ("clip_norm",),
-    "scheduler": ("schedule",),
-    "fp16": ("precision",),
-    "hidden_size": ("units",),
-    "hidden_dim": ("units",),
-    "rnn_size": ("units",),
-    "num_units": ("units",),
-    "d_model": ("embedding",),
-    "emb_dim": ("embedding",),
-    "embedding_dim": ("embedding",),
-    "word_vec_size": ("embedding",),
-    "num_layers": ("layers",),
-    "num_heads": ("heads",),
-    "d_ff": ("feed_forward",),
-    "ff_size": ("feed_forward",),
-    "ffn_dim": ("feed_forward",),
-    "num_beams": ("beam_size",),
-    "beam_width": ("beam_size",),
-    "alpha": ("length_penalty",),
-    "vocab": ("vocab_size",),
-    "voc_limit": ("vocab_size",),
-    "dev": ("eval",),
-    "valid": ("eval",),
-    "validation": ("eval",),
-    "load_model": ("warm_start",),
-    "train_from": ("warm_start",),
-    "lstm": ("recurrent",),
-    "gru": ("recurrent",),
-    "rnn": ("recurrent",),
-    "luong": ("general",),
-    "multiplicative": ("general",),
-    "bahdanau": ("additive",),
-    "mlp": ("additive",),
-    "noam": ("inverse_sqrt",),
-    "wordpiece": ("bpe",),
-    "nucleus": ("sampling",),
-    "sacrebleu": ("bleu",),
-    "meteor": ("chrf",),
-    "rouge": ("rouge_l",),
-    "accuracy": ("exact_match",),
-    "mt": ("translation",),
-    "nmt": ("translation",),
-    "seq2seq": ("translation",),
+# Names here, and those of the same thing in other toolkits and papers.
+_OTHER_NAMES = {
+    "batch_tokens": "batch_size",
+    "learning_rate": "lr",
+    "warmup_steps": "warmup",
+    "max_epochs": "epochs num_epochs",
+    "max_steps": "steps train_steps",
+    "gradient_accumulation_steps": "accum_count update_freq",
+    "clip_norm": "grad_clip max_grad_norm",
+    "schedule": "scheduler",
+    "precision": "fp16",
+    "units": "hidden_size hidden_dim rnn_size num_units",
+    "embedding": "d_model emb_dim embedding_dim word_vec_size",
+    "layers": "num_layers",
+    "heads": "num_heads",
+    "feed_forward": "d_ff ff_size ffn_dim",
+    "beam_size": "num_beams beam_width",
+    "length_penalty": "alpha",
+    "vocab_size": "vocab voc_limit",
+    "eval": "dev valid validation",
+    "warm_start": "load_model train_from",
+    "recurrent": "lstm gru rnn",
+    "general": "luong multiplicative",
+    "additive": "bahdanau mlp",
+    "inverse_sqrt": "noam",
+    "bpe": "wordpiece",
+    "sampling": "nucleus",
+    "bleu": "sacrebleu",
+    "chrf": "meteor",
+    "rouge_l": "rouge",
+    "exact_match": "accuracy",
+    "translation": "mt nmt seq2seq",
 }
+SYNONYMS = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 
 
 def closest_matches(
@@ -77,7 +55,7 @@ def closest_matches(
     """
     by_lower = {choice.lower(): choice for choice in choices}
     word = str(name).lower()
-    near = [synonym for synonym in SYNONYMS.get(word, ()) if synonym in by_lower]
+    near = [SYNONYMS[word]] if SYNONYMS.get(word) in by_lower else []
     near += difflib.get_close_matches(word, by_lower, n, cutoff)
     return [by_lower[name] for name in dict.fromkeys(near)][:n]
 

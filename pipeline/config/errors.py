@@ -95,7 +95,7 @@ def _other_section(path: Path, root: type[BaseModel], own: Iterable[str]) -> str
     """Return a hint if another variant or another section has the unknown key."""
     keys = [
         (place, model, name)
-        for name in (path[-1], *SYNONYMS.get(str(path[-1]).lower(), ()))
+        for name in (path[-1], SYNONYMS.get(str(path[-1]).lower()))
         for place, model in sections_of(root)
         if name in model.model_fields
     ]

@@ -65,14 +65,13 @@ def to_ctranslate2(
         RuntimeError: CTranslate2 computes other probabilities, which is a bug.
     """
     version = Registry(registry).resolve(model)
+    record = read_record(version)
+    _check_supported(version, record.config.get("model"))  # before anything large is read
     check_content(version)
     _validate_folder(folder, force, version.resolve(), registry.resolve())
     _require_ctranslate2()
     trained = _read_weights(version)
-    if unsupported := ctranslate2.find_unsupported(trained.model):
-        reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
-        remedy = "Use `regard serve` or TensorFlow Serving, which run every model."
-        raise UserError(f"CTranslate2 cannot run this model: {reasons}", str(version), remedy)
+    _check_supported(version, trained.model)
     vocabularies = {side: _vocabulary(trained.tokenizers[side]) for side in ("source", "target")}
     weights = dict(zip(trained.weight_names, trained.weights, strict=True))
     spec = ctranslate2.create_specification(weights, trained.model, vocabularies)
@@ -87,7 +86,6 @@ def to_ctranslate2(
             atomic_write(temporary / f"{side}.model", serialized)
         outputs = _stored_outputs(version)
         difference = _compare_scores(temporary, outputs, exact=quantization == "float32")
-        record = read_record(version)
         arguments = _search_arguments(record.config.get("search") or {}, outputs)
         name = f"{version.parent.name}@{version.name}" if record.model_fields_set else str(version)
         info = {
@@ -135,12 +133,20 @@ def _require_ctranslate2() -> None:
         raise UserError("CTranslate2 is not installed.", remedy=remedy) from None
 
 
-def _read_weights(version: Path) -> Any:
-    """Read the weights and tokenizers of a text-to-text SavedModel."""
+def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
+    """Check the task and, if it is known, the section ``model``."""
     contract = read_contract(version)
     if contract["answer_kind"] != "text" or contract["inputs"][0]["kind"] != "text":
         message = f"CTranslate2 runs text-to-text models only; the task is {contract['task']}."
         raise UserError(message, str(version))
+    if settings and (unsupported := ctranslate2.find_unsupported(settings)):
+        reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
+        remedy = "Use `regard serve` or TensorFlow Serving, which run every model."
+        raise UserError(f"CTranslate2 cannot run this model: {reasons}", str(version), remedy)
+
+
+def _read_weights(version: Path) -> Any:
+    """Read the weights and tokenizers of a text-to-text SavedModel."""
     from regard.components.trainer.export import read_warm_start
 
     if (trained := read_warm_start(version)) is None:

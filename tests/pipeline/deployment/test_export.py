@@ -144,3 +144,13 @@ def test_unsupported_models(tmp_path):
     add_warm_start()
     with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
+
+
+def test_unsupported_models_are_refused_by_their_configuration(tmp_path):
+    """Without TensorFlow and before the weights are read."""
+    sides = {"encoder": {"type": "recurrent"}, "decoder": {"type": "luong"}}
+    export_model(tmp_path, tmp_path / "models" / "looking" / "1", *sides.values())
+    record = tmp_path / "models" / "looking" / "1" / "regard.json"
+    record.write_text(json.dumps({"config": {"model": sides}}))
+    with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
+        to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")

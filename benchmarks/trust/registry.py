@@ -76,7 +76,7 @@ def change(registry: Registry, kind: str, models: Path, rng: random.Random) -> s
     if kind == "rollback":
         return str(rollback(registry, NAME, rng.choice([None, *versions])).version)
     if kind == "prune":
-        prune(registry, NAME, rng.randint(1, 4))
+        prune(registry, NAME, rng.randint(1, 4), withdrawn=rng.random() < 0.5)
     else:
         (pin if kind == "pin" else unpin)(registry, NAME, rng.choice(versions))
     return ""

@@ -214,5 +214,5 @@ def test_a_withdrawn_model_is_not_pushed(case):
     assert "`regard rollback m 2`" in result["text"]
     assert case.pushed.get_int_custom_property("pushed") == 0
     assert Registry(case.registry).versions("m") == [1, 2, 3]
-    prune(Registry(case.registry), "m", 1)
+    prune(Registry(case.registry), "m", 1, withdrawn=True)
     assert case.push()["text"].endswith("rolled back from this model, m@2.")

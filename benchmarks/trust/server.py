@@ -17,15 +17,10 @@ import http.client
 import json
 import math
 import multiprocessing
-import os
 import random
 import resource
 import shutil
-import signal
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -36,81 +31,7 @@ from typing import Any
 
 from benchmarks.trust import _attacks as attacks
 from benchmarks.trust._attacks import MB, SCRIPTS
-
-PREDICT = "/tensorflow.serving.PredictionService/Predict"
-
-
-class Target:
-    """A running server.
-
-    Args:
-        model: a folder of versions.
-        folder: where its log is written.
-    """
-
-    def __init__(self, model: Path, folder: Path):
-        self.log = folder / "serve.log"
-        self.name = model.name
-        self.grpc_port, self.rest_port = _free_port(), _free_port()
-        command = [sys.executable, "-m", "regard.pipeline.cli", "serve", str(model)]
-        command += ["--port", str(self.grpc_port), "--rest-api-port", str(self.rest_port)]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                preexec_fn=_limit,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-            )
-        assert self.process.stdout is not None
-        if not self.process.stdout.readline().startswith("Serving"):
-            sys.exit(f"The server did not start:\n{self.log.read_text()}")
-        for _ in range(20):
-            self.post(json.dumps({"instances": ["a"]}).encode())
-
-    def post(self, body: bytes, path: str = "", timeout: float = 120.0) -> int:
-        """Send a Predict request over REST, and return the status; 0 if the connection ends."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.rest_port, timeout=timeout)
-        with contextlib.closing(connection):
-            with contextlib.suppress(ConnectionError):  # a refused body; there may be a response
-                connection.request("POST", path or f"/v1/models/{self.name}:predict", body)
-            try:
-                response = connection.getresponse()
-                response.read()
-                return response.status
-            except (OSError, http.client.HTTPException):
-                return 0
-
-    def call(self, stub: Any, message: bytes, timeout: float = 120.0) -> str:
-        """Send a Predict request over gRPC, and return the name of its status."""
-        import grpc
-
-        try:
-            stub(message, timeout=timeout)
-            return "OK"
-        except grpc.RpcError as error:
-            return str(error.code().name)
-
-    def status(self, field: str) -> float:
-        """Return a field of the process's status in MB: ``VmRSS`` or ``VmHWM``."""
-        text = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return int(text.split(f"{field}:")[1].split()[0]) / 1024
-
-    def processor_seconds(self) -> float:
-        """Return the processor time of the server until now."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").split()
-        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self) -> float:
-        """Send SIGTERM, and return the seconds until the server has ended."""
-        started = time.monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(120)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        return time.monotonic() - started
+from benchmarks.trust._target import PREDICT, Target, create_stub, open_channel
 
 
 def main(arguments: list[str]) -> int:
@@ -157,7 +78,7 @@ def abuse(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     before, numbers, lock = target.status("VmHWM"), iter(range(options.inputs)), threading.Lock()
 
     def attack() -> None:
-        stub = _stub(target)
+        stub = create_stub(target)
         while True:
             with lock:
                 number = next(numbers, None)
@@ -192,7 +113,7 @@ def abuse(target: Target, options: argparse.Namespace) -> dict[str, Any]:
 
 def processor(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     """Send the worst requests one by one, and measure the processor time of each."""
-    seconds, stub = {}, _stub(target)
+    seconds, stub = {}, create_stub(target)
     for name, body in attacks.worst_bodies():
         seconds[name] = _measure(target, lambda body=body: target.post(body))  # type: ignore[misc]
     for number in range(0, 24, 2):
@@ -231,7 +152,7 @@ def connections(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     message = attacks.predict_message(target.name, ["20 Nov 2026"])
 
     def call() -> str:
-        with _channel(target) as channel:
+        with open_channel(target) as channel:
             return target.call(channel.unary_unary(PREDICT), message)
 
     async def attack() -> None:
@@ -305,7 +226,7 @@ def swaps(target: Target, options: argparse.Namespace) -> dict[str, Any]:
 
 def shapes(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     """Send valid requests of varied numbers of rows and lengths, and watch the memory."""
-    draw, stub = random.Random(1), _stub(target)
+    draw, stub = random.Random(1), create_stub(target)
     sizes, statuses = [], Counter[str]()
     calls: collections.deque[Any] = collections.deque()  # at most 32 at once
     for number in range(options.requests + 32):
@@ -353,18 +274,6 @@ PARTS: dict[str, Callable[[Target, argparse.Namespace], dict[str, Any]]] = {
 }
 
 
-def _channel(target: Target) -> Any:
-    import grpc
-
-    # Without the option, channels of one process share a connection.
-    options = [("grpc.use_local_subchannel_pool", 1)]
-    return grpc.insecure_channel(f"127.0.0.1:{target.grpc_port}", options)
-
-
-def _stub(target: Target) -> Any:
-    return _channel(target).unary_unary(PREDICT)
-
-
 def _measure(target: Target, send: Callable[[], object]) -> float:
     """Return the processor seconds of the server for one request."""
     before = target.processor_seconds()
@@ -408,13 +317,3 @@ def _describe(latencies: list[float]) -> dict[str, float]:
     cuts = statistics.quantiles(latencies, n=100)
     values = {"p50": cuts[49], "p99": cuts[98], "max": max(latencies)}
     return {f"{name}_ms": round(1000 * value, 1) for name, value in values.items()}
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))

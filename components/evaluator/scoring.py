@@ -172,7 +172,7 @@ def compare_baselines(
             metric = defined[0] if defined else ""
         if metric and config.samples:
             p_value = candidate.p_value(baseline, metric, "randomization", config.samples)
-        label, figures = BASELINES[name].label, baseline.results(config.samples)
+        label, figures = BASELINES[name].label, baseline.results(samples=0)  # without intervals
         results.append(
             BaselineResult(name=name, label=label, metrics=figures, metric=metric, p_value=p_value)
         )

@@ -28,7 +28,7 @@ _MAX_CALLS = 1000  # of gRPC at once
 _MAX_HEADER_BYTES = 16 << 10
 # gRPC refuses new connections when there are too many, so slow and idle ones must end soon. Clients
 # connect again without an error.
-_HANDSHAKE_MS, _IDLE_MS = 3000, 5000
+_HANDSHAKE_MS, _IDLE_MS = 2000, 2000
 # asyncio accepts this many connections before it looks at the first, so it limits the descriptors.
 _ACCEPTED_AT_ONCE = 64
 _WAITING_CONNECTIONS = 2048  # in the kernel
